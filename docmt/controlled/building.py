@@ -39,25 +39,15 @@ class Elided(NamedTuple):
 
 @dataclass(frozen=True)
 class Placed:
-    """A sentence in its document.
+    """A sentence in its document."""
 
-    Attributes:
-        sentence: the sentence with all its renderings.
-        kind: its role in the document.
-        variant: the German rendering that the context requires, as a key of the sentence's variants.
-        antecedent: index of the sentence that decides the rendering, None if there is none.
-        decides: a word and its sense or rendering, or an `Elided`, that later sentences can take up.
-        parent: index of the sentence to which it is attached in the discourse tree, −1 for the first.
-        relation, nuclearity: of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite.
-    """
-
-    sentence: Sentence
-    kind: str
-    variant: str
-    antecedent: int | None
-    decides: Any
-    parent: int
-    relation: str
+    sentence: Sentence  # the sentence with all its renderings
+    kind: str  # its role in the document
+    variant: str  # the German rendering that the context requires, as a key of the sentence's variants
+    antecedent: int | None  # index of the sentence that decides the rendering, None if there is none
+    decides: Any  # a word and its sense or rendering, or an `Elided`, that later sentences can take up
+    parent: int  # index of the sentence to which it is attached in the discourse tree, −1 for the first
+    relation: str  # of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite
     nuclearity: str
 
     @property

@@ -34,17 +34,11 @@ class Phrase(NamedTuple):
 
 
 class Predicate(NamedTuple):
-    """A predicate in the third person singular.
+    """A predicate in the third person singular."""
 
-    Attributes:
-        english: the verb and what follows it; `{it}` marks the place of the object pronoun, if any.
-        verb: the finite German verb.
-        rest: what follows the verb in a German main clause, with `{it}` as above.
-    """
-
-    english: str
-    verb: str
-    rest: str
+    english: str  # the verb and what follows it; `{it}` marks the place of the object pronoun, if any
+    verb: str  # the finite German verb
+    rest: str  # what follows the verb in a German main clause, with `{it}` as above
 
     def with_pronoun(self, pronoun: Phrase) -> "Predicate":
         """The predicate with the object pronoun in its place."""

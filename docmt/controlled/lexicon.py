@@ -6,17 +6,11 @@ from docmt.controlled.german import Clause, Noun, Phrase, Predicate
 
 
 class NounClass(NamedTuple):
-    """Nouns that a set of predicates selects: two of each gender, so that the class does not reveal the gender.
+    """Nouns that a set of predicates selects: two of each gender, so that the class does not reveal the gender."""
 
-    Attributes:
-        nouns: by gender.
-        subjects: predicates that take a noun of this class, and of no other, as their subject.
-        objects: predicates that take a noun of this class, and of no other, as their object.
-    """
-
-    nouns: dict[str, tuple[Noun, ...]]
-    subjects: tuple[Predicate, ...]
-    objects: tuple[Predicate, ...]
+    nouns: dict[str, tuple[Noun, ...]]  # by gender
+    subjects: tuple[Predicate, ...]  # predicates that take a noun of this class, and of no other, as their subject
+    objects: tuple[Predicate, ...]  # predicates that take a noun of this class, and of no other, as their object
 
 
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
@@ -278,16 +272,11 @@ ELLIPSIS_FRAMES = (
 
 
 class Marker(NamedTuple):
-    """A digression begins with one phrase; the sentence that returns from it has the other.
+    """A digression begins with one phrase; the sentence that returns from it has the other."""
 
-    Attributes:
-        opens, closes: the phrases, at the beginning of their sentences.
-        relation: between the digression and the segment around it.
-    """
-
-    opens: Phrase
+    opens: Phrase  # like `closes`, at the beginning of its sentence
     closes: Phrase
-    relation: str
+    relation: str  # between the digression and the segment around it
 
 
 # No two markers begin with the same word: a linear parser sees the first words of neighboring segments as a pair.

@@ -97,17 +97,11 @@ def build_document(
 
 
 class Segment(NamedTuple):
-    """A section (without a marker) or a digression.
+    """A section (without a marker) or a digression."""
 
-    Attributes:
-        opener: index of the sentence that names its topic.
-        noun: the topic.
-        marker: the words that open and close a digression.
-    """
-
-    opener: int
-    noun: Noun
-    marker: Marker | None = None
+    opener: int  # index of the sentence that names its topic
+    noun: Noun  # the topic
+    marker: Marker | None = None  # the words that open and close a digression
 
 
 class SegmentBuilder(DocumentBuilder):

@@ -27,18 +27,14 @@ ADDRESSES = ("du", "Sie")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A source sentence with its German renderings.
+    """A source sentence with its German renderings."""
 
-    Attributes:
-        edus: the English text, one part per elementary discourse unit; joined by spaces, they are the sentence.
-        variants: German renderings by what decides between them (a gender, an address, a sense, …); a sentence
-            that does not depend on context has the single key "".
-        relation, nuclearity: how its two EDUs relate ("NS": the first is the nucleus); None for one EDU.
-    """
-
+    # The English text, one part per elementary discourse unit; joined by spaces, they are the sentence.
     edus: tuple[str, ...]
+    # German renderings by what decides between them (a gender, an address, a sense, …); a sentence that does not depend
+    # on context has the single key "".
     variants: dict[str, str] = field(hash=False)
-    relation: str | None = None
+    relation: str | None = None  # how its two EDUs relate ("NS": the first is the nucleus); None for one EDU
     nuclearity: str | None = None
 
     @property

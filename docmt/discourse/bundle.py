@@ -16,17 +16,11 @@ SentenceTrees = Literal["parser", "chain"]
 
 @dataclass(frozen=True)
 class DiscourseBundle:
-    """A segmenter and a parser.
+    """A segmenter and a parser."""
 
-    Attributes:
-        parser: the content of its file, or the name of a baseline.
-        segmenter: the content of its file; None: the one that the parser reads.
-        sentences: where the tree of sentences comes from.
-    """
-
-    parser: bytes | str
-    segmenter: bytes | None
-    sentences: SentenceTrees = "parser"
+    parser: bytes | str  # the content of its file, or the name of a baseline
+    segmenter: bytes | None  # the content of its file; None: the one that the parser reads
+    sentences: SentenceTrees = "parser"  # where the tree of sentences comes from
 
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:

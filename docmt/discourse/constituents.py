@@ -29,19 +29,13 @@ def postorder(root: Value, children_of: Callable[[Value], Iterable[Value]]) -> I
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A constituent: one EDU, or children side by side.
+    """A constituent: one EDU, or children side by side."""
 
-    Attributes:
-        first, last: its first and last EDU, counted from 0.
-        children: none for an EDU, else two or more.
-        nuclearity: one letter per child, `N` or `S`; at least one `N`.
-        relations: one per child, its relation to this node; `span` for a nucleus whose siblings are all satellites.
-    """
-
-    first: int
+    first: int  # its first and last EDU, counted from 0
     last: int
-    children: tuple["Node", ...] = ()
-    nuclearity: str = ""
+    children: tuple["Node", ...] = ()  # none for an EDU, else two or more
+    nuclearity: str = ""  # one letter per child, `N` or `S`; at least one `N`
+    # One per child, its relation to this node; `span` for a nucleus whose siblings are all satellites.
     relations: tuple[str, ...] = ()
 
     @property

@@ -18,15 +18,10 @@ NO_HEAD = -1
 
 @dataclass(frozen=True)
 class DependencyTree:
-    """One head per unit (EDU or sentence).
+    """One head per unit (EDU or sentence)."""
 
-    Attributes:
-        heads: the head of each unit, −1 for the root.
-        relations: the relation of each unit to its head, `root` for the root.
-    """
-
-    heads: tuple[int, ...]
-    relations: tuple[str, ...]
+    heads: tuple[int, ...]  # the head of each unit, −1 for the root
+    relations: tuple[str, ...]  # the relation of each unit to its head, `root` for the root
 
 
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:

@@ -29,22 +29,14 @@ class Edu:
 
 @dataclass(frozen=True)
 class DiscourseDocument:
-    """The EDUs and trees of one document.
+    """The EDUs and trees of one document."""
 
-    Attributes:
-        id: of the document.
-        sentences: words of each sentence, without spaces.
-        edus: in order; the EDUs of a sentence cover its words without gap or overlap.
-        tree: constituents over the EDUs; None where only EDUs are known, or only the dependency tree.
-        paragraphs: first sentence of each paragraph; None where unknown.
-        arcs: the dependency tree as given with the document; None where it follows from `tree`.
-    """
-
-    id: str
-    sentences: tuple[tuple[str, ...], ...]
-    edus: tuple[Edu, ...]
-    tree: Node | None = None
-    paragraphs: tuple[int, ...] | None = None
+    id: str  # of the document
+    sentences: tuple[tuple[str, ...], ...]  # words of each sentence, without spaces
+    edus: tuple[Edu, ...]  # in order; the EDUs of a sentence cover its words without gap or overlap
+    tree: Node | None = None  # constituents over the EDUs; None where only EDUs are known, or only the dependency tree
+    paragraphs: tuple[int, ...] | None = None  # first sentence of each paragraph; None where unknown
+    # The dependency tree as given with the document; None where it follows from `tree`.
     arcs: DependencyTree | None = None
 
     def __post_init__(self) -> None:

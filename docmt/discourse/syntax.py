@@ -15,17 +15,11 @@ NO_OPENING = "_"
 
 @dataclass(frozen=True, slots=True)
 class SentenceSyntax:
-    """The syntax of one sentence.
+    """The syntax of one sentence."""
 
-    Attributes:
-        pos: part of speech of each word.
-        heads: head of each word, counted from 0; −1 for the root.
-        relations: relation of each word to its head.
-    """
-
-    pos: tuple[str, ...]
-    heads: tuple[int, ...]
-    relations: tuple[str, ...]
+    pos: tuple[str, ...]  # part of speech of each word
+    heads: tuple[int, ...]  # head of each word, counted from 0; −1 for the root
+    relations: tuple[str, ...]  # relation of each word to its head
 
     @property
     def openings(self) -> tuple[str, ...]:

@@ -53,19 +53,13 @@ CONSTITUENT_LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An EDU on the page.
-
-    Attributes:
-        top, bottom: y of its upper and lower edge; the bottom of a row is the top of the next one.
-        middle: y of the middle of its first line of text, where the tree meets it.
-        lines: its words, wrapped.
-    """
+    """An EDU on the page."""
 
     sentence: int
-    top: float
+    top: float  # y of its upper and lower edge; the bottom of a row is the top of the next one
     bottom: float
-    middle: float
-    lines: tuple[str, ...]
+    middle: float  # y of the middle of its first line of text, where the tree meets it
+    lines: tuple[str, ...]  # its words, wrapped
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,9 @@ WordStates = Sequence[Sequence["Tensor"]]
 
 @dataclass
 class Parser(ABC):
-    """Turns documents with EDUs into documents with trees.
+    """Turns documents with EDUs into documents with trees."""
 
-    Attributes:
-        counts: totals so far: `documents`, `edus`, `enforced` (steps at which a constraint overruled the classifier).
-    """
-
+    # Totals so far: `documents`, `edus`, `enforced` (steps at which a constraint overruled the classifier).
     counts: Counter[str] = field(default_factory=Counter, kw_only=True)
 
     @abstractmethod
@@ -68,15 +65,12 @@ def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDo
 
 @dataclass
 class Baseline(Parser):
-    """Trees of one shape, whatever the words.
+    """Trees of one shape, whatever the words."""
 
-    Attributes:
-        name: `chain`: every EDU depends on the one before it, a dependency tree without constituents. `flat`: one node
-            over all EDUs, each a nucleus. `right_branching`: everything that follows an EDU is its satellite.
-            `sentence_branching`: right-branching sentences, joined right-branching. `paragraph_branching`: these in
-            right-branching paragraphs, where paragraphs are known.
-    """
-
+    # `chain`: every EDU depends on the one before it, a dependency tree without constituents. `flat`: one node over all
+    # EDUs, each a nucleus. `right_branching`: everything that follows an EDU is its satellite. `sentence_branching`:
+    # right-branching sentences, joined right-branching. `paragraph_branching`: these in right-branching paragraphs,
+    # where paragraphs are known.
     name: str
 
     @override

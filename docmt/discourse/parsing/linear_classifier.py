@@ -23,18 +23,12 @@ class LinearClassifier:
 
     An instance is the vector of its feature counts, divided by its Euclidean length; features without weights
     contribute to the length too.
-
-    Attributes:
-        rows: the row of each feature that has weights.
-        weights_FC: float32.
-        bias_C: float32.
-        classes: names.
     """
 
-    rows: dict[str, int]
-    weights_FC: np.ndarray
-    bias_C: np.ndarray
-    classes: tuple[str, ...]
+    rows: dict[str, int]  # the row of each feature that has weights
+    weights_FC: np.ndarray  # float32
+    bias_C: np.ndarray  # float32
+    classes: tuple[str, ...]  # names
 
     def scores(self, features: Sequence[str]) -> np.ndarray:
         """Compute the decision values of an instance, float32 [C]."""

@@ -173,19 +173,12 @@ class SegmenterSyntax:
 
 @dataclass
 class LinearParser(ShiftReduceParser):
-    """One classifier for structure and nuclearity, and one for relations at each level.
+    """One classifier for structure and nuclearity, and one for relations at each level."""
 
-    Attributes:
-        actions: classifier of the classes `ACTION_NAMES`.
-        relations: classifiers by the names of `LEVELS`.
-        syntax: gives the syntax of documents, from the same source as in training.
-        reads_nucleus: whether it was trained on all words of nucleus EDUs (see `LexicalProfile`).
-    """
-
-    actions: LinearClassifier
-    relations: dict[str, LinearClassifier]
-    syntax: SyntaxSource = no_syntax
-    reads_nucleus: bool = False
+    actions: LinearClassifier  # classifier of the classes `ACTION_NAMES`
+    relations: dict[str, LinearClassifier]  # classifiers by the names of `LEVELS`
+    syntax: SyntaxSource = no_syntax  # gives the syntax of documents, from the same source as in training
+    reads_nucleus: bool = False  # whether it was trained on all words of nucleus EDUs (see `LexicalProfile`)
 
     @override
     def parse_batch(

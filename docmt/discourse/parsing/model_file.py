@@ -24,20 +24,13 @@ KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "prove
 
 @dataclass(frozen=True)
 class TrainedParser:
-    """A parser with its origin.
+    """A parser with its origin."""
 
-    Attributes:
-        parser: neural or linear.
-        settings: of the parser; `kind` is never `auto`.
-        segmenter: content of the model file of the segmenter that it reads; None if it reads none.
-        scores: on the development set.
-        provenance: versions, settings, seed and data of the training; with `kind: auto`, both scores and the choice.
-    """
-
-    parser: NeuralParser | LinearParser
-    settings: ParserSettings
-    segmenter: bytes | None = None
-    scores: dict[str, Any] = field(default_factory=dict)
+    parser: NeuralParser | LinearParser  # neural or linear
+    settings: ParserSettings  # of the parser; `kind` is never `auto`
+    segmenter: bytes | None = None  # content of the model file of the segmenter that it reads; None if it reads none
+    scores: dict[str, Any] = field(default_factory=dict)  # on the development set
+    # Versions, settings, seed and data of the training; with `kind: auto`, both scores and the choice.
     provenance: dict[str, Any] = field(default_factory=dict)
 
 

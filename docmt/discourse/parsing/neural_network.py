@@ -24,19 +24,12 @@ SCORE_BOUND = 8.0
 
 
 class SpanInputs(NamedTuple):
-    """What a classifier reads of a state or a node.
+    """What a classifier reads of a state or a node."""
 
-    Attributes:
-        n_slots: number of slots.
-        pairs: slots whose EDUs are compared.
-        templates: name and size of each structural feature.
-        n_gates: number of boundary levels, the last templates, with which all features are conjoined.
-    """
-
-    n_slots: int
-    pairs: tuple[tuple[int, int], ...]
-    templates: tuple[tuple[str, int], ...]
-    n_gates: int
+    n_slots: int  # number of slots
+    pairs: tuple[tuple[int, int], ...]  # slots whose EDUs are compared
+    templates: tuple[tuple[str, int], ...]  # name and size of each structural feature
+    n_gates: int  # number of boundary levels, the last templates, with which all features are conjoined
 
 
 # Pairs of a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
@@ -47,19 +40,13 @@ MERGE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), MERGE_TEMPLATES, 1)
 
 @dataclass(frozen=True)
 class EduInputs:
-    """The words of the EDUs of one or more documents.
+    """The words of the EDUs of one or more documents."""
 
-    Attributes:
-        words_WD: float32, word states.
-        edu_W: int64, the EDU of each word, ascending.
-        edges_E3: int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
-        n_edus: number of EDUs of each document, at least 1.
-    """
-
-    words_WD: Tensor
-    edu_W: Tensor
+    words_WD: Tensor  # float32, word states
+    edu_W: Tensor  # int64, the EDU of each word, ascending
+    # Int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
     edges_E3: Tensor
-    n_edus: tuple[int, ...]
+    n_edus: tuple[int, ...]  # number of EDUs of each document, at least 1
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
@@ -134,18 +121,12 @@ class EduEncoder(nn.Module):
 
 
 class ClassifierCache(NamedTuple):
-    """Values that a classifier computes once per document.
+    """Values that a classifier computes once per document."""
 
-    Attributes:
-        slots: [(E + 1) · L, H], contribution of each EDU in each slot; the last L rows, for no EDU, are 0.
-        left_EP, right_EP: [E + 1, P], both sides of comparisons; the last row is 0.
-        documents_BH: contribution of each document.
-    """
-
-    slots: Tensor
-    left_EP: Tensor
+    slots: Tensor  # [(E + 1) · L, H], contribution of each EDU in each slot; the last L rows, for no EDU, are 0
+    left_EP: Tensor  # [E + 1, P], both sides of comparisons; the last row is 0
     right_EP: Tensor
-    documents_BH: Tensor
+    documents_BH: Tensor  # contribution of each document
 
 
 class SpanClassifier(nn.Module):
@@ -188,7 +169,7 @@ class SpanClassifier(nn.Module):
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
     def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
-        """Score the classes, [Q, C], from the EDU in each slot (E for none), the value of each template, the document."""
+        """Score the classes, [Q, C], from the EDU in each slot (E: none), the value of each template, and documents."""
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))

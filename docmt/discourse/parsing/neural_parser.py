@@ -27,21 +27,13 @@ NO_EDU = -1
 
 @dataclass
 class NeuralParser(ShiftReduceParser):
-    """Networks that read the word states of one segmenter.
+    """Networks that read the word states of one segmenter."""
 
-    Attributes:
-        ensemble: the networks.
-        relations: names of the relation classes.
-        words: the vocabulary of words at the edges of EDUs.
-        segmenter: provides the word states on which the networks were trained.
-        reads_lower: whether the networks also read the states of its lower BiLSTM.
-    """
-
-    ensemble: Ensemble
-    relations: Sequence[str]
-    words: Sequence[str]
-    segmenter: Segmenter
-    reads_lower: bool = True
+    ensemble: Ensemble  # the networks
+    relations: Sequence[str]  # names of the relation classes
+    words: Sequence[str]  # the vocabulary of words at the edges of EDUs
+    segmenter: Segmenter  # provides the word states on which the networks were trained
+    reads_lower: bool = True  # whether the networks also read the states of its lower BiLSTM
 
     @override
     def parse_batch(

@@ -40,17 +40,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Decisions:
-    """States or nodes with their gold classes.
+    """States or nodes with their gold classes."""
 
-    Attributes:
-        slots_QL: int64, EDUs of the document; −1 for none.
-        values_QF: int16, structural values; one array with paragraphs and one without.
-        labels_Q: int64, the gold classes.
-    """
-
-    slots_QL: np.ndarray
-    values_QF: tuple[np.ndarray, np.ndarray]
-    labels_Q: np.ndarray
+    slots_QL: np.ndarray  # int64, EDUs of the document; −1 for none
+    values_QF: tuple[np.ndarray, np.ndarray]  # int16, structural values; one array with paragraphs and one without
+    labels_Q: np.ndarray  # int64, the gold classes
 
 
 @dataclass(frozen=True)

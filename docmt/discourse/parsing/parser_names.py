@@ -137,13 +137,10 @@ class FileParser(Parser):
 
 @dataclass
 class IsanlpParser(Parser):
-    """A parser of isanlp_rst (Chistova 2024), which needs the package and its weights, run on given EDUs.
+    """A parser of isanlp_rst (Chistova 2024), which needs the package and its weights, run on given EDUs."""
 
-    Attributes:
-        backend: its `Parser`; `from_edus` takes the texts of EDUs and returns `{"rst": [unit]}`, a binary tree of
-            units with `left`, `right`, `relation` and `nuclearity`.
-    """
-
+    # Its `Parser`; `from_edus` takes the texts of EDUs and returns `{"rst": [unit]}`, a binary tree of units with
+    # `left`, `right`, `relation` and `nuclearity`.
     backend: Any
 
     @classmethod

@@ -97,25 +97,16 @@ def gold_actions(tree: Node) -> list[int]:
 
 @dataclass(slots=True)
 class Merge:
-    """An internal node of a tree as input of the second stage.
+    """An internal node of a tree as input of the second stage."""
 
-    Attributes:
-        left, right: first EDU, last EDU, nucleus EDU of the left and of the right child.
-        left_form, right_form: the actions that made the children.
-        form: the action that made the node.
-        height: steps down to its deepest EDU.
-        parent: the index of its parent among the merges; −1 for the root.
-        is_left: whether it is a left child.
-    """
-
-    left: tuple[int, int, int]
+    left: tuple[int, int, int]  # first EDU, last EDU, nucleus EDU of the left and of the right child
     right: tuple[int, int, int]
-    left_form: int
+    left_form: int  # the actions that made the children
     right_form: int
-    form: int
-    height: int
-    parent: int = -1
-    is_left: bool = False
+    form: int  # the action that made the node
+    height: int  # steps down to its deepest EDU
+    parent: int = -1  # the index of its parent among the merges; −1 for the root
+    is_left: bool = False  # whether it is a left child
 
 
 def merges(actions: Sequence[int]) -> list[Merge]:
@@ -191,14 +182,10 @@ def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -
 
 @dataclass
 class ShiftReduceParser(Parser):
-    """A parser that takes the steps of this system.
+    """A parser that takes the steps of this system."""
 
-    Attributes:
-        sentence_constraint: whether every sentence becomes one complete subtree.
-        paragraph_constraint: whether every paragraph becomes one complete subtree.
-    """
-
-    sentence_constraint: bool = field(default=True, kw_only=True)
+    sentence_constraint: bool = field(default=True, kw_only=True)  # whether every sentence becomes one complete subtree
+    # Whether every paragraph becomes one complete subtree.
     paragraph_constraint: bool = field(default=False, kw_only=True)
 
     @override

@@ -54,19 +54,13 @@ def read_examples(prefix: Path) -> list[SentenceExample]:
 
 @dataclass(frozen=True)
 class Targets:
-    """Gold output for a batch; int64 [B, T].
+    """Gold output for a batch; int64 [B, T]."""
 
-    Attributes:
-        labels_BT: `INSIDE` or `START`.
-        pos_BT, relations_BT, openings_BT: numbers in the vocabulary, or `IGNORED`.
-        heads_BT: the head, T for the root, or `IGNORED`.
-    """
-
-    labels_BT: Tensor
-    pos_BT: Tensor
+    labels_BT: Tensor  # `INSIDE` or `START`
+    pos_BT: Tensor  # numbers in the vocabulary, or `IGNORED`
     relations_BT: Tensor
     openings_BT: Tensor
-    heads_BT: Tensor
+    heads_BT: Tensor  # the head, T for the root, or `IGNORED`
 
 
 class ExampleSet:

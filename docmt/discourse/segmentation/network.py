@@ -23,15 +23,10 @@ IMPOSSIBLE = -1e4
 
 @dataclass(frozen=True)
 class SentenceBatch:
-    """Sentences padded to the longest.
+    """Sentences padded to the longest."""
 
-    Attributes:
-        index_BT: int64, the type of each word; ignored beyond the end of a sentence.
-        lengths_B: int64, number of words of each sentence, at least one.
-    """
-
-    index_BT: Tensor
-    lengths_B: Tensor
+    index_BT: Tensor  # int64, the type of each word; ignored beyond the end of a sentence
+    lengths_B: Tensor  # int64, number of words of each sentence, at least one
 
     @classmethod
     def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":

@@ -36,20 +36,13 @@ CONTEXT_WORDS = 50
 
 @dataclass(frozen=True)
 class TrainedSegmenter:
-    """A segmenter with its origin.
+    """A segmenter with its origin."""
 
-    Attributes:
-        network: on the CPU, in evaluation mode.
-        settings, vocabulary: of the network.
-        scores: on the development set, with the training history.
-        provenance: versions, settings, seed and data of the training.
-    """
-
-    network: SegmenterNetwork
-    settings: SegmenterSettings
+    network: SegmenterNetwork  # on the CPU, in evaluation mode
+    settings: SegmenterSettings  # of the network
     vocabulary: WordVocabulary
-    scores: dict[str, Any] = field(default_factory=dict)
-    provenance: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, Any] = field(default_factory=dict)  # on the development set, with the training history
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and data of the training
 
 
 def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
@@ -84,17 +77,11 @@ def segmenter_from_bytes(data: bytes, *, where: str) -> TrainedSegmenter:
 
 @dataclass(frozen=True)
 class SentenceReading:
-    """EDU starts and word states of a sentence.
+    """EDU starts and word states of a sentence."""
 
-    Attributes:
-        starts: the words other than the first at which an EDU begins.
-        states_TD: float32, output of the upper BiLSTM, one row per word.
-        lower_TD: float32, output of the lower BiLSTM, nearer to words and parts of speech.
-    """
-
-    starts: list[int]
-    states_TD: Tensor
-    lower_TD: Tensor
+    starts: list[int]  # the words other than the first at which an EDU begins
+    states_TD: Tensor  # float32, output of the upper BiLSTM, one row per word
+    lower_TD: Tensor  # float32, output of the lower BiLSTM, nearer to words and parts of speech
 
 
 class Window(NamedTuple):
@@ -126,23 +113,14 @@ class Segmenter:
     """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
 
     def __init__(self, trained: TrainedSegmenter) -> None:
-        self.trained = trained
-        self._network = trained.network.eval()
+        self.trained, self._network = trained, trained.network.eval()
+        # Widths of the states of both BiLSTMs.
+        self.width, self.lower_width = trained.network.upper.width, trained.network.lower.width
 
     @classmethod
     def load(cls, path: Path) -> "Segmenter":
         """Read a model file."""
         return cls(segmenter_from_bytes(read_bytes(path), where=str(path)))
-
-    @property
-    def width(self) -> int:
-        """The width of the states of the upper BiLSTM."""
-        return self._network.upper.width
-
-    @property
-    def lower_width(self) -> int:
-        """The width of the states of the lower BiLSTM."""
-        return self._network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""

@@ -25,17 +25,11 @@ SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punct
 
 @dataclass(frozen=True)
 class WordVocabulary:
-    """Words, characters and labels that a segmenter knows; their positions are their numbers.
+    """Words, characters and labels that a segmenter knows; their positions are their numbers."""
 
-    Attributes:
-        words: lower-cased words.
-        characters: single characters.
-        pos, relations, openings: labels of the auxiliary losses; empty when the training data had no syntax.
-    """
-
-    words: tuple[str, ...]
-    characters: tuple[str, ...]
-    pos: tuple[str, ...] = ()
+    words: tuple[str, ...]  # lower-cased words
+    characters: tuple[str, ...]  # single characters
+    pos: tuple[str, ...] = ()  # labels of the auxiliary losses; empty when the training data had no syntax
     relations: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
 
@@ -70,16 +64,11 @@ class WordVocabulary:
 
 @dataclass(frozen=True)
 class WordTypes:
-    """The distinct word forms of some sentences, each encoded once.
+    """The distinct word forms of some sentences, each encoded once."""
 
-    Attributes:
-        words_U, shapes_U: int64, numbers of the lower-cased word and of its shape.
-        characters_UC: int64, numbers of its characters, padded on the right.
-    """
-
-    words_U: Tensor
+    words_U: Tensor  # int64, numbers of the lower-cased word and of its shape
     shapes_U: Tensor
-    characters_UC: Tensor
+    characters_UC: Tensor  # int64, numbers of its characters, padded on the right
 
     def split(self, n_types: int) -> Iterator["WordTypes"]:
         """Split into parts of at most `n_types` types."""

@@ -89,19 +89,12 @@ def read_splits(path: Path) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """A sentence of a treebank.
+    """A sentence of a treebank."""
 
-    Attributes:
-        words: forms.
-        syntax: its parts of speech are language-specific tags (XPOS).
-        edu_starts: words at which an EDU begins.
-        opens_paragraph: whether a paragraph begins here.
-    """
-
-    words: tuple[str, ...]
-    syntax: SentenceSyntax
-    edu_starts: tuple[int, ...]
-    opens_paragraph: bool
+    words: tuple[str, ...]  # forms
+    syntax: SentenceSyntax  # its parts of speech are language-specific tags (XPOS)
+    edu_starts: tuple[int, ...]  # words at which an EDU begins
+    opens_paragraph: bool  # whether a paragraph begins here
 
 
 def read_conllu(file: TreebankFile) -> list[ConlluSentence]:

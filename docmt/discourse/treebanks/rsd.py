@@ -82,22 +82,14 @@ def format_rsd(rsd: RsdFile) -> str:
 
 @dataclass
 class Agreement:
-    """Number of EDUs whose arc equals the published one.
+    """Number of EDUs whose arc equals the published one."""
 
-    Attributes:
-        n_edus: EDUs compared.
-        n_heads: with the same head.
-        n_arcs: with the same head, relation and kind (satellite or further nucleus).
-        n_documents, n_equal_documents: documents, and those that agree in every arc.
-        n_secondary_edges, n_lifted: edges that the n-ary reader skipped, and constituents that it moved up.
-    """
-
-    n_edus: int = 0
-    n_heads: int = 0
-    n_arcs: int = 0
-    n_documents: int = 0
+    n_edus: int = 0  # EDUs compared
+    n_heads: int = 0  # with the same head
+    n_arcs: int = 0  # with the same head, relation and kind (satellite or further nucleus)
+    n_documents: int = 0  # documents, and those that agree in every arc
     n_equal_documents: int = 0
-    n_secondary_edges: int = 0
+    n_secondary_edges: int = 0  # edges that the n-ary reader skipped, and constituents that it moved up
     n_lifted: int = 0
     different: list[str] = field(default_factory=list)
     """Documents that differ, each with its first differing EDU."""

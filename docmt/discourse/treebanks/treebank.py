@@ -29,41 +29,26 @@ SENTENCE, PARAGRAPH_LEVEL = 1, 2
 
 @dataclass(frozen=True)
 class TreebankFile:
-    """One file of a treebank.
+    """One file of a treebank."""
 
-    Attributes:
-        where: path for messages, with that of its archive.
-        name: file name without folder and suffix, which is the document's id.
-        folder: name of its folder.
-    """
-
-    where: str
-    name: str
-    folder: str
+    where: str  # path for messages, with that of its archive
+    name: str  # file name without folder and suffix, which is the document's id
+    folder: str  # name of its folder
     text: str
 
 
 @dataclass(frozen=True)
 class RstFile:
-    """One annotated document.
+    """One annotated document."""
 
-    Attributes:
-        tree: constituents over the EDUs.
-        texts: of each EDU.
-        is_nary: whether the format holds n-ary trees, so that nodes with two children were not binarized.
-        n_secondary_edges: edges outside the tree (eRST, `.rs4`), which were skipped.
-        n_lifted: constituents placed higher than annotated, because their edges cross others.
-        n_wrong_spans: nodes of a `.dis` file whose span differs from that of their children, which was taken instead.
-        n_trees: trees of an `.rs3` file; several were joined as the nuclei of one node.
-    """
-
-    tree: Node
-    texts: tuple[str, ...]
-    is_nary: bool = False
-    n_secondary_edges: int = 0
-    n_lifted: int = 0
+    tree: Node  # constituents over the EDUs
+    texts: tuple[str, ...]  # of each EDU
+    is_nary: bool = False  # whether the format holds n-ary trees, so that nodes with two children were not binarized
+    n_secondary_edges: int = 0  # edges outside the tree (eRST, `.rs4`), which were skipped
+    n_lifted: int = 0  # constituents placed higher than annotated, because their edges cross others
+    # Nodes of a `.dis` file whose span differs from that of their children, which was taken instead.
     n_wrong_spans: int = 0
-    n_trees: int = 1
+    n_trees: int = 1  # trees of an `.rs3` file; several were joined as the nuclei of one node
 
     @property
     def arcs(self) -> DependencyTree | None:
@@ -73,17 +58,12 @@ class RstFile:
 
 @dataclass(frozen=True)
 class RsdFile:
-    """One document annotated with arcs.
+    """One document annotated with arcs."""
 
-    Attributes:
-        arcs: relations without `_r` and `_m`.
-        is_nucleus: whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
-        texts: of each EDU.
-    """
-
-    arcs: DependencyTree
+    arcs: DependencyTree  # relations without `_r` and `_m`
+    # Whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
     is_nucleus: tuple[bool, ...]
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # of each EDU
 
 
 @dataclass(frozen=True)
@@ -96,17 +76,12 @@ class TreebankDocument:
 
 @dataclass
 class Treebank:
-    """Documents by split.
-
-    Attributes:
-        left_out: names of the documents left out, by reason.
-        notes: counts of what was repaired or skipped while reading.
-    """
+    """Documents by split."""
 
     name: str
     splits: dict[str, list[TreebankDocument]] = field(default_factory=lambda: {split: [] for split in SPLITS})
-    left_out: dict[str, list[str]] = field(default_factory=dict)
-    notes: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # names of the documents left out, by reason
+    notes: Counter[str] = field(default_factory=Counter)  # counts of what was repaired or skipped while reading
 
     def read_tree(self, file: TreebankFile, parse: Callable[..., RstFile], *, inventory: str | None = None) -> RstFile:
         """Parse a file and count what was repaired or skipped in it."""
