@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any, ClassVar, NamedTuple
 
@@ -104,8 +105,8 @@ class DocumentBuilder(ABC):
         self.elided: Elided | None = None
         self.moves: dict[str, Callable[[], None]] = {
             "deixis": self.add_deixis,
-            "ambiguous": self._random_ambiguous,
-            "consistent": self._random_consistent,
+            "ambiguous": partial(self._random_word, "ambiguous"),
+            "consistent": partial(self._random_word, "consistent"),
             "ellipsis": self._random_ellipsis,
         }
 
@@ -130,13 +131,14 @@ class DocumentBuilder(ABC):
     def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
         """Parent, relation and nuclearity of the next sentence."""
 
-    def add_random(self, allowed: frozenset[str] | None = None) -> None:
+    def add_random(self, n_sentences: int = 1, *, allowed: frozenset[str] | None = None) -> None:
         """Add the greeting if its place has come, else a sentence of a random kind."""
-        if self.address is None and len(self) >= self.greeting_at:
-            self.add_greeting(self._exchanged(self.rng.choice(sentences.ADDRESSES)))
-            return
-        weights = self.weights_of_kinds(allowed)
-        self.moves[self.rng.choices(list(weights), weights=list(weights.values()))[0]]()
+        for _ in range(n_sentences):
+            if self.address is None and len(self) >= self.greeting_at:
+                self.add_greeting(self._exchanged(self.rng.choice(sentences.ADDRESSES)))
+                continue
+            weights = self.weights_of_kinds(allowed)
+            self.moves[self.rng.choices(list(weights), weights=list(weights.values()))[0]]()
 
     # Given sentences
 
@@ -197,20 +199,22 @@ class DocumentBuilder(ABC):
 
     # Random sentences
 
-    def _random_ambiguous(self) -> None:
-        known, new = self.topical_words(), self.new_words(lexicon.AMBIGUOUS, self.senses)
-        if self._prefers_new(known, new):
-            self.add_topic(*self._exchanged((self.rng.choice(new), self.rng.randrange(2))))
+    def _random_word(self, kind: str) -> None:
+        """Decide the sense or rendering of a word, or use one that is decided."""
+        if kind == "ambiguous":
+            known, new = self.topical_words(), self.new_words(lexicon.AMBIGUOUS, self.senses)
         else:
-            self.add_ambiguous(self.rng.choice(known))
-
-    def _random_consistent(self) -> None:
-        known, new = self.rendered_words(), self.new_words(lexicon.SYNONYMS, self.renderings)
-        if self._prefers_new(known, new):
-            word, rendering = self._exchanged((self.rng.choice(new), self.rng.randrange(2)))
-            self.add_consistent(word, rendering=rendering)
+            known, new = self.rendered_words(), self.new_words(lexicon.SYNONYMS, self.renderings)
+        low, high = self.share_of_new_words
+        # No random number where there is no choice.
+        if not known or (new and low <= self.rng.random() < high):
+            word, choice = self._exchanged((self.rng.choice(new), self.rng.randrange(2)))
+            if kind == "ambiguous":
+                self.add_topic(word, choice)
+            else:
+                self.add_consistent(word, rendering=choice)
         else:
-            self.add_consistent(self.rng.choice(known))
+            (self.add_ambiguous if kind == "ambiguous" else self.add_consistent)(self.rng.choice(known))
 
     def _random_ellipsis(self) -> None:
         """Repeat the verb phrase of the sentence before, or add one that the next sentence can repeat."""
@@ -235,22 +239,15 @@ class DocumentBuilder(ABC):
             return []
         return [word for word in words if word not in decided and word not in self.reserved]
 
-    def _prefers_new(self, known: list[str], new: list[str]) -> bool:
-        low, high = self.share_of_new_words
-        # No random number where there is no choice.
-        return len(known) == 0 or (len(new) > 0 and low <= self.rng.random() < high)
-
     def _exchanged(self, value: Any) -> Any:
         return self.exchange.get(value, value)
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: Any) -> Sentence:
         """The first of at most ten draws that the document does not have yet, else the last."""
-        sentence = draw(self.rng, *arguments)
         for _ in range(9):
-            if sentence.src not in self.src:
-                break
-            sentence = draw(self.rng, *arguments)
-        return sentence
+            if (sentence := draw(self.rng, *arguments)).src not in self.src:
+                return sentence
+        return draw(self.rng, *arguments)
 
 
 def draw_length(rng: Random, settings: ControlledSettings) -> int:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from docmt.controlled import segments, selection
-from docmt.controlled.building import DocumentBuilder, Placed
+from docmt.controlled.building import Placed
 from docmt.controlled.discourse import describe_discourse, measure_neighborhood, split_words
 from docmt.controlled.settings import ControlledSettings, SegmentsSettings
 from docmt.controlled.suites import SUITES, GeneratedItem, build_suite
@@ -68,32 +68,22 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
     count = getattr(settings, f"n_{split}_documents")
     documents = []
     for number in progress(range(count), label=f"generate {split}", unit="documents"):
-        builder = _unseen_document(settings, f"{settings.seed}/{split}/{number}", seen)
+        rng = Random(f"{settings.seed}/{split}/{number}")
+        for _ in range(MAX_ATTEMPTS):
+            if isinstance(settings, SegmentsSettings):
+                builder = segments.build_document(rng, settings)
+            else:
+                builder = selection.build_document(rng, settings)
+            if builder.src not in seen:
+                break
+        else:
+            advice = "ask for fewer documents, or raise max_sentences"
+            raise UserError(f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: {advice}")
         seen.add(builder.src)
         name = f"{split}-{number:06d}"
-        documents.append(
-            Generated(
-                Document(name, (builder.src, builder.tgt)),
-                tuple(builder.placed),
-                describe_discourse(name, builder.placed),
-            )
-        )
+        gold = describe_discourse(name, builder.placed)
+        documents.append(Generated(Document(name, (builder.src, builder.tgt)), tuple(builder.placed), gold))
     return documents
-
-
-def _unseen_document(settings: ControlledSettings, seed: str, seen: set[tuple[str, ...]]) -> DocumentBuilder:
-    rng = Random(seed)
-    for _ in range(MAX_ATTEMPTS):
-        if isinstance(settings, SegmentsSettings):
-            builder = segments.build_document(rng, settings)
-        else:
-            builder = selection.build_document(rng, settings)
-        if builder.src not in seen:
-            return builder
-    raise UserError(
-        f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: ask for fewer documents, or raise "
-        "max_sentences"
-    )
 
 
 def describe_corpus(

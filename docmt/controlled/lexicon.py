@@ -1,5 +1,7 @@
 """The words of the controlled corpus: except in the four phenomena, an English form has one German form."""
 
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from docmt.controlled.german import Clause, Noun, Phrase, Predicate
@@ -13,11 +15,13 @@ class NounClass(NamedTuple):
     objects: tuple[Predicate, ...]  # predicates that take a noun of this class, and of no other, as their object
 
 
+def _pairs(text: str) -> list[list[str]]:
+    """English and German forms, from `one/ein, two/zwei`."""
+    return [pair.split("/") for pair in text.split(", ")]
+
+
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
-    return {
-        gender: tuple(Noun._make([*pair.split("/"), gender]) for pair in pairs.split(", "))
-        for gender, pairs in genders.items()
-    }
+    return {gender: tuple(Noun._make([*pair, gender]) for pair in _pairs(text)) for gender, text in genders.items()}
 
 
 # Few classes with few predicates, so that a small model learns which predicate takes which noun within minutes.
@@ -60,42 +64,21 @@ CLASSES = {
 
 PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")
 
-TRANSITIVE = (
-    Predicate("sees", "sieht", ""),
-    Predicate("likes", "mag", ""),
-    Predicate("knows", "kennt", ""),
-    Predicate("praises", "lobt", ""),
-    Predicate("admires", "bewundert", ""),
-    Predicate("needs", "braucht", ""),
-    Predicate("finds", "findet", ""),
-    Predicate("paints", "malt", ""),
+TRANSITIVE, INTRANSITIVE = (
+    tuple(Predicate._make([*pair, ""]) for pair in _pairs(verbs))
+    for verbs in (
+        "sees/sieht, likes/mag, knows/kennt, praises/lobt, admires/bewundert, needs/braucht, finds/findet, paints/malt",
+        "sings/singt, works/arbeitet, sleeps/schläft, dances/tanzt, waits/wartet, laughs/lacht, cooks/kocht, "
+        "swims/schwimmt",
+    )
 )
-
-INTRANSITIVE = (
-    Predicate("sings", "singt", ""),
-    Predicate("works", "arbeitet", ""),
-    Predicate("sleeps", "schläft", ""),
-    Predicate("dances", "tanzt", ""),
-    Predicate("waits", "wartet", ""),
-    Predicate("laughs", "lacht", ""),
-    Predicate("cooks", "kocht", ""),
-    Predicate("swims", "schwimmt", ""),
-)
-
-PLACES = (
-    Phrase("in the garden", "im Garten"),
-    Phrase("in the park", "im Park"),
-    Phrase("near the lake", "am See"),
-    Phrase("in the hotel", "im Hotel"),
-)
-
-ADJECTIVES = (Phrase("new", "neu"), Phrase("old", "alt"), Phrase("small", "klein"), Phrase("beautiful", "schön"))
-
-FRONTS = (
-    Phrase("perhaps", "vielleicht"),
-    Phrase("apparently", "offenbar"),
-    Phrase("of course", "natürlich"),
-    Phrase("luckily", "zum Glück"),
+PLACES, ADJECTIVES, FRONTS = (
+    tuple(Phrase(*pair) for pair in _pairs(phrases))
+    for phrases in (
+        "in the garden/im Garten, in the park/im Park, near the lake/am See, in the hotel/im Hotel",
+        "new/neu, old/alt, small/klein, beautiful/schön",
+        "perhaps/vielleicht, apparently/offenbar, of course/natürlich, luckily/zum Glück",
+    )
 )
 
 FILLERS = (
@@ -155,12 +138,9 @@ YOU_OBJECT = (
     (Phrase("I have a question for you", "ich habe eine Frage an {you}"), {"du": "dich", "Sie": "Sie"}),
     (Phrase("I will visit you in May", "ich werde {you} im Mai besuchen"), {"du": "dich", "Sie": "Sie"}),
 )
-KIN = (
-    Noun("brother", "Bruder", "m"),
-    Noun("father", "Vater", "m"),
-    Noun("sister", "Schwester", "f"),
-    Noun("mother", "Mutter", "f"),
-    Noun("child", "Kind", "n"),
+KIN = tuple(
+    Noun(*pair)
+    for pair in _pairs("brother/Bruder/m, father/Vater/m, sister/Schwester/f, mother/Mutter/f, child/Kind/n")
 )
 KIN_PREDICATES = (
     Predicate("lives in Berlin", "wohnt", "in Berlin"),
@@ -219,17 +199,14 @@ lock | Schleuse f | the captain is rather nervous | der Kapitän ist ziemlich ne
 """
 
 
-def _senses() -> dict[str, tuple[Sense, ...]]:
-    """The senses of each ambiguous word, from rows of word, German noun with its gender, and a topic."""
-    topics: dict[str, dict[Noun, tuple[Phrase, ...]]] = {}
-    for row in _TOPICS.strip().splitlines():
-        word, german, *topic = row.split(" | ")
-        senses, noun = topics.setdefault(word, {}), Noun(word, *german.split())
-        senses[noun] = (*senses.get(noun, ()), Phrase(*topic))
-    return {word: tuple(Sense(*sense) for sense in senses.items()) for word, senses in topics.items()}
-
-
-AMBIGUOUS = _senses()
+# The rows of a sense lie side by side: word, German noun with its gender, topic.
+AMBIGUOUS = {
+    word: tuple(
+        Sense(Noun(word, *german.split()), tuple(Phrase(*row[2:]) for row in topics))
+        for german, topics in groupby(rows, itemgetter(1))
+    )
+    for word, rows in groupby((row.split(" | ") for row in _TOPICS.strip().splitlines()), itemgetter(0))
+}
 AMBIGUOUS_FRAMES = (
     ("nom", Phrase("{np} is really very small", "{np} ist wirklich sehr klein")),
     ("nom", Phrase("{np} surprises many visitors", "{np} überrascht viele Besucher")),

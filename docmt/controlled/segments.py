@@ -92,7 +92,7 @@ def build_document(
     """Build a document of random sentences."""
     n_sentences = draw_length(rng, settings)
     builder = SegmentBuilder(rng, settings, n_sentences, exchange)
-    builder.extend(n_sentences)
+    builder.add_random(n_sentences)
     return builder
 
 
@@ -143,11 +143,6 @@ class SegmentBuilder(DocumentBuilder):
         self.greeting_at = rng.randint(1, LATEST_GREETING)
         self.moves |= {name: partial(self._move, name) for name in ("section", "digression", "close")}
         self.moves["continuation"] = self._continue
-
-    def extend(self, n_sentences: int) -> None:
-        """Add random sentences until the document has `n_sentences`."""
-        while len(self) < n_sentences:
-            self.add_random()
 
     def follow(self, plan: Iterable[Move]) -> None:
         """Add random sentences until the plan is done, in place of the one that may be under way."""

@@ -24,26 +24,8 @@ def build_document(rng: Random, settings: SelectionSettings) -> "SelectionBuilde
     builder = SelectionBuilder(rng, settings)
     builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.least_sentences()))
     while len(builder) < n_sentences:
-        builder.add_random(_still_needed(builder, n_sentences))
+        builder.add_random(allowed=builder.still_needed(n_sentences))
     return builder
-
-
-def _still_needed(builder: "SelectionBuilder", n_sentences: int) -> frozenset[str] | None:
-    """The kinds to which the next sentence of a document is limited; None when all are allowed."""
-    kinds = Counter(placed.kind for placed in builder.placed)
-    n_pronouns = max(0, builder.settings.min_pronouns - kinds["pronoun"])
-    n_deictic = max(0, builder.settings.min_deictic - kinds["deixis"])
-    n_free = n_sentences - len(builder) - (builder.address is None)
-    reach = max((noun.place + MAX_PRONOUN_DISTANCE + 1 - len(builder) for noun in builder.nouns.values()), default=0)
-    n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
-    # Keep one sentence in reserve, because every other sentence also moves nouns out of reach.
-    if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
-        return None
-    if n_pronouns > 0 and reach < 1:
-        return frozenset({"introduction"})
-    # Without deixis where all sentences within reach are needed for pronouns.
-    has_deixis = n_deictic > 0 and not 0 < reach <= n_pronouns
-    return frozenset(["pronoun"] * (n_pronouns > 0) + ["deixis"] * has_deixis)
 
 
 class SelectionBuilder(DocumentBuilder):
@@ -77,9 +59,26 @@ class SelectionBuilder(DocumentBuilder):
         self.frontier: list[int] = []
         self.moves |= {
             "introduction": self._random_introduction,
-            "pronoun": self._random_pronoun,
-            "filler": self._filler,
+            "pronoun": self.add_pronoun,
+            "filler": lambda: self.add(self._fresh(sentences.filler), "filler"),
         }
+
+    def still_needed(self, n_sentences: int) -> frozenset[str] | None:
+        """The kinds to which the next sentence of a document of this length is limited; None when all are allowed."""
+        kinds = Counter(placed.kind for placed in self.placed)
+        n_pronouns = max(0, self.settings.min_pronouns - kinds["pronoun"])
+        n_deictic = max(0, self.settings.min_deictic - kinds["deixis"])
+        n_free = n_sentences - len(self) - (self.address is None)
+        reach = max((noun.place + MAX_PRONOUN_DISTANCE + 1 - len(self) for noun in self.nouns.values()), default=0)
+        n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
+        # Keep one sentence in reserve, because every other sentence also moves nouns out of reach.
+        if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
+            return None
+        if n_pronouns > 0 and reach < 1:
+            return frozenset({"introduction"})
+        # Without deixis where all sentences within reach are needed for pronouns.
+        has_deixis = n_deictic > 0 and not 0 < reach <= n_pronouns
+        return frozenset(["pronoun"] * (n_pronouns > 0) + ["deixis"] * has_deixis)
 
     @override
     def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
@@ -155,14 +154,14 @@ class SelectionBuilder(DocumentBuilder):
         self.add(sentence, "introduction", decides=decides)
         self.nouns |= {name: Mention(len(self) - 1, noun) for name, noun in nouns.items()}
 
-    def add_pronoun(self, class_name: str, sentence: Sentence | None = None) -> None:
-        """Add a sentence whose pronoun refers to the last mentioned noun of a class."""
+    def add_pronoun(self, class_name: str | None = None, sentence: Sentence | None = None) -> None:
+        """Add a sentence whose pronoun refers to the last mentioned noun of a class, by default a random one."""
+        if class_name is None:
+            classes = self.pronoun_classes()
+            class_name = self.rng.choices(list(classes), weights=list(classes.values()))[0]
         noun = self.nouns[class_name]
         sentence = sentence or self._fresh(sentences.pronoun, class_name)
         self.add(sentence, "pronoun", variant=noun.value.gender, antecedent=noun.place)
-
-    def _filler(self) -> None:
-        self.add(self._fresh(sentences.filler), "filler")
 
     def _random_introduction(self) -> None:
         # At most one noun per class: the class alone identifies the antecedent.
@@ -178,10 +177,6 @@ class SelectionBuilder(DocumentBuilder):
             known = self.nouns.get(name)
             nouns[name] = known.value if known else self.rng.choice(lexicon.CLASSES[name].nouns[gender])
         self.add_introduction(nouns)
-
-    def _random_pronoun(self) -> None:
-        classes = self.pronoun_classes()
-        self.add_pronoun(self.rng.choices(list(classes), weights=list(classes.values()))[0])
 
     @override
     def _random_ellipsis(self) -> None:

@@ -34,7 +34,7 @@ class Sentence:
     # German renderings by what decides between them (a gender, an address, a sense, …); a sentence that does not depend
     # on context has the single key "".
     variants: dict[str, str] = field(hash=False)
-    relation: str | None = None  # how its two EDUs relate ("NS": the first is the nucleus); None for one EDU
+    relation: str | None = None  # between its two EDUs ("NS": the first is the nucleus); None if it has a single EDU
     nuclearity: str | None = None
 
     @property
@@ -95,7 +95,7 @@ def introduction(
     if not plain and shape < 0.35 and len(nouns) == 1 and not has_adjective:
         quality, main = rng.choice(lexicon.ADJECTIVES), clause.main()
         edus = (f"{capitalize(main.english)},", f"which is quite {quality.english}.")
-        # Relative pronouns are those of the definite article.
+        # The German relative pronoun has the form of the definite article.
         text = f"{capitalize(main.german)}, {DEFINITE['nom'][nouns[0].gender]} recht {quality.german} ist."
         return Sentence(edus, {"": text}, "Elaboration", "NS")
     return simple(clause.main(_front(rng)))

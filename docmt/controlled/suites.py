@@ -16,11 +16,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from docmt.controlled import lexicon, segments, sentences
-from docmt.controlled.building import DocumentBuilder, Elided, Placed, draw_length
+from docmt.controlled.building import Elided, Placed, draw_length
 from docmt.controlled.german import GENDERS, Predicate
-from docmt.controlled.segments import DISTRACTOR, PLANS, TARGET, SegmentBuilder, draw_plan
+from docmt.controlled.segments import DISTRACTOR, PLANS, TARGET, SegmentBuilder, SegmentPlan, draw_plan
 from docmt.controlled.selection import SelectionBuilder
-from docmt.controlled.sentences import Sentence
 from docmt.controlled.settings import ControlledSettings, SegmentsSettings, SelectionSettings
 from docmt.errors import UserError
 
@@ -81,53 +80,41 @@ def _draw_lead(rng: Random, settings: SelectionSettings, *, distance: int, fixed
     return max(0, n_sentences - fixed - distance - 1)
 
 
-def _add_random(builder: DocumentBuilder, n_sentences: int) -> None:
-    for _ in range(n_sentences):
-        builder.add_random()
-
-
 def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """All pairs of genders for one focus."""
-    seed = f"{settings.seed}/suite/pronoun/{number}"
-    class_name = list(lexicon.CLASSES)[number % len(lexicon.CLASSES)]
-    distance = 1 + number % MAX_DISTANCE["pronoun"]
-    focus = sentences.pronoun(Random(seed), class_name)
-    for pair in combinations(GENDERS, 2):
-        first, second = (
-            _pronoun_document(Random(seed), settings, class_name, focus, gender=gender, distance=distance)
-            for gender in pair
-        )
-        yield Contrast(pair, (first, second))
-
-
-def _pronoun_document(
-    rng: Random, settings: SelectionSettings, class_name: str, focus: Sentence, *, gender: str, distance: int
-) -> list[Placed]:
-    """Lead, antecedent, sentences between, focus.
+    """Lead, antecedent, sentences between, focus, for every pair of genders; all have the same focus.
 
     A noun of another class and gender occurs between the last two or, if nothing is between, just before the
     antecedent.
     """
-    other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
-    builder = SelectionBuilder(rng, settings, reserved=frozenset({class_name, other_class}))
-    n_lead = _draw_lead(rng, settings, distance=distance, fixed=int(distance == 1))
-    other_gender = rng.choice([name for name in GENDERS if name != gender])
-    nouns = lexicon.CLASSES[class_name].nouns
-    distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
-    _add_random(builder, n_lead)
-    if distance == 1:
-        builder.add_introduction({other_class: distractor})
-    builder.add_introduction({class_name: rng.choice(nouns[gender])})
-    builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
-    place = rng.randrange(distance - 1) if distance > 1 else None
-    for position in range(distance - 1):
-        if position == place:
+    seed = f"{settings.seed}/suite/pronoun/{number}"
+    class_name = list(lexicon.CLASSES)[number % len(lexicon.CLASSES)]
+    distance = 1 + number % MAX_DISTANCE["pronoun"]
+    focus = sentences.pronoun(Random(seed), class_name)
+
+    def document(gender: str) -> list[Placed]:
+        rng = Random(seed)
+        other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
+        builder = SelectionBuilder(rng, settings, reserved=frozenset({class_name, other_class}))
+        n_lead = _draw_lead(rng, settings, distance=distance, fixed=int(distance == 1))
+        other_gender = rng.choice([name for name in GENDERS if name != gender])
+        distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
+        builder.add_random(n_lead)
+        if distance == 1:
             builder.add_introduction({other_class: distractor})
-            builder.reserved = frozenset({class_name})
-        else:
-            builder.add_random()
-    builder.add_pronoun(class_name, focus)
-    return builder.placed
+        builder.add_introduction({class_name: rng.choice(lexicon.CLASSES[class_name].nouns[gender])})
+        builder.elided = None  # an elliptical sentence would repeat the gender in German, closer to the focus
+        place = rng.randrange(distance - 1) if distance > 1 else None
+        for position in range(distance - 1):
+            if position == place:
+                builder.add_introduction({other_class: distractor})
+                builder.reserved = frozenset({class_name})
+            else:
+                builder.add_random()
+        builder.add_pronoun(class_name, focus)
+        return builder.placed
+
+    for one, other in combinations(GENDERS, 2):
+        yield Contrast((one, other), (document(one), document(other)))
 
 
 def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
@@ -140,9 +127,9 @@ def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         rng = Random(seed)
         builder = SelectionBuilder(rng, settings, reserved=frozenset({"deixis"}))
         n_lead = _draw_lead(rng, settings, distance=distance)
-        _add_random(builder, min(n_lead, max(4, settings.min_sentences - distance - 1)))
+        builder.add_random(min(n_lead, max(4, settings.min_sentences - distance - 1)))
         builder.add_greeting(address)
-        _add_random(builder, distance - 1)
+        builder.add_random(distance - 1)
         builder.add_deixis(focus)
         return builder.placed
 
@@ -163,12 +150,12 @@ def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
     def document(choice: int) -> list[Placed]:
         rng = Random(seed)
         builder = SelectionBuilder(rng, settings, reserved=frozenset({word}))
-        _add_random(builder, _draw_lead(rng, settings, distance=distance))
+        builder.add_random(_draw_lead(rng, settings, distance=distance))
         if kind == "ambiguous":
             builder.add_topic(word, choice)
         else:
             builder.add_consistent(word, rendering=choice)
-        _add_random(builder, distance - 1)
+        builder.add_random(distance - 1)
         if kind == "ambiguous":
             builder.add_ambiguous(word, focus)
         else:
@@ -194,7 +181,7 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder = SelectionBuilder(rng, settings, reserved=frozenset({*classes, "ellipsis"}))
         n_lead = _draw_lead(rng, settings, distance=1, fixed=1)
         n_after = rng.randint(0, min(2, n_lead))
-        _add_random(builder, n_lead - n_after)
+        builder.add_random(n_lead - n_after)
         for name, predicate, person in zip(classes, (distractor, verb), others, strict=True):
             if gender is None:
                 builder.add_activity(predicate, person=person)
@@ -202,7 +189,7 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
                 noun = rng.choice(lexicon.CLASSES[name].nouns[gender])
                 builder.add_introduction({name: noun}, person=person, predicate=predicate, plain=True)
             if predicate is distractor:
-                _add_random(builder, n_after)
+                builder.add_random(n_after)
         builder.add_ellipsis(focus)
         return builder.placed
 
@@ -220,21 +207,34 @@ class Exchange(NamedTuple):
     kind: str | None = None
 
 
-Build = Callable[[Random, SegmentsSettings, int, Mapping[Any, Any]], SegmentBuilder]
 Accept = Callable[[SegmentBuilder, int, int], Exchange | None]
 """Accepts a sentence of a document, for a group with a number, as its focus."""
 
 
-def _search(name: str, build: Build, accept: Accept, settings: SegmentsSettings, number: int) -> Iterator[Contrast]:
-    """The latest acceptable focus of the first document that has one."""
+def _search(
+    name: str, plans: tuple[SegmentPlan, ...] | None, accept: Accept, settings: SegmentsSettings, number: int
+) -> Iterator[Contrast]:
+    """The latest acceptable focus of the first document that has one; with plans, documents end with each in turn."""
+
+    def build(seed: str, exchange: Mapping[Any, Any]) -> SegmentBuilder:
+        rng = Random(seed)
+        if plans is None:
+            return segments.build_document(rng, settings, exchange)
+        plan = draw_plan(rng, plans[number % len(plans)])
+        n_sentences = draw_length(rng, settings)
+        builder = SegmentBuilder(rng, settings, n_sentences, exchange)
+        builder.add_random(n_sentences - SENTENCES_PER_MOVE * len(plan))
+        builder.follow(plan)
+        return builder
+
     for attempt in range(MAX_ATTEMPTS):
         seed = f"{settings.seed}/segments/{name}/{number}/{attempt}"
-        document = build(Random(seed), settings, number, {})
+        document = build(seed, {})
         for place in reversed(range(settings.min_sentences - 1, len(document))):
             found = accept(document, place, number)
             if found is not None:
                 first, second = found.values
-                other = build(Random(seed), settings, number, {first: second, second: first})
+                other = build(seed, {first: second, second: first})
                 yield Contrast(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
                 return
     raise UserError(
@@ -243,21 +243,7 @@ def _search(name: str, build: Build, accept: Accept, settings: SegmentsSettings,
     )
 
 
-def _build_any(rng: Random, settings: SegmentsSettings, _: int, exchange: Mapping[Any, Any]) -> SegmentBuilder:
-    return segments.build_document(rng, settings, exchange)
-
-
-def _build_plan(rng: Random, settings: SegmentsSettings, number: int, exchange: Mapping[Any, Any]) -> SegmentBuilder:
-    """A document that ends with a plan; every plan equally often."""
-    plan = draw_plan(rng, PLANS[number % len(PLANS)])
-    n_sentences = draw_length(rng, settings)
-    builder = SegmentBuilder(rng, settings, n_sentences, exchange)
-    builder.extend(n_sentences - SENTENCES_PER_MOVE * len(plan))
-    builder.follow(plan)
-    return builder
-
-
-def _accept_structure(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def exchange_in_structure(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
     """The sentence that ends the plan."""
     target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
     is_last = place == len(builder) - 1
@@ -266,7 +252,7 @@ def _accept_structure(builder: SegmentBuilder, place: int, number: int) -> Excha
     return Exchange((target.gender, distractor.gender), (target, distractor), PLANS[number % len(PLANS)].kind)
 
 
-def _accept_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | None:
+def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | None:
     """The first sentence with `you`."""
     kinds = [placed.kind for placed in builder.placed[: place + 1]]
     if kinds[-1] != "deixis" or kinds.count("deixis") > 1:
@@ -276,7 +262,7 @@ def _accept_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | No
     return Exchange((address, other), (address, other))
 
 
-def _accept_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
     """The first use of a word after the sentence that decides it, of ambiguous and `consistent` words in turn."""
     focus, kind = builder.placed[place], ("ambiguous", "consistent")[number % 2]
     if focus.kind != kind or focus.antecedent is None:
@@ -288,7 +274,7 @@ def _accept_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchan
     return Exchange((str(choice), str(1 - choice)), ((word, choice), (word, 1 - choice)), kind)
 
 
-def _accept_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
     """An elliptical sentence; the wrong verb occurs earlier. Verbs with and without an object in turn."""
     if builder.placed[place].kind != "ellipsis":
         return None
@@ -303,10 +289,10 @@ def _accept_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchan
 SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
     "selection": {"pronoun": _pronoun, "deixis": _deixis, "cohesion": _cohesion, "ellipsis": _ellipsis},
     "segments": {
-        "structure": partial(_search, "structure", _build_plan, _accept_structure),
-        "deixis": partial(_search, "deixis", _build_any, _accept_deixis),
-        "cohesion": partial(_search, "cohesion", _build_any, _accept_cohesion),
-        "ellipsis": partial(_search, "ellipsis", _build_any, _accept_ellipsis),
+        "structure": partial(_search, "structure", PLANS, exchange_in_structure),
+        "deixis": partial(_search, "deixis", None, exchange_in_deixis),
+        "cohesion": partial(_search, "cohesion", None, exchange_in_cohesion),
+        "ellipsis": partial(_search, "ellipsis", None, exchange_in_ellipsis),
     },
 }
 """By kind of documents and name: the groups of each number."""
