@@ -16,8 +16,12 @@ class NounClass(NamedTuple):
 
 
 def _pairs(text: str) -> list[list[str]]:
-    """English and German forms, from `one/ein, two/zwei`."""
+    """English and German forms, as in `one/ein, two/zwei`."""
     return [pair.split("/") for pair in text.split(", ")]
+
+
+def _predicates(text: str) -> tuple[Predicate, ...]:
+    return tuple(map(Predicate._make, _pairs(text)))
 
 
 def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
@@ -28,42 +32,34 @@ def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
 CLASSES = {
     "food": NounClass(
         _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="steak/Steak, omelette/Omelett"),
-        subjects=(
-            Predicate("tastes very good", "schmeckt", "sehr gut"),
-            Predicate("needs some more salt", "braucht", "noch etwas Salz"),
-        ),
-        objects=(Predicate("eats {it} very slowly", "isst", "{it} sehr langsam"),),
+        subjects=_predicates("tastes very good/schmeckt/sehr gut, needs some more salt/braucht/noch etwas Salz"),
+        objects=_predicates("eats {it} very slowly/isst/{it} sehr langsam"),
     ),
     "machine": NounClass(
         _nouns(
             m="printer/Drucker, toaster/Toaster", f="pump/Pumpe, camera/Kamera", n="radio/Radio, microscope/Mikroskop"
         ),
-        subjects=(
-            Predicate("has a technical fault", "hat", "einen technischen Fehler"),
-            Predicate("runs without a battery", "läuft", "ohne eine Batterie"),
+        subjects=_predicates(
+            "has a technical fault/hat/einen technischen Fehler, runs without a battery/läuft/ohne eine Batterie"
         ),
-        objects=(Predicate("switches {it} off at night", "schaltet", "{it} nachts aus"),),
+        objects=_predicates("switches {it} off at night/schaltet/{it} nachts aus"),
     ),
     "vehicle": NounClass(
         _nouns(m="bus/Bus, train/Zug", f="ferry/Fähre, tram/Straßenbahn", n="boat/Boot, taxi/Taxi"),
-        subjects=(
-            Predicate("leaves in ten minutes", "fährt", "in zehn Minuten ab"),
-            Predicate("carries many passengers", "befördert", "viele Passagiere"),
+        subjects=_predicates(
+            "leaves in ten minutes/fährt/in zehn Minuten ab, carries many passengers/befördert/viele Passagiere"
         ),
-        objects=(Predicate("drives {it} to the city", "fährt", "{it} in die Stadt"),),
+        objects=_predicates("drives {it} to the city/fährt/{it} in die Stadt"),
     ),
     "plant": NounClass(
         _nouns(m="tree/Baum, bush/Busch", f="rose/Rose, tulip/Tulpe", n="violet/Veilchen, herb/Kraut"),
-        subjects=(
-            Predicate("grows very quickly here", "wächst", "hier sehr schnell"),
-            Predicate("has strong green leaves", "hat", "kräftige grüne Blätter"),
+        subjects=_predicates(
+            "grows very quickly here/wächst/hier sehr schnell, has strong green leaves/hat/kräftige grüne Blätter"
         ),
-        objects=(Predicate("waters {it} every evening", "gießt", "{it} jeden Abend"),),
+        objects=_predicates("waters {it} every evening/gießt/{it} jeden Abend"),
     ),
 }
-
 PERSONS = ("Anna", "Tom", "Lena", "Paul", "Emma", "Max")
-
 TRANSITIVE, INTRANSITIVE = (
     tuple(Predicate._make([*pair, ""]) for pair in _pairs(verbs))
     for verbs in (
@@ -80,7 +76,6 @@ PLACES, ADJECTIVES, FRONTS = (
         "perhaps/vielleicht, apparently/offenbar, of course/natürlich, luckily/zum Glück",
     )
 )
-
 FILLERS = (
     Clause(Phrase("the weather", "das Wetter"), Predicate("is quite nice", "ist", "recht schön")),
     Clause(Phrase("the day", "der Tag"), Predicate("is rather long", "ist", "ziemlich lang")),
@@ -89,16 +84,13 @@ FILLERS = (
     Clause(Phrase("everybody", "jeder"), Predicate("is very busy", "ist", "sehr beschäftigt")),
     Clause(Phrase("the music", "die Musik"), Predicate("is too loud", "ist", "zu laut")),
 )
-
 CONJUNCTIONS = (
     (Phrase("because", "weil"), "Explanation"),
     (Phrase("although", "obwohl"), "Contrast"),
     (Phrase("while", "während"), "Temporal"),
 )
 
-
 # Deixis: the register is fixed by a greeting.
-
 FIRST_NAMES = ("Julia", "Felix", "Nina", "Oskar")
 SURNAMES = ("Weber", "Klein", "Berger", "Vogel")
 GREETINGS = {
@@ -142,10 +134,9 @@ KIN = tuple(
     Noun(*pair)
     for pair in _pairs("brother/Bruder/m, father/Vater/m, sister/Schwester/f, mother/Mutter/f, child/Kind/n")
 )
-KIN_PREDICATES = (
-    Predicate("lives in Berlin", "wohnt", "in Berlin"),
-    Predicate("comes from Vienna", "kommt", "aus Wien"),
-    Predicate("works in a hospital", "arbeitet", "in einem Krankenhaus"),
+KIN_PREDICATES = _predicates(
+    "lives in Berlin/wohnt/in Berlin, comes from Vienna/kommt/aus Wien, "
+    "works in a hospital/arbeitet/in einem Krankenhaus"
 )
 KIN_FRAMES = (
     Phrase("I know your {kin} well", "ich kenne {kin} gut"),
@@ -214,19 +205,15 @@ AMBIGUOUS_FRAMES = (
     ("acc", Phrase("nobody describes {np} in detail", "niemand beschreibt {np} genau")),
 )
 
-
 # Lexical cohesion: two legitimate renderings, of which the first use in the target decides. All are masculine, so that
 # nothing else in the sentence changes.
-
 SYNONYMS = {
-    "the carpenter": ("Tischler", "Schreiner"),
-    "the butcher": ("Metzger", "Fleischer"),
-    "the plumber": ("Klempner", "Installateur"),
-    "the chimney sweep": ("Schornsteinfeger", "Kaminkehrer"),
-    "the physician": ("Arzt", "Mediziner"),
-    "Henry": ("Henry", "Heinrich"),
-    "George": ("George", "Georg"),
-    "Charles": ("Charles", "Karl"),
+    word: tuple(renderings)
+    for word, *renderings in _pairs(
+        "the carpenter/Tischler/Schreiner, the butcher/Metzger/Fleischer, the plumber/Klempner/Installateur, "
+        "the chimney sweep/Schornsteinfeger/Kaminkehrer, the physician/Arzt/Mediziner, "
+        "Henry/Henry/Heinrich, George/George/Georg, Charles/Charles/Karl"
+    )
 }
 SYNONYM_FRAMES = (
     ("nom", Phrase("{np} has two adult sons", "{np} hat zwei erwachsene Söhne")),
@@ -235,9 +222,7 @@ SYNONYM_FRAMES = (
     ("acc", Phrase("the neighbours visit {np} again", "die Nachbarn besuchen {np} wieder")),
 )
 
-
 # Ellipsis: the verb comes from the sentence before.
-
 ELLIPSIS_FRAMES = (
     Phrase("{who} surely does too", "{who} {verb} {it} sicher auch"),
     Phrase("but {who} never does", "aber {who} {verb} {it} nie"),
@@ -266,14 +251,11 @@ MARKERS = (
 FIRST_SECTION = Phrase("first", "zuerst")
 SECTIONS = (Phrase("then", "dann"), Phrase("moreover", "außerdem"), Phrase("furthermore", "ferner"))
 
-ANY_SUBJECT = (
-    Predicate("is quite expensive", "ist", "recht teuer"),
-    Predicate("looks very good", "sieht", "sehr gut aus"),
-    Predicate("costs too much", "kostet", "zu viel"),
-    Predicate("has no fault", "hat", "keinen Fehler"),
+ANY_SUBJECT = _predicates(
+    "is quite expensive/ist/recht teuer, looks very good/sieht/sehr gut aus, "
+    "costs too much/kostet/zu viel, has no fault/hat/keinen Fehler"
 )
-ANY_OBJECT = (
-    Predicate("misses {it} every day", "vermisst", "{it} jeden Tag"),
-    Predicate("describes {it} in detail", "beschreibt", "{it} genau"),
-    Predicate("shows {it} to everybody", "zeigt", "{it} jedem"),
+ANY_OBJECT = _predicates(
+    "misses {it} every day/vermisst/{it} jeden Tag, describes {it} in detail/beschreibt/{it} genau, "
+    "shows {it} to everybody/zeigt/{it} jedem"
 )

@@ -53,14 +53,8 @@ class SegmentPlan(NamedTuple):
 
 
 # Every plan as often as the balance needs it.
-PLANS = (
-    SegmentPlan("shallow", False),
-    SegmentPlan("deep", False),
-    SegmentPlan("inner", True),
-    SegmentPlan("deep", True),
-    SegmentPlan("inner", True),
-    SegmentPlan("deep", True),
-)
+PLANS = (SegmentPlan("shallow", False), SegmentPlan("deep", False))
+PLANS += (SegmentPlan("inner", True), SegmentPlan("deep", True)) * 2
 ASIDE = (Move("digression"), Move("close"))
 
 
@@ -116,16 +110,12 @@ class SegmentBuilder(DocumentBuilder):
     """
 
     relations = {
+        **dict.fromkeys(
+            ("continuation", "return", "ambiguous", "first rendering", "consistent"), ("Elaboration", "NS")
+        ),
+        **dict.fromkeys(("activity", "greeting", "topic"), ("Background", "NS")),
         "section": ("Joint", "NN"),
-        "continuation": ("Elaboration", "NS"),
-        "return": ("Elaboration", "NS"),
-        "activity": ("Background", "NS"),
-        "greeting": ("Background", "NS"),
         "deixis": ("Topic-Comment", "NS"),
-        "topic": ("Background", "NS"),
-        "ambiguous": ("Elaboration", "NS"),
-        "first rendering": ("Elaboration", "NS"),
-        "consistent": ("Elaboration", "NS"),
         "ellipsis": ("Comparison", "NS"),
     }
     share_of_new_words = (0.0, 0.3)

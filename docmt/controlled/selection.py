@@ -37,16 +37,10 @@ class SelectionBuilder(DocumentBuilder):
     """
 
     relations = {
-        "filler": ("Background", "NS"),
-        "introduction": ("Joint", "NN"),
-        "activity": ("Joint", "NN"),
-        "greeting": ("Joint", "NN"),
-        "pronoun": ("Elaboration", "NS"),
+        **dict.fromkeys(("introduction", "activity", "greeting", "first rendering"), ("Joint", "NN")),
+        **dict.fromkeys(("pronoun", "ambiguous", "consistent"), ("Elaboration", "NS")),
+        **dict.fromkeys(("filler", "topic"), ("Background", "NS")),
         "deixis": ("Topic-Comment", "NS"),
-        "topic": ("Background", "NS"),
-        "ambiguous": ("Elaboration", "NS"),
-        "first rendering": ("Joint", "NN"),
-        "consistent": ("Elaboration", "NS"),
         "ellipsis": ("Comparison", "NN"),
     }
     topic_reach = 5

@@ -113,8 +113,8 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder.add_pronoun(class_name, focus)
         return builder.placed
 
-    for one, other in combinations(GENDERS, 2):
-        yield Contrast((one, other), (document(one), document(other)))
+    for pair in combinations(GENDERS, 2):
+        yield Contrast(pair, (document(pair[0]), document(pair[1])))
 
 
 def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:

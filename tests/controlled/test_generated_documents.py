@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from docmt.controlled import lexicon
-from docmt.controlled.discourse import main_edus, measure_neighborhood, split_words
-from docmt.controlled.generator import generate_corpus, generate_split
+from docmt.controlled.generator import generate_corpus, generate_split, main_edus, measure_neighborhood, split_words
 from docmt.controlled.settings import SegmentsSettings, SelectionSettings, load_settings
 from docmt.controlled.suites import SUITES
 from docmt.corpora.documents import read_documents

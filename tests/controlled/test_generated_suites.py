@@ -9,7 +9,7 @@ import pytest
 from segment_reading import GENDERS, gender_of, read
 
 from docmt.controlled import lexicon
-from docmt.controlled.discourse import split_words
+from docmt.controlled.generator import split_words
 from docmt.controlled.german import PRONOUN
 from docmt.controlled.settings import SegmentsSettings, SelectionSettings
 from docmt.controlled.suites import MAX_DISTANCE, SUITES, build_suite

@@ -7,7 +7,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from docmt.controlled import lexicon, sentences
-from docmt.controlled.discourse import split_words
+from docmt.controlled.generator import split_words
 from docmt.controlled.german import GENDERS, PRONOUN, Clause, Noun, Phrase, Predicate, noun_phrase, possessive
 
 NEW = Phrase("new", "neu")

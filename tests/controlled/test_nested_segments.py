@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from segment_reading import GENDERS, gender_of, read
 
-from docmt.controlled.discourse import split_words
-from docmt.controlled.generator import generate_split
+from docmt.controlled.generator import generate_split, split_words
 from docmt.controlled.settings import SegmentsSettings
 from docmt.discourse.constituents import from_json
 from docmt.discourse.dependencies import to_dependencies

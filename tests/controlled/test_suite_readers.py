@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from segment_reading import CLOSES, OPENS, SECTIONS, starts
 
-from docmt.controlled.discourse import describe_discourse
+from docmt.controlled.generator import describe_discourse
 from docmt.controlled.settings import SegmentsSettings
 from docmt.controlled.suites import SUITES, build_suite
 from docmt.discourse.dependencies import merge_to_sentences
