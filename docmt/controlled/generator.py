@@ -4,10 +4,9 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from docmt.controlled import segments, selection
 from docmt.controlled.building import Placed
@@ -29,8 +28,7 @@ MAX_ATTEMPTS = 1000
 WORD = re.compile(r"Mrs?\.|\w+|[^\w\s]")
 
 
-@dataclass(frozen=True)
-class Generated:
+class Generated(NamedTuple):
     """A document of a split: its text, its sentences with what decides their renderings, and its gold discourse."""
 
     document: Document
@@ -118,10 +116,7 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
         for index, item in enumerate(document.placed):
             if item.phenomenon and item.antecedent is not None:
                 distances.setdefault(item.phenomenon, Counter())[index - item.antecedent] += 1
-    texts = {
-        SRC_LANG: {sentence for item in documents for sentence in item.document.src},
-        TGT_LANG: {sentence for item in documents for sentence in item.document.tgt},
-    }
+    texts = {SRC_LANG: [item.document.src for item in documents], TGT_LANG: [item.document.tgt for item in documents]}
     return {
         "n_documents": len(documents),
         "n_sentences": len(placed),
@@ -130,7 +125,8 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
         "sentences_by_phenomenon": dict(Counter(item.phenomenon for item in placed if item.phenomenon)),
         "distances": {name: dict(sorted(counts.items())) for name, counts in distances.items()},
         "n_word_types": {
-            lang: len({word for text in found for word in split_words(text)}) for lang, found in texts.items()
+            lang: len({word for text in found for sentence in text for word in split_words(sentence)})
+            for lang, found in texts.items()
         },
         "pronouns": measure_neighborhood((item.placed, item.discourse) for item in documents),
     }

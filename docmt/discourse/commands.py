@@ -265,14 +265,7 @@ def annotate(
         shard: which part of the documents, from 1.
         n_shards: number of parts.
     """
-    from docmt.discourse.annotation import (
-        annotate,
-        blank_line_texts,
-        chain_sentences,
-        read_texts,
-        suite_texts,
-        take_shard,
-    )
+    from docmt.discourse import annotation
     from docmt.discourse.documents import write_discourse
     from docmt.discourse.parsing.parser_names import load_parser
     from docmt.discourse.segmentation.segmenter import Segmenter
@@ -287,16 +280,15 @@ def annotate(
         raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
     trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
     if suite is not None:
-        texts = suite_texts(suite)
+        texts = annotation.suite_texts(suite)
     elif documents is None:
-        texts = blank_line_texts(cast(Path, text))
+        texts = annotation.blank_line_texts(cast(Path, text))
     else:
-        texts = take_shard(
-            read_texts(cast(Path, text), documents), read_index(documents), shard=shard, n_shards=n_shards
-        )
-    found = annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
+        everything = annotation.read_texts(cast(Path, text), documents)
+        texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
+    found = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
     if sentences == "chain":
-        found = map(chain_sentences, found)
+        found = map(annotation.chain_sentences, found)
     write_discourse(out, progress(found, label="annotate", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
 

@@ -130,10 +130,7 @@ class Scores:
             gold_arcs, arcs = self._arcs(gold, gold_places), self._arcs(predicted, places)
             self._match("uas", (arc[:2] for arc in gold_arcs), (arc[:2] for arc in arcs))
             self._match("las", gold_arcs, arcs)
-            gold_heads, heads = (
-                merge_to_sentences(one.dependencies.heads, [edu.sentence for edu in one.edus], len(one.sentences))
-                for one in (gold, predicted)
-            )
+            gold_heads, heads = _sentence_heads(gold), _sentence_heads(predicted)
             self.counts["sentence heads right"] += sum(a == b for a, b in zip(gold_heads, heads, strict=True))
 
     def _match(self, name: str, gold: Iterable[Any], predicted: Iterable[Any]) -> None:
@@ -201,6 +198,11 @@ def _places(document: DiscourseDocument) -> list[Position]:
 
 def _span(node: Node, places: list[Position]) -> Position:
     return places[node.first][0], places[node.last][1]
+
+
+def _sentence_heads(document: DiscourseDocument) -> tuple[int, ...]:
+    sentences = [edu.sentence for edu in document.edus]
+    return merge_to_sentences(document.dependencies.heads, sentences, len(document.sentences))
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -13,7 +13,7 @@ class NeuralSettings(Settings):
     members: int = Field(default=4, ge=1)
     """Number of networks, with different seeds, whose log probabilities are averaged."""
     layers: Literal["upper", "both"] = "both"
-    """Word states that the network reads: those of the segmenter's upper BiLSTM, or of both."""
+    """Word states that the network reads: from the segmenter's upper BiLSTM, or from both BiLSTMs."""
     queries: int = Field(default=3, ge=0)
     """Learned queries that weight the words of an EDU."""
     word_width: int = Field(default=24, ge=1)
