@@ -207,7 +207,7 @@ class DocumentBuilder(ABC):
             known, new = self.rendered_words(), self.new_words(lexicon.SYNONYMS, self.renderings)
         low, high = self.share_of_new_words
         # No random number where there is no choice.
-        if not known or (new and low <= self.rng.random() < high):
+        if len(known) == 0 or (new and low <= self.rng.random() < high):
             word, choice = self._exchanged((self.rng.choice(new), self.rng.randrange(2)))
             if kind == "ambiguous":
                 self.add_topic(word, choice)

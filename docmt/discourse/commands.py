@@ -205,11 +205,8 @@ def evaluate_parser(
     _use_one_thread()
     opened = open_parser(parser, syntax=syntax)
     compared = {name: OpenedParser(baseline(name), opened.relations) for name in baselines or []}
-    how = {
-        "relations": relations,
-        "segmenter": Segmenter.load(segmenter) if segmenter else None,
-        "hide_paragraphs": without_paragraphs,
-    }
+    edus_from = Segmenter.load(segmenter) if segmenter else None
+    how = {"relations": relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
     scores = evaluate_parser(opened, gold, **how)
     if compared:
         scores["baselines"] = {name: evaluate_parser(other, gold, **how) for name, other in compared.items()}

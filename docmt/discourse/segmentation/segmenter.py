@@ -84,7 +84,7 @@ class SentenceReading:
     lower_TD: Tensor  # float32, output of the lower BiLSTM, nearer to words and parts of speech
 
 
-class Window(NamedTuple):
+class SentenceWindow(NamedTuple):
     """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
 
     sentence: int
@@ -99,14 +99,14 @@ class Window(NamedTuple):
         return slice(self.core_start - self.start, self.core_end - self.start)
 
 
-def cut_windows(sentence: int, n_words: int) -> Iterator[Window]:
+def cut_windows(sentence: int, n_words: int) -> Iterator[SentenceWindow]:
     """Cut a sentence into windows whose cores cover each word once; none without words."""
     if 0 < n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
-        yield Window(sentence, 0, n_words, 0, n_words)
+        yield SentenceWindow(sentence, 0, n_words, 0, n_words)
         return
     for core in range(0, n_words, WINDOW_WORDS):
         end = min(n_words, core + WINDOW_WORDS)
-        yield Window(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)
+        yield SentenceWindow(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)
 
 
 class Segmenter:
@@ -169,7 +169,9 @@ class Segmenter:
                 relations[words] = [vocabulary.relations[i] for i in relations_BT[row][core]]
         return [SentenceSyntax(tuple(pos), tuple(links), tuple(relations)) for pos, links, relations in columns]
 
-    def _add_starts(self, starts: list[list[int]], windows: list[Window], batch: SentenceBatch, states: States) -> None:
+    def _add_starts(
+        self, starts: list[list[int]], windows: Sequence[SentenceWindow], batch: SentenceBatch, states: States
+    ) -> None:
         """Add the starts found in the windows to their sentences, in any order."""
         with torch.no_grad():
             labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
@@ -177,7 +179,7 @@ class Segmenter:
             found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
             starts[window.sentence] += found.tolist()
 
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[Window], SentenceBatch, States]]:
+    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[SentenceWindow], SentenceBatch, States]]:
         """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
         types = WordTypes.encode(names, self.trained.vocabulary)

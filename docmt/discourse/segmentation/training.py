@@ -56,7 +56,7 @@ def train_segmenter(
     recipe = settings.training
     vocabulary = learn_vocabulary(train, recipe)
     examples = ExampleSet(train, vocabulary)
-    # Batches have a generator of their own, so that dropout does not change which sentences are read together.
+    # Batches have a separate generator, so that dropout does not change which sentences are read together.
     generator = np.random.default_rng(seed)
     epochs = [list(examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
     n_updates = sum(map(len, epochs))
