@@ -1,4 +1,4 @@
-"""Discourse documents: what must fit, and their files."""
+"""Discourse documents and their word syntax: what must fit, and their files."""
 
 import json
 
@@ -14,6 +14,7 @@ from docmt.discourse.documents import (
     read_discourse,
     write_discourse,
 )
+from docmt.discourse.syntax import SentenceSyntax, check_syntax, iterate_syntax, read_syntax, write_syntax
 from docmt.errors import UserError
 
 SENTENCES = (("although", "it", "rained", ",", "we", "left", "."), (), ("Good", "."))
@@ -111,3 +112,26 @@ def test_bad_lines_are_named(tmp_path):
 def test_json_of_another_form_is_refused(value):
     with pytest.raises(UserError, match=r"docs/files\.md"):
         DiscourseDocument.from_json(value)
+
+
+DOCUMENT = DiscourseDocument("d", (("He", "left"), ()), edus_from_starts([[1], []], [2, 0]))
+SYNTAX = (SentenceSyntax(("PRP", "VBD"), (1, -1), ("nsubj", "root")), SentenceSyntax((), (), ()))
+
+
+def test_written_and_read_is_the_same(tmp_path):
+    path = tmp_path / "train.syntax.jsonl"
+    write_syntax(path, [("d", SYNTAX)])
+    assert list(iterate_syntax(path)) == [("d", SYNTAX)]
+    assert read_syntax(path, [DOCUMENT]) == [SYNTAX]
+    with pytest.raises(UserError, match=r"train\.syntax\.jsonl: 1 documents, but the discourse file has 2"):
+        read_syntax(path, [DOCUMENT, DOCUMENT])
+
+
+def test_predicted_heads_need_not_form_a_tree():
+    check_syntax(DOCUMENT, (SentenceSyntax(("PRP", "VBD"), (1, 0), ("nsubj", "root")), SYNTAX[1]))
+
+
+@pytest.mark.parametrize("heads", [(2, -1), (-2, -1), ("1", -1)])
+def test_head_outside_its_sentence_is_one_line(heads):
+    with pytest.raises(UserError, match="syntax of 'd': sentence 1: a head is not one of its 2 words"):
+        check_syntax(DOCUMENT, (SentenceSyntax(("PRP", "VBD"), heads, ("nsubj", "root")), SYNTAX[1]))

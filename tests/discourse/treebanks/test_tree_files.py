@@ -1,0 +1,198 @@
+"""Files of treebanks: brackets of the RST-DT (`.dis`), dependencies (`.rsd`), CoNLL-U with discourse marks."""
+
+import pytest
+
+from docmt.discourse.constituents import SPAN, binarize, join, join_pair, leaf
+from docmt.discourse.dependencies import NO_HEAD, ROOT
+from docmt.discourse.treebanks.brackets import format_brackets, parse_brackets
+from docmt.discourse.treebanks.readers import read_conllu
+from docmt.discourse.treebanks.rsd import format_rsd, parse_rsd, rsd_of_tree
+from docmt.discourse.treebanks.treebank import RstFile, TreebankFile
+from docmt.errors import UserError
+
+DIS = """( Root (span 1 4)
+  ( Satellite (leaf 1) (rel2par heading) (text _!A (short) title_!) )
+  ( Nucleus (span 2 4) (rel2par span)
+    ( Nucleus (leaf 2) (rel2par List) (text _!One,<P>_!) )
+    ( Nucleus (leaf 3) (rel2par List) (text _!two_!) )  //TT_ERR
+    ( Nucleus (leaf 4) (rel2par List) (text _!and "three_!" .
+_!) )
+  )
+)
+"""
+ITEMS = join([leaf(1), leaf(2), leaf(3)], "NNN", ("List",) * 3)
+TREE = join([leaf(0), ITEMS], "SN", ("heading", SPAN))
+
+
+def test_nodes_with_many_children_and_odd_texts():
+    found = parse_brackets(DIS, where="a.dis")
+    assert found.tree == TREE
+    assert found.texts == ("A (short) title", "One,<P>", "two", 'and "three_!" .\n')
+
+
+def test_texts_with_parentheses_that_do_not_close():
+    found = parse_brackets("( Root (leaf 1) (text _!:-) ( Nucleus (leaf 9)_!) )", where="a.dis")
+    assert (found.tree, found.texts) == (leaf(0), (":-) ( Nucleus (leaf 9)",))
+
+
+def test_a_span_that_differs_from_its_leaves_is_counted_and_the_leaves_decide():
+    found = parse_brackets(DIS.replace("(span 2 4)", "(span 2 5)"), where="a.dis")
+    assert (found.tree, found.n_wrong_spans) == (TREE, 1)
+    assert parse_brackets(DIS, where="a.dis").n_wrong_spans == 0
+
+
+@pytest.mark.parametrize(
+    ("tree", "texts"),
+    [
+        (TREE, ("A (short) title", "One,", "two", "äöü 中文")),
+        (binarize(TREE), ("A (short) title", "One,", "two", "äöü 中文")),
+        (leaf(0), ("alone",)),
+    ],
+)
+def test_brackets_written_and_read_again(tree, texts):
+    rst = RstFile(tree, texts)
+    assert parse_brackets(format_brackets(rst), where="a.dis") == rst
+
+
+def test_deep_trees_are_written_and_read_without_recursion():
+    tree = leaf(2999)
+    for edu in reversed(range(2999)):
+        tree = join_pair(leaf(edu), tree, "NS", "r")
+    rst = RstFile(tree, tuple(f"edu {i}" for i in range(3000)))
+    assert parse_brackets(format_brackets(rst), where="a.dis") == rst
+
+
+LINES = (
+    "1\tA title\t3\t_\t_\tfeats\t2\theading_r\t_\tsignals",
+    "2\tone ,\t0\t_\t_\t_\t0\tROOT\t_\t_",
+    "3\ttwo .\t0\t_\t_\t_\t2\tlist_m\t_\t_",
+)
+RSD = "\n".join(LINES) + "\n"
+
+
+def test_lines_of_dependencies_are_read():
+    found = parse_rsd(RSD, where="a.rsd")
+    assert found.arcs.heads == (1, NO_HEAD, 1)
+    assert found.arcs.relations == ("heading", ROOT, "list")
+    assert found.is_nucleus == (False, False, True)
+    assert found.texts == ("A title", "one ,", "two .")
+
+
+def test_dependencies_written_and_read_again():
+    found = parse_rsd(RSD.replace("\n", "\r\n"), where="a.rsd")
+    assert parse_rsd(format_rsd(found), where="b.rsd") == found
+
+
+@pytest.mark.parametrize("change", [lambda tree: tree, binarize])
+def test_dependencies_made_from_a_tree(change):
+    items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
+    tree = join([leaf(0), items, leaf(4)], "SNS", ("heading", SPAN, "comment"))
+    found = rsd_of_tree(RstFile(change(tree), tuple("abcde")))
+    assert found.arcs.heads == (1, NO_HEAD, 1, 1, 1)
+    assert found.is_nucleus == (False, False, True, True, False)
+    assert parse_rsd(format_rsd(found), where="a.rsd") == found
+
+
+def test_list_in_a_list_is_kept_when_the_source_is_nary():
+    tree = join([leaf(0), join([leaf(1), leaf(2)], "NN", ("list",) * 2)], "NN", ("list",) * 2)
+    assert rsd_of_tree(RstFile(tree, tuple("abc"))).arcs.heads == (NO_HEAD, 0, 0)
+    assert rsd_of_tree(RstFile(tree, tuple("abc"), is_nary=True)).arcs.heads == (NO_HEAD, 0, 1)
+
+
+def word(number, form, head, misc="_"):
+    return f"{number}\t{form}\tlemma\tUPOS\tX-{form}\t_\t{head}\trel-{form}\t_\t{misc}"
+
+
+CONLLU = "\n".join(
+    [
+        "# newdoc id = a",
+        "# newpar",
+        "# newpar_block = head (1 s)",
+        "# sent_id = a-1",
+        "1-2\tI'm\t_\t_\t_\t_\t_\t_\t_\tDiscourse=never:1->2",
+        word(1, "I", 2, "Discourse=causal-cause:1->2:8:x|Entity=(1)"),
+        word(2, "'m", 0),
+        word(3, "there", 2, "SpaceAfter=No|Discourse=joint-list_m:2->1:0;context-background:2->5:_"),
+        "3.1\tbeing\t_\t_\t_\t_\t_\t_\t_\tDiscourse=never:1->2",
+        "",
+        "# sent_id = a-2",
+        "# newpart = no paragraph",
+        word(1, ".", 0, "Discourse=ROOT:3"),
+        "",
+    ]
+)
+
+
+def parse_conllu(text, *, where):
+    return read_conllu(TreebankFile(where, "a", "dep", text))
+
+
+@pytest.mark.parametrize("text", [CONLLU, CONLLU + "\n\n", CONLLU.replace("\n", "\r\n"), CONLLU.rstrip("\n")])
+def test_words_without_multiword_tokens_and_ellipsis(text):
+    first, second = parse_conllu(text, where="a.conllu")
+    assert first.words == ("I", "'m", "there")
+    assert first.syntax.pos == ("X-I", "X-'m", "X-there")
+    assert first.syntax.heads == (1, -1, 1)
+    assert first.syntax.relations == ("rel-I", "rel-'m", "rel-there")
+    assert first.edu_starts == (0, 2)
+    assert (first.opens_paragraph, second.opens_paragraph) == (True, False)
+    assert second.edu_starts == (0,)
+
+
+def changed_dis(old, new):
+    assert DIS.count(old) == 1
+    return DIS.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (parse_brackets, changed_dis("(leaf 4)", "(leaf 5)"), "line 3: .*(span 2 4|without gap)"),
+        (parse_brackets, changed_dis("(leaf 3)", "(leaf 2)"), "line 5: duplicate leaf 2"),
+        (parse_brackets, changed_dis("(leaf 1)", "(leaf 2)"), "duplicate leaf|without gap"),
+        (parse_brackets, changed_dis("(span 2 4)", ""), "line 3: Nucleus has neither"),
+        (parse_brackets, changed_dis("(text _!two_!)", ""), "line 5: leaf 3 must have a text"),
+        (parse_brackets, changed_dis("( Nucleus (span", "( Satellite (span"), "at least one N"),
+        (parse_brackets, changed_dis("( Nucleus (leaf 3)", "( Nukleus (leaf 3)"), "line 5: cannot be parsed"),
+        (parse_brackets, changed_dis("(rel2par heading)", "(rel2par )"), "line 2: cannot be parsed"),
+        (parse_brackets, changed_dis("_!two_!", "two"), "line 5: cannot be parsed"),
+        (parse_brackets, "", "expected one Root, found 0 trees"),
+        (parse_brackets, DIS + DIS, "duplicate leaf"),
+        (parse_brackets, "( Root (leaf 2) (text _!x_!) )", "must be EDUs 1 to n"),
+        (parse_brackets, "( Nucleus (leaf 1) (text _!x_!) )", "one Root"),
+        (parse_brackets, DIS.rstrip()[:-1], "the bracket of line 1 is never closed"),
+        (parse_brackets, DIS + ")", r"line 10: '\)' is outside"),
+        (parse_rsd, "", "no EDUs"),
+        (parse_rsd, RSD.replace("2\theading_r", "0\tROOT"), "units 1 and 2 are both roots"),
+        (parse_rsd, RSD.replace("0\tROOT", "3\tlist_m"), "a cycle"),
+        (parse_rsd, RSD.replace("2\theading_r", "9\theading_r"), "outside the 3 units"),
+        (parse_rsd, RSD.replace("heading_r", "heading"), "line 1: relation 'heading' must end in _r or _m"),
+        (parse_rsd, RSD.replace("heading_r", "_r"), "line 1: relation '_r'"),
+        (parse_rsd, LINES[0] + "\n" + LINES[2], "line 2: expected EDU 2"),
+        (parse_rsd, RSD.replace("0\tROOT", "x\tROOT"), "line 2: expected EDU 2"),
+        (parse_rsd, "1\ta\t0", "line 1: expected EDU 1"),
+        (parse_conllu, "", "no sentence"),
+        (parse_conllu, "# newdoc id = a\n", "no sentence"),
+        (parse_conllu, word(1, "a", 0) + "\n" + word(3, "b", 1), "line 2: expected word 2, found word 3"),
+        (parse_conllu, word(1, "a", 2), "head '2' of 'a' is not a word"),
+        (parse_conllu, word(1, "a", "_"), "head '_' of 'a'"),
+        (parse_conllu, "1\ta\tb", "line 1 has 3 columns, CoNLL-U has 10"),
+    ],
+)
+def test_malformed_files_are_named_with_their_line(parse, text, message):
+    between = "" if message.startswith("line") else ".*"
+    with pytest.raises(UserError, match=rf"a\.tree: {between}({message})"):
+        parse(text, where="a.tree")
+
+
+@pytest.mark.parametrize(
+    ("write", "text"),
+    [
+        (format_brackets, "wow_! )"),
+        (lambda rst: format_rsd(rsd_of_tree(rst)), "a\tb"),
+        (lambda rst: format_rsd(rsd_of_tree(rst)), "a\nb"),
+    ],
+)
+def test_text_that_breaks_the_format_is_not_written(write, text):
+    with pytest.raises(UserError, match="EDU 1 cannot be written"):
+        write(RstFile(leaf(0), (text,)))
