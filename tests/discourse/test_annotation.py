@@ -164,16 +164,7 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
 )
 def test_mistakes_on_the_command_line_are_one_line(options, message, tmp_path, capsys):
     out = tmp_path / "out.jsonl"
-    command = [
-        "discourse",
-        "annotate",
-        "--segmenter",
-        str(tmp_path / "none.pt"),
-        "--parser",
-        "chain",
-        "--out",
-        str(out),
-    ]
+    command = f"discourse annotate --segmenter {tmp_path}/none.pt --parser chain --out {out}".split()
     assert main([*command, *options]) == 2
     error = capsys.readouterr().err
     assert message in error

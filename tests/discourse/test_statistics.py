@@ -23,18 +23,12 @@ def document(lengths, starts, *, name="d", tree=None, arcs=None):
 
 
 # Sentences: EDUs 0 1 | 2 | 3 4. EDUs 1 to 3 are one constituent, so the first and the last sentence are none.
+MIDDLE = join_pair(leaf(1), join_pair(leaf(2), leaf(3), "NS", "cause"), "SN", "list")
 CROSSING = document(
     [5, 0, 4],
     [[2], [], [1]],
     name="crossing",
-    tree=join_pair(
-        leaf(0),
-        join_pair(
-            join_pair(leaf(1), join_pair(leaf(2), leaf(3), "NS", "cause"), "SN", "list"), leaf(4), "NS", "purpose"
-        ),
-        "NS",
-        "context",
-    ),
+    tree=join_pair(leaf(0), join_pair(MIDDLE, leaf(4), "NS", "purpose"), "NS", "context"),
 )
 WHOLE = document(
     [4, 2], [[1], []], name="whole", tree=join_pair(join_pair(leaf(0), leaf(1), "NN", "list"), leaf(2), "SN", "context")

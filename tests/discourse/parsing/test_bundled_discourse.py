@@ -61,16 +61,7 @@ def test_trees_are_those_of_the_commands_of_the_workflow(files, tmp_path, parser
     assert bundle(files, tmp_path / "bundled.pt", *options, parser=parser) == 0
     text = "\n\n".join("\n".join(document) for document in TEXTS) + "\n"
     (tmp_path / "text").write_text(text, encoding="utf-8")
-    command = [
-        "discourse",
-        "annotate",
-        "--text",
-        f"{tmp_path}/text",
-        "--lang",
-        "en",
-        "--out",
-        f"{tmp_path}/trees.jsonl",
-    ]
+    command = f"discourse annotate --text {tmp_path}/text --lang en --out {tmp_path}/trees.jsonl".split()
     command += ["--segmenter", f"{files}/segmenter.pt", "--parser", parser or f"{files}/parser.pt", *options]
     assert main(command) == 0
     trees = read_discourse(tmp_path / "trees.jsonl")
@@ -132,20 +123,17 @@ def test_what_does_not_belong_together_is_refused(files, tmp_path, study_files, 
     assert not (tmp_path / "out.pt").exists()
 
 
+BROKEN = torch.zeros(5, dtype=torch.uint8)
+
+
 @pytest.mark.parametrize(
-    "damage",
-    [
-        {"parser": torch.zeros(5, dtype=torch.uint8)},
-        {"parser": "isanlp:x"},
-        {"parser": 5},
-        {"sentences": "none"},
-        {"segmenter": "x"},
-    ],
+    ("key", "value"),
+    [("parser", BROKEN), ("parser", "isanlp:x"), ("parser", 5), ("sentences", "none"), ("segmenter", "x")],
 )
-def test_damaged_bundles_are_refused_in_one_line(files, tmp_path, damage):
+def test_damaged_bundles_are_refused_in_one_line(files, tmp_path, key, value):
     assert bundle(files, tmp_path / "model.pt", parser="chain") == 0
     content = torch.load(tmp_path / "model.pt", weights_only=True)
-    content["discourse"] |= damage
+    content["discourse"][key] = value
     (tmp_path / "new").mkdir()
     torch.save(content, tmp_path / "new/model.pt")
     with pytest.raises(UserError) as caught:

@@ -23,19 +23,9 @@ from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.parsing.training import relation_names, training_tree
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
-RECIPE = TINY | {
-    "epochs": 60,
-    "documents_per_batch": 3,
-    "learning_rate": 1e-2,
-    "input_dropout": 0.0,
-    "hidden_dropout": 0.0,
-    "feature_dropout": 0.0,
-    "relation_dropout": 0.0,
-    "relation_feature_dropout": 0.0,
-    "word_dropout": 0.0,
-    "label_smoothing": 0.0,
-    "average_decay": 0.9,
-}
+RATES = ("input_dropout", "hidden_dropout", "feature_dropout", "relation_dropout", "relation_feature_dropout")
+NOTHING_HIDDEN = dict.fromkeys((*RATES, "word_dropout", "label_smoothing"), 0.0)
+RECIPE = TINY | NOTHING_HIDDEN | {"epochs": 60, "documents_per_batch": 3, "learning_rate": 1e-2, "average_decay": 0.9}
 
 
 def sentences_read(segmenter, documents):

@@ -9,29 +9,12 @@ from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.training import learn_vocabulary
 from docmt.discourse.syntax import SentenceSyntax
 
-TINY = {
-    "network": {
-        "word_width": 12,
-        "character_width": 5,
-        "character_filters": 7,
-        "shape_width": 3,
-        "lower_width": 9,
-        "upper_width": 8,
-        "attention_window": 2,
-        "head_width": 12,
-    },
-    "training": {
-        "epochs": 50,
-        "max_batch_words": 24,
-        "learning_rate": 2e-2,
-        "warmup_steps": 5,
-        "dropout": 0.0,
-        "word_dropout": 0.0,
-        "min_word_count": 1,
-        "average_decay": 0.8,
-        "auxiliary": {"pos": 0.3, "relation": 0.3, "head": 0.6, "opening": 0.3},
-    },
-}
+WIDTHS = {"word_width": 12, "character_width": 5, "character_filters": 7, "shape_width": 3, "head_width": 12}
+WIDTHS |= {"lower_width": 9, "upper_width": 8, "attention_window": 2}
+RECIPE = {"epochs": 50, "max_batch_words": 24, "learning_rate": 2e-2, "warmup_steps": 5, "average_decay": 0.8}
+RECIPE |= {"dropout": 0.0, "word_dropout": 0.0, "min_word_count": 1}
+RECIPE |= {"auxiliary": {"pos": 0.3, "relation": 0.3, "head": 0.6, "opening": 0.3}}
+TINY = {"network": WIDTHS, "training": RECIPE}
 
 
 def tiny_settings(**training):
