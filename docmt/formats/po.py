@@ -132,7 +132,7 @@ class PoFile(TextFile):
             if "msgid_plural" in new:
                 # The first of several plural forms is the singular, as in most languages; reviewers check the rest.
                 n = self._n_forms or len(message.places)
-                forms = {f"msgstr[{i}]": new["msgid_plural" if i or n == 1 else "msgid"] for i in range(n)}
+                forms = {f"msgstr[{i}]": new["msgid_plural"] if i or n == 1 else forms["msgstr"] for i in range(n)}
             yield start, stop, "".join(_written(key, text, end) for key, text in forms.items())
 
 

@@ -26,6 +26,7 @@ FINE = [
     ("no_blank_lines.po", 'msgid "a"\nmsgstr ""\nmsgid "b"\nmsgstr "x"\n', '#, fuzzy\nmsgid "a"\nmsgstr "A"\nmsgid "b"\nmsgstr "x"\n'),
     ("fuzzy_obsolete.po", '#, fuzzy\n#~ msgid "z"\n#~ msgstr "y"\n\nmsgid "a"\nmsgstr "x"\n', 'msgid "a"\nmsgstr "x"\n'),
     ("half_plural.po", 'msgid "one"\nmsgid_plural "two"\nmsgstr[0] "x"\nmsgstr[1] ""\n', 'msgstr[0] "ONE"\nmsgstr[1] "TWO"\n'),
+    ("no_singular.po", 'msgctxt "c"\nmsgid ""\nmsgid_plural "two"\nmsgstr[0] ""\nmsgstr[1] ""\n', 'msgstr[0] ""\nmsgstr[1] "TWO"\n'),
     ("escapes.po", 'msgid "a \\"b\\" \\\\ c\\td"\nmsgstr ""\n', 'msgstr "A \\"B\\" \\\\ C D"'),
     ("separators.po", 'msgid "a\u2028b\x85c"\nmsgstr ""\n', 'msgstr "A\u2028B\x85C"'),
     ("overlapping.srt", CUE.format("First.") + "\n2\n00:00:00,500 --> 00:00:03,000\nsecond one.\n", "FIRST.\n\n2\n00:00:00,500 --> 00:00:03,000\nSECOND ONE.\n"),
