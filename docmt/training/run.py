@@ -126,32 +126,20 @@ def train(
     # Processor time of all training processes and their children.
     own_seconds = torch.tensor(sum(os.times()[:4]), dtype=torch.float64, device=fabric.device)
     cpu_seconds = float(cast(torch.Tensor, fabric.all_reduce(own_seconds, reduce_op="sum")))
-    if fabric.is_global_zero:
-        provenance = describe(
-            settings=settings.model_dump(),
-            seed=seed,
-            **checksums,
-            passes=trainer.passes(),
-            n_parameters=n_parameters,
-            best_step=trainer.state.best_step,
-            steps=trainer.state.step,
-            seconds=round(trainer.state.seconds, 1),
-            device=str(fabric.device),
-            n_devices=fabric.world_size,
-            precision=used,
-        )
-        cutting = data.train.manifest.get("provenance", {}).get("settings", {})
-        save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
-        write_history(files.history, trainer.state)
-        write_job_facts(
-            files.out,
-            device=fabric.device.type,
-            n_devices=fabric.world_size,
-            n_nodes=nodes,
-            device_tokens=trainer.reader.device_tokens or settings.training.max_batch_tokens,
-            cpu_seconds=round(cpu_seconds, 1),
-            sessions=[{**asdict(part), "seconds": round(part.seconds, 3)} for part in trainer.state.sessions],
-        )
+    if not fabric.is_global_zero:
+        return
+    state = trainer.state
+    facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
+    facts |= {"best_step": state.best_step, "steps": state.step, "seconds": round(state.seconds, 1)}
+    facts |= {"device": str(fabric.device), "n_devices": fabric.world_size}
+    cutting = data.train.manifest.get("provenance", {}).get("settings", {})
+    provenance = describe(settings=settings.model_dump(), **facts)
+    save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
+    write_history(files.history, state)
+    sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
+    job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
+    tokens = trainer.reader.device_tokens or settings.training.max_batch_tokens
+    write_job_facts(files.out, **job, device_tokens=tokens, cpu_seconds=round(cpu_seconds, 1))
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
