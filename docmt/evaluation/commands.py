@@ -127,7 +127,10 @@ def _write_run(
 ) -> None:
     if problem := find_tokenization(test.sentences, test.reference):
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
-        rows = [{**row, "signature": f"{row['signature']}|{WARNING}{problem}"} for row in rows]
+        rows = [
+            row if row["value"] is None else {**row, "signature": f"{row['signature']}|{WARNING}{problem}"}
+            for row in rows
+        ]
     inputs = {
         "hypotheses": hypotheses,
         "reference": text_path(text.prefix, text.tgt_lang),

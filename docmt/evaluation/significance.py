@@ -109,11 +109,14 @@ def compare_translations(
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
         if len(shapes) > 1:
             raise UserError(f"metric {name!r} counts other segments or numbers in one translation: {sorted(shapes)}")
+        difference = _difference(ours, theirs)
+        if not np.isfinite(difference):
+            continue
         found.append(
             PairedDifference(
                 metric=name,
                 phenomenon=None,
-                difference=_difference(ours, theirs),
+                difference=difference,
                 p=bootstrap_p(ours, theirs),
                 sign_p=_sign_test(ours, theirs),
                 randomization_p=randomization_p(ours, theirs),
@@ -189,7 +192,8 @@ def _signs(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
 def _share_beyond(under_null: np.ndarray, observed: float, *, is_exact: bool = False) -> float:
     """The two-sided p value of an observed difference; the observation itself counts as one random sample."""
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
-    beyond = int((np.abs(under_null) >= abs(observed) - 1e-9).sum())
+    # A resample without a score (0 / 0) is no evidence against chance: it counts as beyond, too.
+    beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
     return beyond / len(under_null) if is_exact else (beyond + 1) / (len(under_null) + 1)
 
 

@@ -92,13 +92,11 @@ def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str
 
 
 def few_segments_footnote(found: Sequence[Difference]) -> str:
-    """Which scores have no mark because they are over too few segments; nothing when none."""
-    named: dict[tuple[int, int], dict[str, None]] = {}
+    """Which marks scores cannot have because they are over too few segments; nothing when none."""
+    named: dict[str, dict[str, None]] = {}
     for each in found:
-        if each.n < each.fewest[1]:
-            named.setdefault(each.fewest, {})[f"{each.dataset}/{each.test} {each.metric} ({each.n})"] = None
-    return " ".join(
-        f"Too few segments or items to tell a difference from chance (* takes {single}, ** takes {double}): "
-        f"{', '.join(names)}."
-        for (single, double), names in named.items()
-    )
+        single, double = each.fewest
+        if each.n < double:
+            marks = f"any mark (* takes {single})" if each.n < single else f"** (takes {double})"
+            named.setdefault(marks, {})[f"{each.dataset}/{each.test} {each.metric} ({each.n})"] = None
+    return " ".join(f"Too few segments or items for {marks}: {', '.join(names)}." for marks, names in named.items())

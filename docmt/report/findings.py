@@ -7,7 +7,8 @@ import pandas as pd
 from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, is_missing, keep, records
 from docmt.report.differences import Differences
-from docmt.report.footnotes import forced_systems
+from docmt.report.footnotes import forced_systems, unlike_parts
+from docmt.report.score_tables import choose_metrics, is_above_chance
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
@@ -64,18 +65,20 @@ def _compared(summary: pd.DataFrame, settings: ReportSettings) -> str:
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
-    """The best system on each test by the first metric of the settings, against the baseline."""
+    """The best system on each test by the first metric of the main table, against the baseline."""
     rows = translation_scores(summary)
-    name = next((name for name in settings.metrics if (column(rows, "metric") == name).any()), None)
-    if name is None:
+    names, _ = choose_metrics(summary, settings)
+    if not names:
         return ""
-    metric = find_metric(name)
+    name, metric = names[0], find_metric(names[0])
     scored = keep(rows, (column(rows, "metric") == name) & column(rows, "mean").notna())
     parts = []
     tests = scored.groupby(["dataset", "test"], sort=False)
     for _, members in tests:
         ranked = sorted(records(members), key=lambda row: row["mean"], reverse=not metric.lower_is_better)
         dataset, test = ranked[0]["dataset"], ranked[0]["test"]
+        if _are_unlike(ranked):
+            continue
         best, value = _leaders(ranked, metric.digits, settings)
         place = f" on {dataset}/{test}" if len(tests) > 1 else ""
         if len(ranked) == 1:
@@ -98,6 +101,11 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
     return f"{_join(parts)}." if parts else ""
 
 
+def _are_unlike(rows: Sequence[Record]) -> bool:
+    """Whether some scores of a test were computed otherwise than the others: the table highlights none of them."""
+    return bool(unlike_parts({row["system"]: row["signatures"] for row in rows}))
+
+
 def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[str, str]:
     """The systems that are best as displayed, and their score."""
     first = ranked[0]
@@ -117,11 +125,13 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
         if not ranked:
             continue
         best, value = _leaders(ranked, 1, settings)
-        # Without an interval nothing is known against a system.
-        above = [row for row in ranked if is_missing(row["low"]) or not row["low"] <= row["chance"]]
+        above = [is_above_chance(row["mean"], row["low"], row["chance"]) for row in ranked]
         about = PHENOMENA.get(str(ranked[0]["phenomenon"]), "")
         verdict = f"{value} %" if len(ranked) == 1 else f"best {best}, {value} %"
-        verdict = verdict if above else "nobody above guessing" if len(ranked) > 1 else f"{value} %, not above guessing"
+        if _are_unlike(ranked):
+            verdict = "scores are not comparable"
+        elif not above[0]:
+            verdict = f"{verdict}, not above guessing" if any(above) or len(ranked) == 1 else "nobody above guessing"
         parts.append(f"{ranked[0]['suite']} ({'; '.join(filter(None, (about, verdict)))})")
     return f"Contrastive sets test a choice that context decides: {_join(parts, '; ')}." if parts else ""
 

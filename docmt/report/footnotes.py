@@ -85,6 +85,7 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
         for side in (keep(rows, column(rows, "system") == name) for name in (system, compared))
     ]
     pairs = [(key, sides[0][key] - sides[1][key]) for key in sides[0] if key in sides[1]]
+    pairs = [(key, difference) for key, difference in pairs if not is_missing(difference)]  # not computed
     if not pairs or not all(difference for _, difference in pairs):
         return {-1, 1}
     return {-1 if (difference < 0) != find_metric(key[2]).lower_is_better else 1 for key, difference in pairs}

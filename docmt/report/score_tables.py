@@ -120,7 +120,7 @@ def build_grid(
             digits = grid.columns[name].digits
             marks = [cell.tested.mark if cell.tested else "", "†" if (label, name) in unlike else ""]
             # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
-            if cell.tested and not round(cell.tested.difference, digits):
+            if (label[:-1], name) in mixed or (cell.tested and not round(cell.tested.difference, digits)):
                 marks[0] = ""
             if (label, name) in best:
                 stressed.add((i, len(line)))
@@ -202,12 +202,16 @@ def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label,
             sign = -1 if metric.lower_is_better else 1
             ranked = sorted(found, key=lambda label: sign * found[label].mean, reverse=True)
             first, second = (found[label] for label in ranked[:2])
-            least = first.mean if is_missing(first.low) else first.low
-            is_above_chance = is_missing(first.chance) or least > first.chance
+            above = is_above_chance(first.mean, first.low, first.chance)
             # Equal as displayed is a tie: no reader can see which one leads.
-            if is_above_chance and round(first.mean, metric.digits) != round(second.mean, metric.digits):
+            if above and round(first.mean, metric.digits) != round(second.mean, metric.digits):
                 best.add((ranked[0], name))
     return best
+
+
+def is_above_chance(mean: float, low: float, chance: float) -> bool:
+    """Whether the interval of an accuracy, or without one the accuracy, lies above guessing."""
+    return is_missing(chance) or (mean if is_missing(low) else low) > chance
 
 
 def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
@@ -250,7 +254,7 @@ def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
     """Systems by the metrics of the settings, for each test set; without metrics over segments that differ."""
-    metrics, incomparable = _main_metrics(summary, settings)
+    metrics, incomparable = choose_metrics(summary, settings)
     return _translation_table(
         summary,
         metrics,
@@ -268,7 +272,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """The remaining scores of translations."""
     found = dict.fromkeys(translation_scores(summary)["metric"])
-    metrics, _ = _main_metrics(summary, settings)
+    metrics, _ = choose_metrics(summary, settings)
     return _translation_table(
         summary,
         [name for name in found if name not in metrics],
@@ -284,7 +288,7 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
     )
 
 
-def _main_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
+def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
     """The metrics of the settings that have scores: those that compare all systems, and the others."""
     rows = translation_scores(summary)
     chosen: tuple[list[str], list[str]] = [], []

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from docmt.cli.main import main
+from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.metrics import METRICS, Metric
 
 RUN = ["--dataset", "d", "--system", "s", "--seed", "3", "--test", "t"]
 
@@ -61,14 +63,19 @@ def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, tex
     assert "not computed" in apt["signature"] or "training pairs:12" in apt["signature"]
 
 
-def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures(tmp_path, text, capsys):
+def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures_of_scores(tmp_path, text, capsys, monkeypatch):
+    monkeypatch.setitem(
+        METRICS, "METEOR", Metric("", lambda test: [missing_row("METEOR", NotComputableError("no Java"))])
+    )
     path = write_hypotheses(tmp_path / "h.jsonl", [line.replace("Satz", "Sa@@ tz") for line in text])
     options = ["--hypotheses", str(path), *text_options(tmp_path), *RUN, "--out", str(tmp_path / "s.json")]
-    assert main(["evaluate", "scores", *options]) == 0
+    assert main(["evaluate", "scores", "--settings", '{"metrics": ["s-BLEU", "METEOR"]}', *options]) == 0
     problem = "the translations look tokenized (100 % of the sentences have subword marks)"
     assert f"{path}: {problem}: detokenize them" in capsys.readouterr().err
     rows = json.loads((tmp_path / "s.json").read_text())["scores"]
-    assert {row["signature"].rpartition("|")[2] for row in rows} == {f"warning:{problem}"}
+    signatures = {row["metric"]: row["signature"] for row in rows}
+    assert signatures.pop("METEOR") == "not computed: no Java"
+    assert {signature.rpartition("|")[2] for signature in signatures.values()} == {f"warning:{problem}"}
 
 
 def test_pronouns_need_aligned_hypotheses(tmp_path, text, capsys):

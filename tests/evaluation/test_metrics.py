@@ -98,7 +98,8 @@ def test_a_metric_of_a_package_is_named_computed_tested_and_shown(package):
     test = translated(metrics=["word share", "chrF"])
     rows = {row["metric"]: row for row in score_translations(test)}
     assert rows["word share"]["value"] == 100
-    worse = replace(test, hypotheses=make_hypotheses(["x"] * len(REFERENCE)))
+    worse, empty = (replace(test, hypotheses=make_hypotheses([line] * len(REFERENCE))) for line in ("x", ""))
+    assert {row["metric"]: row["value"] for row in score_translations(empty)}["word share"] == 0
     found = {row.metric: row for row in compare_translations([test], [worse])}
     assert (found["word share"].difference, found["word share"].n) == (pytest.approx(100), len(REFERENCE))
     assert find_metric("word share").digits == 1

@@ -153,6 +153,24 @@ def test_a_metric_says_itself_how_it_is_tested(monkeypatch):
         compare([ours], [make_run(["a"] * 10, length=1)], ["r"] * 20, settings)
 
 
+def test_samples_without_a_score_are_no_evidence_and_systems_without_one_have_no_test(monkeypatch):
+    def share_of_right_words(sums):
+        with np.errstate(invalid="ignore"):
+            return sums[..., 0] / sums[..., 1]
+
+    def count(test):
+        words = [one.sentences[0].split() for one in test.hypotheses]
+        rows = [[line.count("right"), len(line)] for line in words]
+        return metrics.SegmentCounts(np.array(rows, dtype="float64"), share_of_right_words)
+
+    monkeypatch.setitem(METRICS, "right words", Metric("right words", lambda test: [], counts=count))
+    settings = EvaluationSettings(metrics=["right words"])
+    ours, theirs, neither = (make_run([*words, *[""] * 18]) for words in (["right", ""], ["", "wrong"], ["", ""]))
+    (row,) = compare([ours], [theirs], ["r"] * 20, settings)
+    assert (row.difference, row.p, row.randomization_p) == (1, 1, 1)
+    assert compare([ours], [neither], ["r"] * 20, settings) == []
+
+
 def test_of_equal_systems_one_in_twenty_differs_by_each_test():
     rng = random.Random(1)
     found = []

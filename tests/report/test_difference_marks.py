@@ -69,6 +69,12 @@ def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
     assert table.values["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
 
 
+def test_nothing_is_marked_beside_scores_that_were_computed_otherwise():
+    rows = [*SCORES[:2], SCORES[2] | {"signature": "y"}]
+    table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
+    assert [row[-1] for row in table.rows] == ["20.00", "20.00", "20.00 †"]
+
+
 @pytest.mark.parametrize(
     ("p", "randomization_p", "mark"),
     [
@@ -88,10 +94,12 @@ def test_a_mark_needs_all_tests(p, randomization_p, mark):
     ("options", "note"),
     [
         ({"n": 12}, ""),
-        ({"n": 11}, "(* takes 6, ** takes 12): d/t s-BLEU (11)."),
-        ({"n": 1}, "(* takes 6, ** takes 12): d/t s-BLEU (1)."),
+        ({"n": 11}, "** (takes 12): d/t s-BLEU (11)."),
+        ({"n": 6}, "** (takes 12): d/t s-BLEU (6)."),
+        ({"n": 5}, "any mark (* takes 6): d/t s-BLEU (5)."),
         (MCNEMAR | {"n": 8}, ""),
-        (MCNEMAR | {"n": 7}, "(* takes 6, ** takes 8): d/s contrastive accuracy (7)."),
+        (MCNEMAR | {"n": 7}, "** (takes 8): d/s contrastive accuracy (7)."),
+        (MCNEMAR | {"n": 1}, "any mark (* takes 6): d/s contrastive accuracy (1)."),
     ],
 )
 def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
@@ -99,7 +107,7 @@ def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
     rows = [score("a", 20, test=one.test, metric=one.metric, phenomenon=None)]
     make = contrastive_table if options.get("test") else main_table
     table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), Differences([one]))
-    assert table.note.removeprefix("Too few segments or items to tell a difference from chance ") == note
+    assert table.note.removeprefix("Too few segments or items for ") == note
 
 
 def test_without_a_baseline_or_tests_nothing_is_marked():

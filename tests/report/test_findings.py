@@ -35,7 +35,9 @@ def findings(rows, *, differences=(), baseline="base", **facts):
     return key_findings(summary, settings, Differences(differences), **facts)
 
 
+INSTANCES = "d-BLEU (instances)"
 ONE_SEED = "Mind that one seed does not show how much trainings vary."
+PRONOUN = "pronoun (which noun “it” means"
 THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20), ("a", 22)) for seed in (1, 2, 3)]
 
 
@@ -83,6 +85,25 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
                 ONE_SEED,
             ],
         ),
+        (
+            [bleu("base", 20), bleu("a", 40) | {"signature": "y"}],
+            [difference("a", 20, 0.001)],
+            ["2 systems are compared on d/t (1,200 sentences), with 1 seed each.", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20, metric=INSTANCES), bleu("a", 40, metric=INSTANCES) | {"n": 10}],
+            [],
+            ["2 systems are compared on d/t, with 1 seed each.", ONE_SEED],
+        ),
+        (
+            [bleu("base", 20, metric=INSTANCES), bleu("a", 40, metric=INSTANCES)],
+            [],
+            [
+                "2 systems are compared on d/t, with 1 seed each.",
+                "A has the best d-BLEU (instances), 40.00 (not tested).",
+                ONE_SEED,
+            ],
+        ),
     ],
 )
 def test_what_was_compared_and_who_is_best(rows, differences, expected):
@@ -97,10 +118,14 @@ def test_without_a_baseline_nothing_is_tested_and_said_so():
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([accuracy("a", 90)], "pronoun (which noun “it” means; 90.0 %)."),
-        ([accuracy("a", 52)], "pronoun (which noun “it” means; 52.0 %, not above guessing)."),
-        ([accuracy("a", 52), accuracy("b", 51)], "pronoun (which noun “it” means; nobody above guessing)."),
-        ([accuracy("a", 90), accuracy("b", 90.04)], "pronoun (which noun “it” means; best B and A, 90.0 %)."),
+        ([accuracy("a", 90)], f"{PRONOUN}; 90.0 %)."),
+        ([accuracy("a", 52)], f"{PRONOUN}; 52.0 %, not above guessing)."),
+        ([accuracy("a", 52), accuracy("b", 51)], f"{PRONOUN}; nobody above guessing)."),
+        ([accuracy("a", 60, width=15), accuracy("b", 58)], f"{PRONOUN}; best A, 60.0 %, not above guessing)."),
+        ([accuracy("a", 90), accuracy("b", 80) | {"signature": "y"}], f"{PRONOUN}; scores are not comparable)."),
+        ([accuracy("a", 50) | {"low": None, "high": None}], f"{PRONOUN}; 50.0 %, not above guessing)."),
+        ([accuracy("a", 51) | {"low": None, "high": None}], f"{PRONOUN}; 51.0 %)."),
+        ([accuracy("a", 90), accuracy("b", 90.04)], f"{PRONOUN}; best B and A, 90.0 %)."),
         (
             [accuracy("a", 90, phenomenon="x"), accuracy("b", 80, phenomenon="x"), accuracy("a", 70)],
             "x (best A, 90.0 %); and pronoun (which noun “it” means; 70.0 %).",
