@@ -1,5 +1,6 @@
 """`docmt run`: Snakemake called with a study's configuration."""
 
+import logging
 import os
 import re
 import sys
@@ -20,11 +21,16 @@ from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer
 from docmt.settings import nearest
+from docmt.snakemake import LOCKS
+
+log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
 """Targets of the Snakefile besides its stages and rules."""
 PLACES = {"--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e"}
 """Options that tell Snakemake where, or on how many cores, jobs run."""
+WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
+"""Options of Snakemake whose value can be a YAML file."""
 MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
@@ -45,14 +51,21 @@ def run(
 
     Args:
         words: configuration files (default: the demo's), targets (default: all), then options of Snakemake, such as
-            `--cores 4` or `--profile slurm`.
+            `--cores 4` or `--profile slurm`. Files can stand anywhere.
         changes: `KEY=VALUE` on top of the configuration, for a quick try; recorded in results/config.yaml.
         dry_run: only show what would run.
         directory: folder of the results; paths in the configuration are relative to it.
     """
-    files = [Path(word) for word in takewhile(lambda word: word.endswith((".yaml", ".yml")), words)]
-    targets = list(takewhile(lambda word: not word.startswith("-"), words[len(files) :]))
-    options = list(words[len(files) + len(targets) :])
+    files: list[Path] = []
+    others: list[str] = []
+    for before, word in zip(("", *words), words, strict=False):
+        if word.endswith((".yaml", ".yml")) and not word.startswith("-") and before not in WITH_YAML:
+            files.append(Path(word))
+        else:
+            others.append(word)
+    targets = list(takewhile(lambda word: not word.startswith("-"), others))
+    options = others[len(targets) :]
+    _refuse_configuration(options, files)
     workflow = Path.cwd() if Path("Snakefile").is_file() else find_workflow()
     values: dict[str, Any] = {}
     for file in (files := files or [workflow / "config/config.yaml"]):
@@ -67,12 +80,20 @@ def run(
         if "/" not in target and target not in known:
             raise UserError(f"target {target!r}: neither a stage, a rule nor a path; {nearest(target, known)}")
     if changes:
-        merged = (directory / (MERGED_DRY_RUN if dry_run else MERGED)).absolute()
+        is_dry = dry_run or "--unlock" in options
+        if not is_dry and any((directory / LOCKS).glob("*.lock")):
+            raise UserError(
+                f"--set: Snakemake is running in this folder, and reads {directory / MERGED}: wait until it has ended, "
+                "or, if it was killed, remove its lock with --unlock"
+            )
+        merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
         with atomic_writer(merged, checksum=False) as file:
             names = " ".join(path.name for path in files)
             file.write(f"# {names} with {', '.join(changes)}: merged by `docmt run`\n")
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
+        if not is_dry:
+            log.info("configuration: %s (give it to docmt status and tidy as --configfile)", directory / MERGED)
     if not any(option.split("=")[0] in PLACES or re.match("-[cj][0-9]", option) for option in options):
         options += [] if "SNAKEMAKE_PROFILE" in os.environ else ["--cores", "all"]
     # Targets come first and files last: some options of Snakemake take several values, and would swallow what follows.
@@ -84,6 +105,19 @@ def run(
         sys.executable,
         [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)],
     )
+
+
+def _refuse_configuration(options: list[str], files: list[Path]) -> None:
+    """Raises UserError if Snakemake is given settings or a Snakefile: they would not be checked, or end as a second."""
+    for option in options:
+        name, _, value = option.partition("=")
+        # Snakemake takes the beginnings of long options, and values right after the letters of short ones.
+        if re.fullmatch(r"--conf\S*|--sn\S*|-C\S*|-s\S*", name):
+            given = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
+            raise UserError(
+                f"{name}: write `docmt run {given}`, and changes as `--set KEY=VALUE`; only `snakemake` itself "
+                f"takes {name}"
+            )
 
 
 def read_change(change: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from docmt.cli.main import main
 from docmt.cli.run import MERGED, MERGED_DRY_RUN, TARGETS, read_change
 from docmt.config.artifacts.report import STAGES
 from docmt.errors import UserError
+from docmt.snakemake import LOCKS
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
@@ -63,6 +64,12 @@ def called(tmp_path, monkeypatch):
         ("my.yaml --resources gpu=1", {"targets": set(), "cores": ALL}),
         ("my.yaml --jobs 1", {"jobs": 1, "cores": None}),
         (f"my.yaml --profile {ROOT}/slurm", {"profile": [f"{ROOT}/slurm"], "cores": None, "executor": "slurm"}),
+        ("training my.yaml", {"targets": {"training"}, "configfile": [Path("my.yaml")]}),
+        ("--cores 4 my.yaml", {"targets": set(), "cores": 4, "configfile": [Path("my.yaml")]}),
+        ("-j 4 my.yaml -k more.yaml", {"jobs": 4, "configfile": [Path("my.yaml"), Path("more.yaml")]}),
+        ("--forcerun train my.yaml", {"forcerun": {"train"}, "configfile": [Path("my.yaml")]}),
+        (f"--profile {ROOT}/slurm/config.yaml my.yaml", {"executor": "slurm", "configfile": [Path("my.yaml")]}),
+        ("my.yaml --set seeds=[2] --unlock", {"unlock": True, "configfile": [MERGED_DRY_RUN]}),
         ("my.yaml --directory study", {"directory": Path("study"), "configfile": [Path("my.yaml")]}),
     ],
 )
@@ -83,6 +90,19 @@ def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
     expected = yaml.safe_load(SMOKE.read_text()) | {"seeds": [2, 3]}
     expected["decoding"]["beam_size"] = 4
     assert yaml.safe_load(text) == expected
+
+
+def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
+    called("my.yaml", "--set", "seeds=[2]")
+    assert f"configuration: {MERGED} (give it to docmt status and tidy as --configfile)" in capsys.readouterr().err
+    before = (tmp_path / MERGED).read_bytes()
+    (tmp_path / LOCKS).mkdir(parents=True)
+    (tmp_path / LOCKS / "0.output.lock").touch()
+    assert main(["run", "my.yaml", "--set", "seeds=[3]"]) == 2
+    assert "--set: Snakemake is running in this folder, and reads results/config.yaml" in capsys.readouterr().err
+    called("my.yaml", "--set", "seeds=[3]", "-n")
+    called("my.yaml", "--set", "seeds=[3]", "--unlock")
+    assert (tmp_path / MERGED).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -111,6 +131,13 @@ def test_what_is_no_change_is_refused(change):
         ("nosuch.yaml", "nosuch.yaml: no such file"),
         ("my.yaml corpra", "target 'corpra': neither a stage, a rule nor a path; did you mean 'corpora'?"),
         ("my.yaml --set decoding.beam_siz=4", "config.decoding.beam_siz: unknown key; did you mean 'beam_size'?"),
+        ("--configfile my.yaml", "--configfile: write `docmt run my.yaml`, and changes as `--set KEY=VALUE`"),
+        ("training --configfile=more.yaml", "--configfile: write `docmt run more.yaml`"),
+        ("my.yaml --configfiles more.yaml", "--configfiles: write `docmt run my.yaml more.yaml`"),
+        ("my.yaml --config seeds=[2]", "--config: write `docmt run my.yaml`, and changes as `--set KEY=VALUE`"),
+        ("my.yaml -C seeds=[2]", "-C: write `docmt run my.yaml`, and"),
+        ("my.yaml -sOther", "only `snakemake` itself takes -sOther"),
+        ("training nosuch.yaml", "nosuch.yaml: no such file"),
         ("missing.yaml", "config.systems.other.hypotheses.controlled/controlled: out.txt: no such file"),
     ],
 )
