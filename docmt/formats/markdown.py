@@ -26,14 +26,17 @@ KEPT = re.compile(
     re.IGNORECASE,
 )
 # Beginnings of lines that stay, before text: `[^1]: `, `: ` of a definition; with a line for themselves: `[!NOTE]`,
-# `!!! note "`, `??? note "`, `=== "`.
-PREFIX = re.compile(r"\[\^[^\[\]]++\]:\s*+|:\s++|(?P<line>\[![\w-]+\][+-]?\s*+|(?:!!!|\?\?\?\+?|===)[^\"]*+\"?)")
-KEY = re.compile(r"[^\W\d_][\w ./-]{0,30}:\s+\S")
+# `!!! note "`, `??? note`, `=== "`; further classes of an admonition only before a title, else it is a sentence.
+PREFIX = re.compile(
+    r"\[\^[^\[\]]++\]:\s*+|:\s++|(?P<line>\[![\w-]+\][+-]?\s*+|===[!+]?\s++\""
+    r"|(?:!!!|\?\?\?\+?)\s++(?:[\w-]++(?:\s++inline(?:\s++end)?+)?+\s*+(?:\"|$)|[a-z][a-z -]*+\"(?=[^\"]*+\"\s*$)))"
+)
+KEY = re.compile(r"[^\W\d_][\w/-]*+(?: [\w/-]++){0,3}:\s+\S")
 CELL = re.compile(r"(?:\\.|[^|\\\s])(?:\\.|[^|\\])*")
 TARGET = r"\((?:[^()\\]|\\.|\([^()]*+\))*+\)"
 INLINE = re.compile(
     r"(?P<code>(?<!`)(?P<ticks>`++)[^`]++(?:(?!(?P=ticks)(?!`))`++[^`]++)*+(?P=ticks)(?!`))"
-    rf"|(?P<tag>!\[[^\[\]]*+\](?:{TARGET}|\[[^\[\]]*+\])?|\[\^[^\[\]]++\]|<!--.*?-->|\[[ xX]\](?= ))"
+    rf"|(?P<tag>!\[[^\[\]]*+\](?:{TARGET}|\[[^\[\]]*+\])?|\[\^[^\[\]]++\]|<!--(?:(?!<!--|-->).)*+-->|\[[ xX]\](?= ))"
     r"|(?P<value>\\[A-Za-z]+(?:\[[^\[\]]*+\]|\{[^{}]*+\})++|<[A-Za-z][A-Za-z0-9+.-]*+:[^<>\s]*+>|<[^<>\s@]++@[^<>\s]++>|\$[^$\s](?:[^$]*[^$\s])?\$(?!\d))"
     r"|(?P<open>\[)"
     rf"|(?P<close>\](?:{TARGET}|\[[^\[\]]*+\])?)"
@@ -94,7 +97,9 @@ class MarkdownFile(TextFile):
 
     def _by_lines(self, lines: list[str], places: list[tuple[int, int]]) -> Iterator[FileSegment]:
         """The segments of a block: special lines are never joined to others."""
-        has_keys = sum(bool(KEY.match(line.lstrip())) for line in lines) > 1
+        has_keys = len(lines) > 1 and all(KEY.match(line.lstrip()) for line in lines)
+        # A definition follows its term; elsewhere, `: ` is prose in French.
+        has_definitions = any(line.lstrip().startswith(":") for line in lines[:2])
         group: list[tuple[str, tuple[int, int]]] = []
 
         def ended() -> Iterator[FileSegment]:
@@ -104,7 +109,8 @@ class MarkdownFile(TextFile):
 
         for line, (start, end) in zip(map(str.lstrip, lines), places, strict=True):
             found, is_kept = PREFIX.match(line), bool(KEPT.match(line))
-            if found or is_kept or line.startswith("|") or (has_keys and KEY.match(line)):
+            found = found if has_definitions or not line.startswith(":") else None
+            if found or is_kept or line.startswith("|") or has_keys:
                 yield from ended()
             if found:
                 line, start = line[found.end() :], start + found.end()

@@ -82,8 +82,10 @@ def unescape(text: str) -> str:
 
 def indentation(text: str, position: int) -> str:
     """The line end and the blanks before a position; empty if there is text before it in its line."""
-    blanks = text[len(text[:position].rstrip()) : position]
-    return blanks if "\n" in blanks else ""
+    start = position
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:position] if "\n" in text[start:position] else ""
 
 
 def tokens(text: str, start: int = 0, end: int | None = None, *, pattern: re.Pattern[str] = TOKEN) -> Iterator[Token]:

@@ -24,7 +24,9 @@ from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableF
 
 # DOCX elements that may separate two texts of a paragraph without changing more than their look.
 RUN = ("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
-SPELLING = re.compile(r"<w:(?:proofErr|lastRenderedPageBreak|lang|noProof)\b[^>]*/>|</?w:rPr>|\s+w:rsid\w*=\"[^\"]*\"")
+SPELLING = re.compile(
+    r"<w:(?:proofErr|lastRenderedPageBreak|lang|noProof)\b[^>]*/>|</?w:rPr>|(?<!\s)\s++w:rsid\w*=\"[^\"]*\""
+)
 # DOCX elements read as one token: text, properties, and what holds further paragraphs, which are not of the sentence.
 WHOLE = ("t", "rPr", "drawing", "pict", "AlternateContent", "object")
 TEXT = '<w:t xml:space="preserve">'

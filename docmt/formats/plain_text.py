@@ -34,7 +34,7 @@ class TextParagraphs(TextFile):
         for block in _blocks(self.text):
             width = max(end - start for start, end in block)
             places: list[tuple[int, int]] = []
-            is_wrapped = False
+            is_wrapped = is_list = False
             for number, (start, end) in enumerate(block):
                 line = self.text[start:end].rstrip()
                 item = ITEM.match(line)
@@ -49,7 +49,9 @@ class TextParagraphs(TextFile):
                     (start + item.end() + a, start + item.end() + b)
                     for a, b in zip(edges[::2], edges[1::2], strict=True)
                 ]
-                if is_wrapped and len(columns) == 1 and not item["sign"]:
+                # Wrapped prose may have a dash or a number at the beginning of a line.
+                is_list |= bool(item["sign"]) and not is_wrapped
+                if is_wrapped and len(columns) == 1 and not (item["sign"] and is_list):
                     places[-1] = places[-1][0], columns[0][1]
                 else:
                     places += columns

@@ -124,7 +124,8 @@ class PoFile(TextFile):
                 yield place, place, " fuzzy,"
             elif not message.is_fuzzy:
                 yield message.first, message.first, f"#, fuzzy{end}"
-            new = {key: self.render(s, s.filled) for key, s in segments.items() if s.filled is not None}
+            texts = {key: s.filled if s.has_letters else s.text for key, s in segments.items()}
+            new = {key: self.render(segments[key], text) for key, text in texts.items() if text is not None}
             if len(new) < len(segments):  # all forms of a message or none
                 continue
             start, stop = min(message.places.values())[0], max(message.places.values())[1]

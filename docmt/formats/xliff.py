@@ -14,7 +14,7 @@ from docmt.formats.translatable_file import Edit, MarkupFile, language_of
 OPAQUE = ("bpt", "ept", "ph", "it", "x", "bx", "ex", "cp", "sc", "ec")
 # Element with the attribute `state`, and its value; in version 2, the states after `translated` mean a review.
 REVIEW = {"1": ("target", "needs-review-translation"), "2": ("segment", "translated")}
-STATE = re.compile(r"\s+(?:state|subState|state-qualifier)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+STATE = re.compile(r"(?<!\s)\s++(?:state|subState|state-qualifier)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 OPEN_STATES = ("new", "needs-translation", "initial")
 
 
@@ -41,13 +41,13 @@ class XliffFile(MarkupFile):
         self._prefix = root.name.removesuffix("xliff")
         self._units: list[_Unit] = []
         documents = []
-        self._undeclared: list[Token] = []
+        self._undeclared: dict[int, Token] = {}
         src, self._target = ("source-language", "target-language") if self._version == "1" else ("srcLang", "trgLang")
         for file in elements(stream, "file"):
             holder = file.opening if self._version == "1" else root
             self.languages.check(holder.get(src), holder.get(self._target), where=self.where)
-            if holder.get(self._target) is None and holder not in self._undeclared:
-                self._undeclared.append(holder)
+            if holder.get(self._target) is None:
+                self._undeclared[holder.start] = holder
             units = elements(file.content, "trans-unit" if self._version == "1" else "unit")
             documents.append([segment for unit in units for segment in self._segments(unit)])
         return documents
@@ -78,7 +78,7 @@ class XliffFile(MarkupFile):
     def edits(self) -> Iterable[Edit]:
         marked, state = REVIEW[self._version]
         if any(unit.segment.filled is not None for unit in self._units):
-            for holder in self._undeclared:
+            for holder in self._undeclared.values():
                 place = holder.start + 1 + len(holder.name)
                 yield place, place, f' {self._target}="{language_of(self.languages.tgt)}"'
         for unit in self._units:

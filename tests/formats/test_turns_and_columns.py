@@ -65,6 +65,7 @@ def test_speakers_music_and_notes_end_segments_and_stay(end):
 
 
 WRAPPED = "A paragraph that was wrapped by an editor so that its lines are\nas long as they can be, more or less.\n"
+DASHES = "The reader who was tired of all that had been written\n{} October being the only day of rest - went home.\n"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,15 @@ WRAPPED = "A paragraph that was wrapped by an editor so that its lines are\nas l
         (
             "  * " + WRAPPED.replace("\n", "\n    ").strip() + "\n  * next\n",
             [WRAPPED.replace("\n", " ").strip(), "next"],
+        ),
+        *((DASHES.format(sign), [DASHES.format(sign).replace("\n", " ").strip()]) for sign in ("-", "a)")),
+        (
+            "We need:\n- An item wrapped by an editor so\n  that lines are long and fill it up\n- second\n",
+            [
+                "We need:",
+                "An item wrapped by an editor so that lines are long and fill it up",
+                "second",
+            ],
         ),
         ("Two  blanks stay in a sentence.  Next one.\n", ["Two  blanks stay in a sentence.", "Next one."]),
     ],

@@ -37,6 +37,7 @@ FINE = [
     ("positions.srt", "1\n00:00:01,000 --> 00:00:02,000  X1:1 X2:2\n{\\an8}<font color=\"#fff\">hi</font>\n", "X1:1 X2:2\n{\\an8}<font color=\"#fff\">HI</font>\n"),
     ("short_times.vtt", "WEBVTT\n\n00:01.0 --> 00:02.000\na &amp; b\n", "A &amp; B"),
     ("bom.vtt", "\ufeffWEBVTT\r\n\r\n00:01.000 --> 00:02.000\r\na b\r\n", "\r\nA B\r\n"),
+    ("plural_number.po", PO.replace("=1", "=2").format('msgid "One file"\nmsgid_plural "%d"\nmsgstr[0] ""\nmsgstr[1] ""\n'), 'msgstr[0] "ONE FILE"\nmsgstr[1] "%d"\n'),
     ("nested.xlf", XLIFF.format(UNIT.format('a <g id="1">b <g id="2">c</g></g> d')), '>A <g id="1">B <g id="2">C</g></g> D</target>'),
     ("cdata.xlf", XLIFF.format(UNIT.format("<![CDATA[a < b]]>")), ">A &lt; B</target>"),
     ("prefix.xlf", '<x:xliff version="1.2" xmlns:x="u"><x:file><x:body><x:trans-unit><x:source>a</x:source></x:trans-unit></x:body></x:file></x:xliff>', "<x:target state=\"needs-review-translation\">A</x:target>"),
