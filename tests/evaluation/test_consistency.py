@@ -3,11 +3,11 @@
 import random
 
 import pytest
+from test_bleu_scores import make_hypotheses
 
 from docmt.evaluation import consistency
 from docmt.evaluation.consistency import AddressForms, TermUse, describe_consistency, list_terms, score_consistency
 from docmt.evaluation.external_programs import NotComputableError, find_program
-from docmt.evaluation.hypotheses import Hypothesis
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import Text
 from docmt.evaluation.word_alignment import PROGRAM
@@ -47,15 +47,8 @@ def make_test(tmp_path, reference, hypothesis, lengths, metrics, *, source=None,
     rows = "".join(f"d{i}\t{length}\n" for i, length in enumerate(lengths))
     (tmp_path / "t.documents.tsv").write_text(f"document\tn_sentences\n{rows}")
     (tmp_path / "t.en").write_text("".join(f"{line}\n" for line in source or reference))
-    start, found = 0, []
-    for i, length in enumerate(lengths):
-        own = hypothesis[start : start + length]
-        found.append(
-            Hypothesis(
-                instance=i, document=f"d{i}", first_sentence=start, n_sentences=length, aligned=aligned, sentences=own
-            )
-        )
-        start += length
+    documents = [f"d{i}" for i in range(len(lengths))]
+    found = make_hypotheses(hypothesis, lengths, documents=documents, aligned=aligned)
     settings = EvaluationSettings(metrics=metrics)
     return TranslatedTest(found, reference, settings, tmp_path / "t", src_lang="en", tgt_lang=tgt_lang)
 
@@ -107,7 +100,7 @@ def test_the_reference_has_all_and_shuffled_documents_fewer(tmp_path):
 def test_nothing_repeats_and_nothing_is_aligned(tmp_path):
     rows = address_rows(tmp_path, [INFORMAL, NONE], [INFORMAL, NONE], (1, 1))
     assert all(row["value"] is None for row in rows.values() if row["kind"] != "shuffled documents")
-    assert address_rows(tmp_path, [INFORMAL, NONE], [INFORMAL], (2,), aligned=False) == {}
+    assert address_rows(tmp_path, [INFORMAL, NONE], [[INFORMAL]], (2,), aligned=False) == {}
     english = score_consistency(make_test(tmp_path, ["you"], ["you"], (1,), [ADDRESS], tgt_lang="en"))
     assert english[0]["value"] is None
     assert "no lists" in english[0]["signature"]

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from test_bleu_scores import make_hypotheses
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex
@@ -74,16 +75,13 @@ def test_all_forms_have_the_same_references(tmp_path, files):
         (refset(*MORE) + marked(MORE[0][:2], names=NAMES[:1], lengths=(2,)), "4 references for document .*/AFP_1, 3"),
         (marked(MORE[0][:5], lengths=(2, 1, 2)), "2 segments in document nist.mt08/b, but 3 sentences in the test set"),
         ("<refset></refset>", "contains no <doc>"),
+        ("eine\n", "1 lines, but the test set has 6 sentences"),
     ],
 )
 def test_references_that_do_not_fit_are_refused(tmp_path, content, message):
+    name = "ref.sgm" if "<" in content else "ref.de"
     with pytest.raises(UserError, match=message):
-        read_more_references(write(tmp_path, {"ref.sgm": content}), INDEX, FIRST)
-
-
-def test_lines_must_be_as_many(tmp_path):
-    with pytest.raises(UserError, match="1 lines, but the test set has 6 sentences"):
-        read_more_references(write(tmp_path, {"ref.de": "eine\n"}), INDEX, FIRST)
+        read_more_references(write(tmp_path, {name: content}), INDEX, FIRST)
 
 
 def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
@@ -94,12 +92,8 @@ def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
         tmp_path, text | {"t.documents.tsv": f"document\tn_sentences\n{rows}", "all.sgm": refset(FIRST, *MORE)} | lines
     )
     for name, seed in (("ours", 2), ("theirs", 9)):
-        sentences, start, output = draw_text(seed)[:5] + FIRST[5:], 0, []
-        for number, (document, n) in enumerate(INDEX):
-            facts = {"instance": number, "document": document, "first_sentence": start, "n_sentences": n}
-            output.append(json.dumps(facts | {"aligned": True, "sentences": sentences[start : start + n]}))
-            start += n
-        write(tmp_path, {f"{name}.jsonl": "\n".join(output) + "\n"})
+        output = make_hypotheses(draw_text(seed)[:5] + FIRST[5:], INDEX.lengths, documents=INDEX.ids)
+        write(tmp_path, {f"{name}.jsonl": "".join(f"{one.model_dump_json()}\n" for one in output)})
     options = ["--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de"]
     names = ["s-BLEU", "d-BLEU (documents)", "chrF", "METEOR"]
     options += ["--settings", json.dumps({"metrics": names})]

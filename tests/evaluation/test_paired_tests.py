@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
+from test_bleu_scores import make_hypotheses
 
 from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
 from docmt.evaluation import metrics
 from docmt.evaluation.bleu import count_segments
-from docmt.evaluation.hypotheses import Hypothesis
 from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS, METRICS, EvaluationSettings, Metric, TranslatedTest
 from docmt.evaluation.significance import (
     binomial_p,
@@ -40,17 +40,9 @@ N_TRIALS = 200
 
 def make_run(sentences, *, aligned=True, length=1):
     starts = range(0, len(sentences), length)
-    return [
-        Hypothesis(
-            instance=i,
-            document=f"d{start // 4}",
-            first_sentence=start,
-            n_sentences=length,
-            aligned=aligned,
-            sentences=sentences[start : start + length],
-        )
-        for i, start in enumerate(starts)
-    ]
+    given = sentences if aligned else [sentences[start : start + length] for start in starts]
+    documents = [f"d{start // 4}" for start in starts]
+    return make_hypotheses(given, [length] * len(starts), documents=documents, aligned=aligned)
 
 
 def noisy(sentences, rng, share):

@@ -179,14 +179,8 @@ def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     assert {kind: value for kind, value in by_pronoun.items() if kind} == expected
     assert by_pronoun[None] == pytest.approx(350 / 8)
     cases = {row["kind"]: row["value"] * 8 / 100 for row in rows if row["metric"] == "APT cases"}
-    assert cases == {
-        "identical": 3,
-        "equivalent": 1,
-        "different": 2,
-        "no hypothesis": 1,
-        "no reference": 0,
-        "neither": 1,
-    }
+    expected = {"identical": 3, "equivalent": 1, "different": 2}
+    assert cases == expected | {"no hypothesis": 1, "no reference": 0, "neither": 1}
     assert "search:as authors|aligner:eflomal" in rows[0]["signature"]
 
 
@@ -249,10 +243,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
         raise NotComputableError("no aligner")
 
     monkeypatch.setattr(pronouns, "find_aligner", missing)
-    for tgt_lang, reason in (
-        ("de", "no aligner"),
-        ("ru", "no lists of pronouns for en-ru (only for en-de, zh-en)"),
-    ):
+    for tgt_lang, reason in (("de", "no aligner"), ("ru", "no lists of pronouns for en-ru (only for en-de, zh-en)")):
         rows = score_pronouns(translated(Path("t"), make_hypotheses(HYPOTHESES), tgt_lang=tgt_lang))
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
         assert reason in rows[0]["signature"]
