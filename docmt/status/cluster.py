@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.slurm import QueueError, SlurmJob, list_jobs
+from docmt.snakemake import SLURM_LOGS
 
 TIMEOUT_SECONDS = 2.0
 """After this time the controller is considered down: the command must not hang."""
@@ -41,5 +42,6 @@ def read_queue(folder: Path) -> Queue:
     try:
         jobs = list_jobs(folder, timeout_seconds=TIMEOUT_SECONDS)
     except QueueError as problem:
-        return Queue(problem=str(problem))
+        # On a machine with Slurm but no cluster, this concerns nobody whose study never submitted a job.
+        return Queue(problem=str(problem)) if (folder / SLURM_LOGS).exists() else Queue()
     return Queue(tuple(jobs), is_known=shutil.which("squeue") is not None)

@@ -6,7 +6,7 @@ import sys
 import pytest
 from conftest import BEGUN, FAILED
 
-from docmt.snakemake import read_jobs, read_workflow
+from docmt.snakemake import SLURM_LOGS, read_jobs, read_workflow
 from docmt.status import cluster
 from docmt.status.cluster import read_queue
 from docmt.status.failures import last_error
@@ -120,6 +120,8 @@ def test_no_slurm_is_no_problem(folder):
 def test_slurm_that_does_not_answer_is_said_and_nothing_more(folder, squeue, monkeypatch, script, problem):
     monkeypatch.setattr(cluster, "TIMEOUT_SECONDS", 0.3)
     squeue(script)
+    assert read_queue(folder.path).problem is None  # a study that submitted nothing misses nothing
+    (folder.path / SLURM_LOGS).mkdir(parents=True)
     status = folder.read()
     assert problem in status.queue.problem
     assert not status.queue.is_known
