@@ -7,7 +7,7 @@ written by an older docmt. A record without a file is what Snakemake leaves of a
 A command that a rule of the workflow runs is given the fingerprint of what it makes (`--fingerprint`), and adds it to
 the records as a comment (`# fingerprint 0123456789ab`), which `sha256sum` skips, and the file's time of modification in
 nanoseconds (`# made 1763904825123456789`). The results of a study thus tell by themselves what they were made from, and
-in which order, wherever they are copied.
+in which order, wherever they are copied. The number of the file in its file system (`# inode 1234`) tells copies apart.
 
 The command is also given what its inputs are made from (`--made-from`): a file of an older run, or of another system,
 is refused although it agrees with its record.
@@ -27,6 +27,9 @@ FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
 INPUTS_VARIABLE = "DOCMT_INPUTS"
 FINGERPRINT_MARK = "# fingerprint "
 TIME_MARK = "# made "
+INODE_MARK = "# inode "
+# An hour in nanoseconds: longer than most jobs take from their first file to their end.
+MOST_LATER = 3600 * 10**9
 # The file in a folder whose time Snakemake takes as the folder's.
 DIRECTORY_TIME = ".snakemake_timestamp"
 
@@ -66,7 +69,8 @@ def _write_record(path: Path, record: Path) -> None:
     with open(record, "w", encoding="utf-8", newline="\n") as file:
         file.write(f"{digest}  {path.name}\n")
         if fingerprint := os.environ.get(FINGERPRINT_VARIABLE):
-            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n{TIME_MARK}{os.stat(path).st_mtime_ns}\n")
+            found = os.stat(path)
+            file.write(f"{FINGERPRINT_MARK}{fingerprint}\n{TIME_MARK}{found.st_mtime_ns}\n{INODE_MARK}{found.st_ino}\n")
         file.flush()
         os.fsync(file.fileno())
 
@@ -80,6 +84,25 @@ def recorded_fingerprint(path: Path) -> str | None:
     """The fingerprint in the record of a file, or in the first record of a folder that has one; None without any."""
     found = (_read_record(record).get(FINGERPRINT_MARK) for record in _records(path))
     return next((fingerprint for fingerprint in found if fingerprint), None)
+
+
+def is_in_place(path: Path) -> bool:
+    """Whether a file, or one in a folder, was made here, or is a copy whose time was restored before."""
+    for record in _records(path):
+        content = _read_record(record)
+        with contextlib.suppress(OSError, ValueError):
+            found = os.stat(record.parents[1] / record.name.removesuffix(".sha256"))
+            later = found.st_mtime_ns - int(content.get(TIME_MARK, ""))
+            # When a job ends, Snakemake sets the times of what it made once more. Without the limit, a copy on another
+            # disk could have the same inode by chance.
+            if later == 0 or (0 < later < MOST_LATER and str(found.st_ino) == content.get(INODE_MARK)):
+                return True
+    return False
+
+
+def recorded_time(path: Path) -> str:
+    """The recorded time of a file, or the last one in a folder, as digits; empty without any."""
+    return max((_read_record(record).get(TIME_MARK, "") for record in _records(path)), default="")
 
 
 def restore_time(path: Path) -> None:
@@ -112,12 +135,13 @@ def _records(path: Path) -> list[Path]:
 
 
 def _read_record(record: Path) -> dict[str, str]:
-    """The checksum (under ""), fingerprint and time in a record; empty if it cannot be read."""
+    """The checksum (under ""), fingerprint, time and inode in a record; empty if it cannot be read."""
     try:
         first, *lines = record.read_text(encoding="ascii", errors="replace").splitlines()
     except (OSError, ValueError):
         return {}
-    marked = {mark: line.removeprefix(mark) for line in lines for mark in (FINGERPRINT_MARK, TIME_MARK) if mark in line}
+    marks = (FINGERPRINT_MARK, TIME_MARK, INODE_MARK)
+    marked = {mark: line.removeprefix(mark) for line in lines for mark in marks if mark in line}
     return {"": first.split(" ")[0], **marked}
 
 

@@ -193,6 +193,23 @@ def test_a_copy_gets_the_time_of_the_original_again_unless_its_content_changed(t
     checksums.restore_time(tmp_path / "missing")
 
 
+@pytest.mark.parametrize(
+    ("is_copy", "seconds", "expected"),
+    [(False, 0, True), (False, 60, True), (False, 7200, False), (True, 0, True), (True, 60, False)],
+    ids=["made here", "end of its job", "same inode by chance", "restored copy", "copy"],
+)
+def test_a_copy_is_told_from_what_was_made_here(is_copy, seconds, expected, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
+    path = tmp_path / "train.en"
+    write_lines(path, WORDS)
+    made = os.stat(path).st_mtime_ns
+    if is_copy:
+        (tmp_path / "copy").write_bytes(path.read_bytes())
+        os.replace(tmp_path / "copy", path)
+    os.utime(path, ns=(made, made + seconds * 10**9))
+    assert checksums.is_in_place(path) == expected
+
+
 def test_a_folder_holds_records_of_its_files_only(tmp_path):
     with atomic_path(tmp_path / "instances") as folder:
         folder.mkdir()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docmt.checksums import input_token, recorded_fingerprint, restore_time
+from docmt.checksums import input_token, is_in_place, recorded_fingerprint, recorded_time, restore_time
 from docmt.commands import flags, options_of
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
@@ -131,16 +131,28 @@ class Plan:
     def restore_times(self) -> None:
         """Put the files of a copied study in the order again in which they were made, which Snakemake reads from times.
 
-        Marks that have no record become as old as the results made from them, where these are as planned.
+        A file that was copied into a study, whose own results were made from another one, keeps its time: what reads
+        it runs again. Marks without a record become as old as the results made from them, where these are as planned.
         """
         readers: dict[str, list[str]] = {}
+        recorded: dict[str, None] = {}
         for artifact in self.artifacts.all_made:
             named = [source for source in artifact.sources() if isinstance(source, str)]
-            for file in [*artifact.files, *named] if artifact.is_recorded else []:
-                restore_time(Path(file))
+            recorded.update(dict.fromkeys([*artifact.files, *named] if artifact.is_recorded else []))
             for file in artifact.input_files():
                 readers.setdefault(file, []).extend(artifact.files)
         replaced = {file for files in self.compare_records() for file in files}
+
+        def stays(file: str) -> bool:
+            if os.path.exists(file):
+                return file not in replaced and is_in_place(Path(file))
+            # A temporary file: what was made from it counts. Trees of the user's are read from their own path.
+            return any(stays(reader) for reader in readers.get(file, []) if reader != file)
+
+        copies = [file for file in recorded if not any(map(stays, [file, *readers.get(file, [])]))]
+        # Oldest first: after a kill, no copy is left whose results have their old times.
+        for file in sorted(copies, key=lambda file: recorded_time(Path(file))):
+            restore_time(Path(file))
         unmarked = [file for artifact in self.artifacts.all_made if not artifact.is_recorded for file in artifact.files]
         for mark in filter(os.path.exists, unmarked):
             made = [file for file in readers.get(mark, []) if os.path.exists(file)]

@@ -1,5 +1,6 @@
 """Old numbers never pass for new ones: what docmt recorded beside its results decides, not what Snakemake remembers."""
 
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -27,6 +28,49 @@ def test_a_copy_with_new_times_is_up_to_date(has_snakemake, finished, tmp_path):
         shutil.rmtree(copied.folder / ".snakemake")
     assert copied.jobs() == set()
     assert copied.jobs(FASTER) == of_run("document_transformer") | REPORT
+
+
+def replace_by_copy(source, file):
+    """Put a copy with a new time in the place of a file, as `scp` into a folder without it makes it."""
+    shutil.copyfile(source, f"{file}.copy")
+    os.replace(f"{file}.copy", file)
+
+
+MODEL = "results/controlled/runs/document_transformer/seed1/model.pt"
+
+
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_one_file_with_its_record_from_elsewhere_reruns_what_reads_it(is_copy, finished, tmp_path):
+    """In a study that was made here, and in a copy whose times were restored: only the weights are others."""
+    if is_copy:
+        study = copy(finished, tmp_path / "study")
+        assert study.jobs() == set()
+    else:  # the folder itself: all files are where they were made
+        study = finished
+    model = study.folder / MODEL
+    kept = [(path, path.read_bytes(), os.stat(path)) for path in (model, record_of(model))]
+    elsewhere = tmp_path / "model.pt"
+    elsewhere.write_bytes(model.read_bytes() + b"other")
+    digest = hashlib.sha256(elsewhere.read_bytes()).hexdigest()
+    try:
+        replace_by_copy(elsewhere, model)
+        record = record_of(model).read_text()
+        record_of(model).write_text(digest + record[64:])
+        expected = of_run("document_transformer") - {"train document_transformer"}
+        assert study.jobs() == expected | REPORT
+    finally:
+        for path, content, found in kept:
+            path.write_bytes(content)
+            os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def test_a_touched_file_keeps_its_time(finished, tmp_path, monkeypatch):
+    copied = copy(finished, tmp_path / "copy")
+    monkeypatch.chdir(copied.folder)
+    copied.plan().restore_times()
+    os.utime(MODEL, ns=(2 * 10**18, 2 * 10**18))
+    copied.plan().restore_times()
+    assert os.stat(MODEL).st_mtime_ns == 2 * 10**18
 
 
 def test_a_changed_file_in_a_copy_reruns_what_reads_it(finished, tmp_path):
@@ -174,7 +218,7 @@ def test_the_mark_of_a_fetched_corpus_is_as_old_as_what_was_read_from_it(tmp_pat
     Path(mark.file).parent.mkdir(parents=True)
     Path(mark.file).touch()
     for file in read.files:
-        os.utime(file)
+        replace_by_copy(file, file)
     plan.restore_times()
     assert {file: os.stat(file).st_mtime_ns for file in read.files} == made
     assert os.stat(mark.file).st_mtime_ns == min(made.values())
