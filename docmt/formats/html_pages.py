@@ -10,7 +10,7 @@ from typing_extensions import override
 from docmt.errors import UserError
 from docmt.formats.file_segments import FileSegment, plain_segment
 from docmt.formats.markup import ATTRIBUTE, ATTRIBUTES, TOKEN, Token, draft_of, merged, tokens, unescape
-from docmt.formats.translatable_file import Edit, MarkupFile, language_of, rewritten
+from docmt.formats.translatable_file import Edit, MarkupFile, language_tag, rewritten
 
 # Elements within a sentence; all others begin and end one.
 INLINE = frozenset(
@@ -125,7 +125,7 @@ class HtmlFile(MarkupFile):
     @override
     def edits(self) -> Iterable[Edit]:
         if any(segment.filled is not None for document in self.documents for segment in document):
-            yield from ((start, end, language_of(self.languages.tgt)) for start, end in self._languages)
+            yield from ((start, end, language_tag(self.languages.tgt)) for start, end in self._languages)
         new_tags: dict[str, str] = {}
         for token, texts, run in self._tags:
             edits = [self._attribute(text, text.filled) for text in texts if text.filled is not None]

@@ -23,7 +23,7 @@ TOKEN = re.compile(
     rf"|<(?P<end>/?)(?P<name>[A-Za-z_][^\s/>]*+)(?P<attributes>{ATTRIBUTES})(?P<closed>>|\Z)",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)\s*+=\s*+(\"[^\"]*\"|'[^']*'|[^\s\"'>]+)")
+ATTRIBUTE = re.compile(r"(?<![^\s\"'/])([^\s\"'>/=]++)\s*+=\s*+(\"[^\"]*\"|'[^']*'|[^\s\"'>]+)")
 HUGE_ENTITY = re.compile(r"&#0*+[0-9]{8,}+;?")
 
 

@@ -20,7 +20,7 @@ from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.formats.file_segments import FileSegment, Mark, SegmentDraft
 from docmt.formats.markup import Token, check_xml, draft_of, elements, merged, tokens
-from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableFile, language_of
+from docmt.formats.translatable_file import Languages, MarkupFile, TranslatableFile, language_of, language_tag
 
 # DOCX elements that may separate two texts of a paragraph without changing more than their look.
 RUN = ("r", "t", "rPr", "proofErr", "lastRenderedPageBreak", "softHyphen")
@@ -101,7 +101,7 @@ class OfficeFile(TranslatableFile):
     def translated(self) -> bytes:
         stream = io.BytesIO()
         names, before = self.languages_in
-        src, tgt = (language_of(code).encode() for code in (self.languages.src, self.languages.tgt))
+        src, tgt = language_of(self.languages.src).encode(), language_tag(self.languages.tgt).encode()
         language = re.compile(b"(" + before + b")" + src + rb"(?:-[^\"]*)?(?=\")")
         is_changed = any(any(part.edits()) for part in self._parts.values())
         with zipfile.ZipFile(stream, "w") as archive:
@@ -113,7 +113,7 @@ class OfficeFile(TranslatableFile):
                     content, n_found = language.subn(b"\\1" + tgt, content or self._archive.read(info))
                     is_new |= n_found > 0
                 if is_new:  # `info` keeps the order, dates and compression of the members
-                    archive.writestr(info, content)
+                    archive.writestr(copy.copy(info), content)  # it changes what it is given
                 else:
                     _copy_packed(self._archive, info, archive)
         return stream.getvalue()

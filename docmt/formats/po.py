@@ -82,7 +82,10 @@ class PoFile(TextFile):
         declared = self._header.strings.get("msgstr", "")
         fields = {key: value.strip() for key, _, value in (line.partition(":") for line in declared.split("\n"))}
         self.languages.check(fields.get("X-Source-Language"), fields.get("Language"), where=self.where)
-        self._new_header = self._filled_header(declared) if "charset=CHARSET" in declared else declared
+        has_translations = any(m.strings[key] for m in messages if m is not self._header for key in m.places)
+        is_template = self._header.is_fuzzy or not has_translations or "nplurals=INTEGER" in declared
+        is_template |= "charset=CHARSET" in declared
+        self._new_header = self._filled_header(declared, fields) if declared and is_template else declared
         counted = N_FORMS.search(self._new_header)
         if counted and len(counted[1]) > 1:  # as text, because Python refuses to read thousands of digits
             raise UserError(f"{self.where}: nplurals is {counted[1][:9]}, but no language has more than 6 forms")
@@ -97,13 +100,16 @@ class PoFile(TextFile):
                 self._open.append((message, segments))
         return list(pages.values())
 
-    def _filled_header(self, header: str) -> str:
-        """The header of a template with the encoding, the language and its plural forms."""
-        lang = language_of(self.languages.tgt)
-        n_forms, plural = PLURALS.get(lang, PLURAL)
-        header = re.sub(r"^(?:Language|Plural-Forms):.*\n?", "", header, flags=re.MULTILINE)
-        header = header.replace("charset=CHARSET", "charset=UTF-8")
-        return f"{header}Language: {lang}\nPlural-Forms: nplurals={n_forms}; plural={plural};\n"
+    def _filled_header(self, header: str, fields: dict[str, str]) -> str:
+        """The header of a template with the encoding, the language and its plural forms, where it lacks them."""
+        n_forms, plural = PLURALS.get(language_of(self.languages.tgt), PLURAL)
+        is_bare = "charset=CHARSET" in header
+        new = {} if fields.get("Language") and not is_bare else {"Language": self.languages.tgt}
+        if is_bare or not N_FORMS.search(header):
+            new["Plural-Forms"] = f"nplurals={n_forms}; plural={plural};"
+        kept = header.replace("charset=CHARSET", "charset=UTF-8").split("\n")
+        kept = [line for line in kept if line and line.partition(":")[0] not in new]
+        return "".join(f"{line}\n" for line in [*kept, *(f"{key}: {value}" for key, value in new.items())])
 
     @override
     def edits(self) -> Iterable[Edit]:

@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
 from docmt.formats.markup import Element, draft_of, elements, indentation, read_xml
-from docmt.formats.translatable_file import Edit, MarkupFile, language_of
+from docmt.formats.translatable_file import Edit, MarkupFile, language_of, language_tag
 
 # Inline elements that hold code, not text.
 OPAQUE = ("bpt", "ept", "it", "ph", "ut")
@@ -26,7 +26,8 @@ class TmxFile(MarkupFile):
         units = read_units(self.text, where=self.where)
         codes = [_language(variant) for unit in units for variant in elements(unit.content, "tuv")]
         src, tgt = map(language_of, (self.languages.src, self.languages.tgt))
-        self._code = next((code for code in codes if language_of(code) == tgt), tgt)  # with the region of other units
+        tag = language_tag(self.languages.tgt)
+        self._code = next((code for code in codes if language_of(code) == tgt), tag)  # as in other units
         if src not in map(language_of, codes):
             self.languages.check(next(iter(codes), None), None, where=self.where)
         for unit in units:

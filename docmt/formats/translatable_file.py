@@ -20,22 +20,32 @@ ENTITY = re.compile(r"&(?:[A-Za-z]+\d*|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 Edit = tuple[int, int, str]
 
 
-# Codes of three letters that models and files use, each before its code of two letters.
+# Languages for which the Latin script has to be named.
+TWO_SCRIPTS = ("az", "bs", "sr", "uz")
+# Synonyms that models and files use, each before the code of two letters.
 TWO_LETTERS = dict(
     re.findall(
         r"(\w+):(\w+)",
         "ara:ar arb:ar bul:bg cat:ca ces:cs cze:cs cmn:zh chi:zh zho:zh dan:da deu:de ger:de ell:el gre:el eng:en "
         "est:et fas:fa fin:fi fra:fr fre:fr heb:he hin:hi hrv:hr hun:hu ind:id ita:it jpn:ja kor:ko lit:lt lav:lv "
         "lvs:lv nld:nl dut:nl nor:no nob:no nb:no pol:pl por:pt ron:ro rum:ro rus:ru slk:sk slo:sk slv:sl spa:es "
-        "srp:sr swe:sv tha:th tur:tr ukr:uk vie:vi",
+        "srp:sr swe:sv tha:th tur:tr ukr:uk vie:vi pes:fa per:fa ekk:et msa:ms may:ms zsm:ms iw:he nno:no nn:no isl:is "
+        "mkd:mk sqi:sq eus:eu glg:gl hye:hy kat:ka aze:az azj:az uzb:uz uzn:uz bos:bs",
     )
 )
 
 
 def language_of(code: str) -> str:
     """The language of a code, without script and region: `de` of `de-AT`, `DE` and `deu_Latn`."""
-    language = re.split("[-_]", code.strip().lower())[0]
+    language = re.split("[-_@]", code.strip().lower())[0]
     return TWO_LETTERS.get(language, language)
+
+
+def language_tag(code: str) -> str:
+    """A code as XML and HTML declare it: `pt-BR` of `pt_BR`, `zh-Hant` of `zho_Hant`, `de` of `deu_Latn`."""
+    first, *others = re.split("[-_]", code.strip())
+    language = language_of(first) if len(first) > 2 else first
+    return "-".join([language, *(part for part in others if part != "Latn" or language in TWO_SCRIPTS)])
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,8 @@ class Languages:
     def check(self, src: str | None, tgt: str | None, *, where: str) -> None:
         """Raise UserError when a file declares other languages."""
         for side, declared, expected in (("source", src, self.src), ("target", tgt, self.tgt)):
-            if self.are_checked and declared and language_of(declared) != language_of(expected):
+            is_code = re.fullmatch(r"\s*[A-Za-z]{2,3}(?:[-_@].*)?\s*", declared or "")  # PO has names, too
+            if self.are_checked and is_code and declared and language_of(declared) != language_of(expected):
                 raise UserError(
                     f"{where}: its {side} language is {declared}, but the model translates from {self.src} to "
                     f"{self.tgt}: take another model, or --force"

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from docmt.formats.file_segments import FileSegment
 from docmt.formats.markup import Element, Token, draft_of, elements, indentation, merged, read_xml
-from docmt.formats.translatable_file import Edit, MarkupFile, language_of
+from docmt.formats.translatable_file import Edit, MarkupFile, language_tag
 
 # Inline elements that hold code, not text.
 OPAQUE = ("bpt", "ept", "ph", "it", "x", "bx", "ex", "cp", "sc", "ec")
@@ -80,7 +80,7 @@ class XliffFile(MarkupFile):
         if any(unit.segment.filled is not None for unit in self._units):
             for holder in self._undeclared.values():
                 place = holder.start + 1 + len(holder.name)
-                yield place, place, f' {self._target}="{language_of(self.languages.tgt)}"'
+                yield place, place, f' {self._target}="{language_tag(self.languages.tgt)}"'
         for unit in self._units:
             if unit.segment.filled is None:
                 continue

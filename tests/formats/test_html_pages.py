@@ -68,6 +68,7 @@ def test_a_line_break_ends_a_sentence():
         b"<svg title='a b'><title>c</title></svg>",
         b"<meta name=keywords content='a b'><input value='a b'>",
         b"<img alt=''><img alt='12'>",
+        b"<i @title=\"go()\" #title='a' [title]='b' :alt='c' v-bind:title='d' @click=\"title='e f'\">1</i>",
     ],
 )
 def test_other_attributes_stay(page):

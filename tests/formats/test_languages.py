@@ -1,6 +1,7 @@
 # ruff: noqa: E501 (rows of tables)
 """Languages that files declare: others than the model's are an error, and the target language is written."""
 
+import re
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -35,6 +36,7 @@ OTHERS = [
 ]
 SAME = [
     ("a.po", PO.format("Language: de_AT")),
+    ("b.po", PO.format("Language: German")),
     ("a.xlf", XLIFF1.format(" source-language='EN-us' target-language='deu'")),
     ("c.xlf", XLIFF2.format(" srcLang='en' trgLang='de-CH'")),
     ("a.html", "<html lang=en-GB><p>a</p></html>"),
@@ -75,6 +77,25 @@ def test_the_target_language_is_written(name, content, expected):
     assert nothing.decode() == content
 
 
+@pytest.mark.parametrize(
+    ("code", "tag"),
+    [("zh_Hant", "zh-Hant"), ("pt_BR", "pt-BR"), ("zho_Hans", "zh-Hans"), ("srp_Latn", "sr-Latn"), ("deu_Latn", "de")],
+)
+def test_script_and_region_of_the_target_language_stay(code, tag):
+    languages = Languages("en", code)
+    for name, content in (
+        ("a.html", "<html lang=en><p>a b</p></html>"),
+        ("a.xlf", XLIFF1.format(" source-language='en'")),
+        ("a.tmx", TMX.format(f"<tu>{TUV.format('en')}</tu>")),
+    ):
+        assert tag in re.split("[\"'=> ]", translated(Path(name), content.encode(), languages=languages)[0].decode())
+    run = '<w:r><w:rPr><w:lang w:val="en"/></w:rPr><w:t>a b</w:t></w:r>'
+    word = packed(f'<w:document xmlns:w="w"><w:p>{run}</w:p></w:document>'.encode(), "docx")
+    out, _ = translated(Path("a.docx"), word, languages=languages)
+    assert f'w:val="{tag}"'.encode() in members(out)[PARTS["docx"]]
+    assert f"Language: {code}\\n" in translated(Path("a.pot"), TEMPLATE.encode(), languages=languages)[0].decode()
+
+
 def test_word_checks_the_spelling_of_the_target_language():
     run = '<w:r><w:rPr><w:lang w:eastAsia="zh-CN" w:val="{}"/></w:rPr><w:t>a b</w:t></w:r>'
     body = f'<w:document xmlns:w="w"><w:p>{run.format("en-US")}</w:p><w:p>{run.format("fr-FR")}</w:p></w:document>'
@@ -84,11 +105,30 @@ def test_word_checks_the_spelling_of_the_target_language():
     assert 'w:val="fr-FR"' in text
 
 
-@pytest.mark.parametrize(("code", "language"), [("de", "de"), ("DE-at", "de"), ("deu_Latn", "de"), ("pt_BR", "pt")])
+SYNONYMS = [("pes", "fa"), ("ekk", "et"), ("msa", "ms"), ("iw", "he"), ("nn", "no"), ("nb", "no")]
+
+
+def test_the_header_of_a_catalog_with_translations_stays():
+    content = PO.format("Plural-Forms: nplurals=1; plural=0;") + '\nmsgid "b"\nmsgstr "c"\n'
+    assert translated(Path("a.po"), content.encode())[0].decode().startswith(content[:50])
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [("de", "de"), ("DE-at", "de"), ("deu_Latn", "de"), ("pt_BR", "pt"), ("sr@latin", "sr"), *SYNONYMS],
+)
 def test_languages_of_codes(code, language):
     assert language_of(code) == language
 
 
+# Templates of programs other than `xgettext`, which lacks an encoding.
+UTF8 = {"charset=CHARSET": "charset=UTF-8"}
+PROGRAMS = {
+    "xgettext": {},
+    "django": UTF8,
+    "babel": UTF8 | {'"Language: \\n"\n': "", '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n': ""},
+    "without flag": UTF8 | {"#, fuzzy\n": "", '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n': ""},
+}
 TEMPLATE = r"""# SOME DESCRIPTIVE TITLE.
 #, fuzzy
 msgid ""
@@ -116,9 +156,15 @@ msgstr ""
 """
 
 
-@pytest.mark.parametrize("lang", ["de", *PLURALS])
-def test_a_template_becomes_a_valid_catalog(lang, tmp_path):
-    out, counts = translated(Path("app.pot"), TEMPLATE.encode(), languages=Languages("en", lang))
+@pytest.mark.parametrize(
+    ("program", "lang"), [*(("xgettext", lang) for lang in PLURALS), *((program, "de") for program in PROGRAMS)]
+)
+def test_a_template_becomes_a_valid_catalog(program, lang, tmp_path):
+    template = TEMPLATE
+    for before, after in PROGRAMS[program].items():
+        assert before in template
+        template = template.replace(before, after)
+    out, counts = translated(Path("app.pot"), template.encode(), languages=Languages("en", lang))
     assert counts.segments == 3
     (tmp_path / "app.po").write_bytes(out)
     catalog = polib.pofile(str(tmp_path / "app.po"))

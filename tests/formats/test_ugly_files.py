@@ -6,10 +6,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from formats_standin import EN_DE, PARTS, members, packed, translated
+from formats_standin import EN_DE, PARTS, members, packed, shout, translated
 
 from docmt.decompression import HARMLESS_BYTES
 from docmt.errors import UserError
+from docmt.formats.file_translation import fill_file
 from docmt.formats.registry import open_file
 
 XLIFF = '<xliff version="1.2"><file original="a" source-language="en"><body>{}</body></file></xliff>'
@@ -99,6 +100,16 @@ def test_one_line_says_what_is_wrong(name, content, part):
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
+
+
+def test_a_file_can_be_written_twice():
+    content = b'<w:document xmlns:w="w"><w:p><w:r><w:t>a b</w:t></w:r></w:p></w:document>'
+    stream = io.BytesIO(packed(content, "docx"))
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("word/styles.xml", '<w:lang w:val="en"/>')
+    file = open_file(Path("a.docx"), stream.getvalue(), languages=EN_DE)
+    fill_file(file, shout)
+    assert file.translated() == file.translated()
 
 
 def test_pictures_stay_packed():
