@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SECONDS_FOR_LIST = 20.0
+LOCAL_JOBS = "DOCMT_LOCAL_JOBS"
+"""Environment variable of the jobs that a Snakemake runs on its own machine, which may be an allocation of Slurm."""
 _held: list[int] = []
 """Open lock files: the system unlocks them when the process ends, even when it is killed."""
 
@@ -22,6 +24,11 @@ def visible_gpus() -> list[str]:
     if (chosen := os.environ.get(VISIBLE)) is not None:
         names = [name.strip() for name in chosen.split(",")]
         return names if names[0] not in ("", "-1") else []
+    return _identifiers()
+
+
+def _identifiers() -> list[str]:
+    """All GPUs of this machine, in the order of their slots."""
     try:
         command = ["nvidia-smi", "--list-gpus"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
@@ -34,30 +41,43 @@ def visible_gpus() -> list[str]:
 def claim_gpus(number: int = 1) -> None:
     """Take GPUs that no other job of docmt uses until this process ends, by `CUDA_VISIBLE_DEVICES`.
 
-    To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, and where no more GPUs are
-    visible than needed. When fewer are free, as another study uses them, some are shared, with a warning.
+    To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, unless a Snakemake inside it
+    shares its GPUs among jobs. When fewer are free, as another study uses them, some are shared, with a warning.
     """
     names = visible_gpus()
-    if "SLURM_JOB_ID" in os.environ or not 0 < number < len(names):
+    is_chosen = "SLURM_JOB_ID" in os.environ and LOCAL_JOBS not in os.environ
+    if is_chosen or _held or not 0 < number <= len(names):
         return
+    # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
+    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers())}
     free: list[str] = []
     for name in names:
-        if len(free) < number and _lock(name):
+        if len(free) < number and _lock(slots.get(name, name)):
             free.append(name)
     shared = [name for name in names if name not in free][: number - len(free)]
     if shared:
         log.warning("all GPUs are in use by other jobs of docmt: sharing %s", ", ".join(shared))
-    os.environ[VISIBLE] = ",".join([*free, *shared])
+    if number < len(names):
+        os.environ[VISIBLE] = ",".join([*free, *shared])
 
 
 def _lock(name: str) -> bool:
     """Lock the file of a GPU, in the folder for temporary files of all users, if nobody has locked it."""
     path = Path(tempfile.gettempdir()) / f"docmt-gpu-{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    file = os.open(path, os.O_RDONLY)  # another user's file cannot be opened for writing, but locked
+    try:
+        with contextlib.suppress(FileExistsError):
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            os.fchmod(file, 0o644)  # whatever the umask: other users lock it, too
+            os.close(file)
+        file = os.open(path, os.O_RDONLY)  # may be opened only for reading, which is enough to lock it
+    except OSError:
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(OSError):  # another user's file
+            os.utime(file)  # old files in this folder may be deleted
+        if not os.path.samestat(os.fstat(file), path.stat()):
+            raise FileNotFoundError(path)
     except OSError:
         os.close(file)
         return False

@@ -20,7 +20,7 @@ from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from docmt.gpu_locks import visible_gpus
+from docmt.gpu_locks import LOCAL_JOBS, visible_gpus
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -93,9 +93,15 @@ def heed_records(
 def _limit_gpus(workflow: "SnakemakeWorkflow") -> None:
     """Let as many GPU jobs run at once on this machine as it has GPUs, unless `--resources gpu=…` says otherwise."""
     # Whether jobs run here is known only when the graph of jobs is built: a Snakefile is read before.
-    is_asked = workflow.local_exec and workflow.is_main_process and "gpu" not in workflow.global_resources
-    if is_asked and (n_gpus := len(visible_gpus())):
+    if not (workflow.local_exec and workflow.is_main_process):
+        return
+    os.environ[LOCAL_JOBS] = "1"
+    is_limited = "gpu" in workflow.global_resources
+    if not is_limited and (n_gpus := len(visible_gpus())):
+        from snakemake.logging import logger
+
         workflow.register_resource("gpu", n_gpus)
+        logger.info(f"{n_gpus} GPU job(s) at a time; --resources gpu=N for more")
 
 
 def keep_one_timer() -> None:

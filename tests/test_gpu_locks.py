@@ -1,5 +1,6 @@
 """Several GPUs in one machine: as many GPU jobs at once, each on its own. A script stands in for nvidia-smi."""
 
+import fcntl
 import logging
 import os
 import signal
@@ -31,6 +32,8 @@ def machine(tmp_path, monkeypatch):
     for name in list(os.environ):
         if name.startswith(("SLURM", "CUDA")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv(gpu_locks.LOCAL_JOBS, "")  # restored afterwards
+    monkeypatch.delenv(gpu_locks.LOCAL_JOBS)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -65,10 +68,12 @@ def test_a_machine_without_gpus_has_none(script, machine, monkeypatch):
         ({}, 1, FIRST),
         ({"CUDA_VISIBLE_DEVICES": "3,1"}, 1, "3"),
         ({}, 2, None),
+        ({}, 3, None),
         ({}, 0, None),
         ({"CUDA_VISIBLE_DEVICES": "1"}, 1, "1"),
         ({"CUDA_VISIBLE_DEVICES": ""}, 1, ""),
         ({"SLURM_JOB_ID": "7"}, 1, None),
+        ({"SLURM_JOB_ID": "7", "DOCMT_LOCAL_JOBS": "1"}, 1, FIRST),
     ],
 )
 def test_a_job_takes_what_it_needs(environment, number, expected, machine, monkeypatch):
@@ -78,13 +83,62 @@ def test_a_job_takes_what_it_needs(environment, number, expected, machine, monke
     assert os.environ.get(gpu_locks.VISIBLE) == expected
 
 
+@pytest.mark.parametrize(("number", "chosen", "expected"), [(1, "0,1", "1"), (1, "1,0", "1"), (2, "0,1", "0")])
+def test_a_gpu_has_one_lock_whatever_its_name(number, chosen, expected, machine):
+    """A job that takes all visible GPUs locks them, too: another one shares the first."""
+    gpu_locks.claim_gpus(number)
+    process, gpu = claim(os.environ | {gpu_locks.VISIBLE: chosen})
+    _, messages = process.communicate()
+    assert gpu == expected
+    assert ("sharing 0" in messages) == (number == 2)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o022])
+def test_all_users_may_lock_a_gpu(umask, machine):
+    before = os.umask(umask)
+    gpu_locks.claim_gpus(2)
+    os.umask(before)
+    files = list(machine.glob("docmt-gpu-*.lock"))
+    assert [path.stat().st_mode & 0o777 for path in files] == [0o644, 0o644]
+
+
+def test_a_lock_file_that_cannot_be_opened_is_a_gpu_in_use(machine, caplog):
+    (machine / f"docmt-gpu-{FIRST}.lock").symlink_to(machine / "missing/file")
+    gpu_locks.claim_gpus()
+    assert os.environ[gpu_locks.VISIBLE] == SECOND
+    assert not caplog.records
+
+
+def test_a_lock_file_is_as_new_as_its_last_job(machine):
+    file = machine / f"docmt-gpu-{FIRST}.lock"
+    file.touch()
+    os.utime(file, (1, 1))
+    gpu_locks.claim_gpus()
+    assert file.stat().st_mtime > 1
+
+
+def test_a_lock_file_deleted_meanwhile_locks_nothing(machine, monkeypatch):
+    lock = fcntl.flock
+
+    def delete_and_lock(file, operation):
+        (machine / f"docmt-gpu-{FIRST}.lock").unlink(missing_ok=True)
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", delete_and_lock)
+    gpu_locks.claim_gpus()
+    assert os.environ[gpu_locks.VISIBLE] == SECOND
+
+
 CLAIM = "import os, sys; from docmt.gpu_locks import *; claim_gpus(); print(os.environ[VISIBLE], flush=True)"
 
 
-def claim():
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+
+def claim(environment=None):
     """A process that claims a GPU and waits for the end of its input, and the GPU."""
     command = [sys.executable, "-c", f"{CLAIM}; sys.stdin.read()"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT, env=environment, **PIPES)
     return process, process.stdout.readline().strip()
 
 
@@ -118,14 +172,19 @@ rule compute:
 """
 
 
-@pytest.mark.parametrize(("options", "at_once"), [((), 2), (("--resources", "gpu=1"), 1)])
-def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, at_once, machine):
+@pytest.mark.parametrize(
+    ("options", "at_once", "variables"),
+    [((), 2, {}), (("--resources", "gpu=1"), 1, {}), ((), 2, {"SLURM_JOB_ID": "7"})],
+)
+def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, at_once, variables, machine):
+    """On a machine without a scheduler, and within one job of Slurm."""
     shell = SNAKEFILE.replace("date +%s.%N >", "date +%%s.%%N >", 1) % (sys.executable, CLAIM)
     (machine / "Snakefile").write_text(shell)
     command = [sys.executable, "-m", "snakemake", "--cores", "5", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=machine, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert ("2 GPU job(s) at a time; --resources gpu=N for more" in done.stderr) == (not options)
     jobs = []
     for file in (machine / "made").iterdir():
         start, gpu, end = file.read_text().split()
@@ -150,3 +209,4 @@ def test_the_gpus_of_a_login_node_do_not_limit_the_jobs_of_a_cluster(is_local, g
     )
     _limit_gpus(workflow)
     assert resources == expected
+    assert (gpu_locks.LOCAL_JOBS in os.environ) == is_local

@@ -73,13 +73,14 @@ class CheckpointFolder:
             )
         return weights
 
-    def note_device_tokens(self, tokens: int, devices: str) -> None:
-        """Note for later sessions how many tokens a device can compute at once; `devices` are their number and kind."""
-        write_json(self._path("device_tokens").with_suffix(".json"), {devices: tokens}, checksum=False)
+    def note(self, name: str, devices: str, value: int | str) -> None:
+        """Note for later sessions what was found on devices of a kind, such as `device_tokens` of `2 × cuda`."""
+        path = self._path(name).with_suffix(".json")
+        write_json(path, {**self._note(name), devices: value}, checksum=False)
 
-    def device_tokens(self, devices: str) -> int | None:
-        """The number noted for these devices."""
-        return self._note("device_tokens").get(devices)
+    def noted(self, name: str, devices: str) -> Any:
+        """The value noted for these devices; None without one."""
+        return self._note(name).get(devices)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.pt"

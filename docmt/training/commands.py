@@ -68,7 +68,8 @@ def train(
     """
     if devices == 0:
         accelerator, devices = "cpu", 1
-    if accelerator != "cpu" and "LOCAL_RANK" not in os.environ:  # before the processes of its devices start
+    # Before the processes of its devices start; other nodes of a Slurm job have GPUs of other names.
+    if accelerator != "cpu" and "LOCAL_RANK" not in os.environ and (nodes == 1 or "SLURM_JOB_ID" not in os.environ):
         claim_gpus(devices)
     n_processes = devices * nodes
     if n_processes > 1:

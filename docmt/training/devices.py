@@ -3,6 +3,7 @@
 import functools
 import logging
 import os
+from pathlib import Path
 from time import perf_counter
 from typing import Literal
 
@@ -20,6 +21,7 @@ from docmt.models.gpus import (
     check_gpus,
     missing_gpus,
 )
+from docmt.training.checkpoints import CheckpointFolder
 
 log = logging.getLogger(__name__)
 
@@ -33,33 +35,53 @@ FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 MIN_GAIN_OF_BFLOAT16 = 1.25
-"""How much faster products must be on a CPU, for the same reason. They are about four times as fast with AMX, and half
-as fast with AVX-512 BF16 alone."""
+"""Least gain for which bfloat16 pays on a CPU, where conversion costs time. Products gain four times with AMX, and lose
+half with AVX-512 BF16 alone."""
 MEASURED_ROWS = 1024
 
 
-def make_fabric(precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1) -> Fabric:
+def make_fabric(
+    precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1, checkpoints: Path | None = None
+) -> Fabric:
     """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
+
+    The folder `checkpoints` keeps the precision that was measured to be the fastest on a CPU.
 
     Raises UserError when the visible devices are not as requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     if is_gpu:
         prepare_cuda(precision)
-    fabric = Fabric(
-        accelerator="cuda" if is_gpu else "cpu",
-        devices=devices,
-        num_nodes=nodes,
-        # Gradients are views of the buckets that devices exchange: no second copy of them in memory.
-        strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
-        precision=FABRIC_PRECISIONS[product_type(precision, is_gpu=is_gpu, width=width)],
-        # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
-        plugins=[LightningEnvironment()],
-    )
-    if devices * nodes > 1:
-        logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # importing it has set its level
-        fabric.launch()
-    return fabric
+
+    def connect(dtype: torch.dtype) -> Fabric:
+        fabric = Fabric(
+            accelerator="cuda" if is_gpu else "cpu",
+            devices=devices,
+            num_nodes=nodes,
+            # Gradients are views of the buckets that devices exchange: no second copy of them in memory.
+            strategy=DDPStrategy(gradient_as_bucket_view=True) if devices * nodes > 1 else "auto",
+            precision=FABRIC_PRECISIONS[dtype],
+            # Explicit, since Lightning would assume that srun started any process in a Slurm job for it.
+            plugins=[LightningEnvironment()],
+        )
+        if devices * nodes > 1:
+            logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # importing it has set its level
+            fabric.launch()
+        return fabric
+
+    if is_gpu or precision != "fastest":
+        return connect(product_type(precision, is_gpu=is_gpu, width=width))
+    # Times differ between processes and sessions: the first process of the first session decides for all.
+    fabric, dtype = connect(torch.float32), torch.float32
+    if fabric.is_global_zero:
+        folder = CheckpointFolder(checkpoints) if checkpoints else None
+        noted = folder and folder.noted("precision", "cpu")
+        types = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
+        dtype = types.get(noted) or product_type(precision, is_gpu=False, width=width)
+        if folder and noted not in types:
+            folder.note("precision", "cpu", FABRIC_PRECISIONS[dtype])
+    dtype = fabric.broadcast(dtype)
+    return fabric if dtype == torch.float32 else connect(dtype)
 
 
 def prepare_cuda(precision: str) -> None:

@@ -84,11 +84,11 @@ def probe_memory(
     fabric: Fabric,
     compiled: CompiledLoss | None = None,
 ) -> int:
-    """Run the worst batches of each task forward and backward, with room for the optimizer state; change nothing.
+    """Run the worst batches of each task forward and backward, with room for the optimizer state.
 
-    The module is the model with its loss, as Fabric wraps it (a private type). `device_tokens` is what was asked for,
-    `found` what an earlier session found, which is halved until it fits; `compiled` is the loss of the module, if it is
-    compiled.
+    Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a private
+    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits;
+    `compiled` is the loss of the module, if it is compiled.
 
     Returns:
         Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an

@@ -104,7 +104,7 @@ def train(
     }
     folder = files.checkpoints / fingerprint(identity)
     precision, width = settings.training.precision, settings.model.width
-    fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes)
+    fabric = make_fabric(precision, accelerator, width=width, devices=devices, nodes=nodes, checkpoints=folder)
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
     log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, used)

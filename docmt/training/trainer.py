@@ -120,7 +120,7 @@ class Trainer:
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
         given, is_cuda = self.reader.device_tokens, self.fabric.device.type == "cuda"
-        found = None if given else self.checkpoints.device_tokens(self.devices)
+        found = None if given else self.checkpoints.noted("device_tokens", self.devices)
         self.reader.device_tokens = given or found
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
@@ -137,8 +137,8 @@ class Trainer:
                     compiled=self.compiled,
                 )
                 if is_cuda and given is None and self.fabric.is_global_zero:
-                    # A resumed training cuts updates alike on any GPU: what dropout draws depends on it.
-                    self.checkpoints.note_device_tokens(self.reader.device_tokens, self.devices)
+                    # What dropout draws depends on how updates are cut: alike on any as many GPUs with enough memory.
+                    self.checkpoints.note("device_tokens", self.devices, self.reader.device_tokens)
             self.reader.report_idle_share(self.state.tasks)
             try:
                 self._train()
@@ -163,24 +163,27 @@ class Trainer:
                 self._validate_and_save(bar)
             self._end_pass(bar)
             while not self._is_done():
-                failure = None
+                is_failed = False
                 updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
                 with contextlib.closing(updates):
-                    while failure is None and not self._is_done():
+                    while not is_failed and not self._is_done():
                         started = perf_counter()
                         update = next(updates)
                         state.add_seconds(perf_counter() - started)
                         try:
                             self._step(update)
                         except Exception as error:
+                            if not self._can_repeat(error):
+                                raise
                             # Its frames, and those of the error that it explains, keep the tensors of the update.
-                            failure, error.__context__ = error.with_traceback(None), None
+                            is_failed, error.with_traceback(None).__context__ = True, None
                             continue
                         bar.update()
                         self._after_step(bar)
                         self._end_pass(bar)
-                if failure is not None:
-                    self._recover(failure)
+                if is_failed:
+                    self.optimizer.zero_grad()
+                    torch.cuda.empty_cache()
             if state.validated_step != state.step:
                 self._validate_and_save(bar)
         if self._saved != state.to_dict():
@@ -231,25 +234,21 @@ class Trainer:
         state.step += 1
         state.tasks[number].position += 1
 
-    def _recover(self, failure: Exception) -> None:
-        """Prepare to repeat the update that failed, in smaller parts or without the compiler; else raise the failure.
+    def _can_repeat(self, failure: Exception) -> bool:
+        """Whether the update that failed can be repeated: in smaller parts or without the compiler from here on.
 
         An update is a function of its number and of weights that it has not changed yet.
         """
-        self.optimizer.zero_grad()
         is_alone = self.fabric.world_size == 1  # other devices are in an exchange of gradients, which nobody can repeat
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             limit = (self.reader.device_tokens or self.settings.max_batch_tokens) // 2
-            self.checkpoints.note_device_tokens(limit, self.devices)
+            self.checkpoints.note("device_tokens", self.devices, limit)
             when = "from here on" if is_alone else "after the next start"
             log.warning("update %d: out of memory: at most %d tokens at once %s", self.state.step + 1, limit, when)
             if is_alone:
-                torch.cuda.empty_cache()
                 self.reader.device_tokens = limit
-                return
-        elif is_alone and self.compiled is not None and self.compiled.gives_up(failure):
-            return
-        raise failure
+            return is_alone
+        return is_alone and self.compiled is not None and self.compiled.gives_up(failure)
 
     def _after_step(self, bar: tqdm) -> None:
         """Log, validate, save and stop when due."""
@@ -444,7 +443,8 @@ class Trainer:
             content = self.checkpoints.load(step)
         self.raw_module.load_state_dict(content["weights"])
         self.optimizer.load_state_dict(content["optimizer"])
-        self.fabric.strategy.precision.load_state_dict(content.get("scaler", {}))
+        if scaler := content.get("scaler"):  # of a session in float16
+            self.fabric.strategy.precision.load_state_dict(scaler)
         self.state = TrainingState.from_dict(content["state"])
         log.info("resumed after update %d", self.state.step)
         return True

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -175,7 +174,6 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
     """The others are in an exchange of gradients: the training ends, and resumes."""
     checkpoints = CheckpointFolder(tmp_path)
     trainer = SimpleNamespace(
-        optimizer=mock.Mock(),
         fabric=SimpleNamespace(world_size=2),
         compiled=None,
         reader=SimpleNamespace(device_tokens=None),
@@ -184,12 +182,11 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
         devices="2 × cuda",
         checkpoints=checkpoints,
     )
-    with pytest.raises(OutOfMemory, match="too small"):
-        Trainer._recover(trainer, OutOfMemory("too small", n_instances=2))
+    checkpoints.note("device_tokens", "4 × cuda", 70)
+    assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
     assert "at most 50 tokens at once after the next start" in caplog.text
-    assert checkpoints.device_tokens("2 × cuda") == 50
-    assert checkpoints.device_tokens("1 × cuda") is None
-    trainer.optimizer.zero_grad.assert_called_once_with()
+    noted = {kind: checkpoints.noted("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
+    assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}
 
 
 def test_progress_says_where_a_training_stands(study_files, tmp_path):

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import torch
 from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
+from lightning_fabric.plugins.precision.precision import Precision
 
 from docmt.files import read_json
 from docmt.instances.storage import load_instances
@@ -119,6 +120,53 @@ def test_a_signal_after_the_last_validation_does_not_matter(study_files, tmp_pat
 
     monkeypatch.setattr(CheckpointFolder, "save", save_and_signal)
     assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+@pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
+def test_the_fastest_precision_is_measured_once(study_files, tmp_path, stop_at, monkeypatch, first, then):
+    """A machine that is busy at the start of a later session does not change the precision in the middle."""
+    monkeypatch.setattr("docmt.training.devices.MIN_WIDTH_FOR_BFLOAT16", 1)
+    monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
+
+    def train(folder, fastest):
+        rates = {"float32": 100.0, "bfloat16": 100.0} | {fastest: 400.0}
+        monkeypatch.setattr("docmt.training.devices.product_rates", lambda _: rates)
+        return run_training(study_files, folder, training={"precision": "fastest"})
+
+    expected, other = train(tmp_path / "whole", first), train(tmp_path / "other", then)
+    assert expected[0].provenance["precision"] != other[0].provenance["precision"]
+    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        train(tmp_path / "stopped", first)
+    resumed = train(tmp_path / "stopped", then)
+    assert_same_training(resumed, expected)
+    assert resumed[0].provenance["precision"] == expected[0].provenance["precision"]
+
+
+def test_a_session_in_float16_resumes_one_in_another_precision(study_files, tmp_path, whole, stop_at, monkeypatch):
+    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        run_training(study_files, tmp_path)
+    monkeypatch.undo()
+    scaler = torch.amp.GradScaler("cpu")
+    monkeypatch.setattr(Precision, "load_state_dict", lambda _, state: scaler.load_state_dict(state))
+    with pytest.raises(RuntimeError, match="source state dict is empty"):
+        scaler.load_state_dict({})
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_an_unexpected_error_keeps_its_traceback(study_files, tmp_path, stop_at):
+    def crash():
+        try:
+            raise KeyError("cause")
+        except KeyError:
+            raise RuntimeError("effect")  # noqa: B904 - the context is what is tested
+
+    stop_at(2, crash)
+    with pytest.raises(RuntimeError, match="effect") as error:
+        run_training(study_files, tmp_path)
+    assert error.traceback[-1].name == "crash"
+    assert isinstance(error.value.__context__, KeyError)
 
 
 @pytest.mark.parametrize("step", [2, 3, 5, 9, 12])

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -82,6 +83,35 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     history.loc[history["step"] == 6, validated] = float("nan")
     pd.testing.assert_frame_equal(without_times(history), without_times(expected), rtol=RTOL)
     assert resumed.provenance["best_step"] == one.provenance["best_step"]
+
+
+PROCESS = """
+import os, sys, torch
+from docmt.training import devices
+rank = int(os.environ["LOCAL_RANK"])
+devices.cpu_has_bfloat16 = lambda: True
+devices.product_rates = lambda width: {"float32": 100.0, "bfloat16": 100.0 if rank else 400.0}
+fabric = devices.make_fabric("fastest", "cpu", width=512, devices=2)
+print(rank, devices.matmul_dtype(fabric), fabric.broadcast(rank))
+"""
+
+
+def test_processes_agree_on_the_fastest_precision():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": "0", "WORLD_SIZE": "2"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS],
+            env=os.environ | address | {"LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    found = [process.communicate(timeout=120)[0].strip() for process in ranks]
+    assert found == ["0 torch.bfloat16 0", "1 torch.bfloat16 0"]
 
 
 def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tmp_path):
