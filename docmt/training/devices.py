@@ -75,7 +75,7 @@ def make_fabric(
     fabric, dtype = connect(torch.float32), torch.float32
     if fabric.is_global_zero:
         folder = CheckpointFolder(checkpoints) if checkpoints else None
-        noted = folder and folder.noted("precision", "cpu")
+        noted = folder.noted("precision", "cpu") if folder else ""
         types = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
         dtype = types.get(noted) or product_type(precision, is_gpu=False, width=width)
         if folder and noted not in types:
