@@ -152,7 +152,7 @@ def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, cap
     options = {"model": {"dropout": 0.0}, "training": LARGE}
     _, expected = run_training(study_files, tmp_path / "plain", **options)
     request.getfixturevalue("small_memory")
-    with caplog.at_level("WARNING"):
+    with caplog.at_level("WARNING", logger="docmt"):
         _, found = run_training(study_files, tmp_path / "small", **options)
     assert [record.getMessage() for record in caplog.records] == [
         f"update 4: out of memory: at most {limit} tokens at once from here on" for limit in (50, 25)
@@ -160,7 +160,8 @@ def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, cap
     for name in ("train_loss", "gradient_norm", "dev_loss", "tokens"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
     caplog.clear()
-    run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
+    with caplog.at_level("WARNING", logger="docmt"):
+        run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
     assert not caplog.records
 
 
