@@ -152,17 +152,15 @@ def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, cap
     options = {"model": {"dropout": 0.0}, "training": LARGE}
     _, expected = run_training(study_files, tmp_path / "plain", **options)
     request.getfixturevalue("small_memory")
-    with caplog.at_level("WARNING", logger="docmt"):
-        _, found = run_training(study_files, tmp_path / "small", **options)
-    assert [record.getMessage() for record in caplog.records] == [
+    _, found = run_training(study_files, tmp_path / "small", **options)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"update 4: out of memory: at most {limit} tokens at once from here on" for limit in (50, 25)
     ]
     for name in ("train_loss", "gradient_norm", "dev_loss", "tokens"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
     caplog.clear()
-    with caplog.at_level("WARNING", logger="docmt"):
-        run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
-    assert not caplog.records
+    run_training(study_files, tmp_path / "small", **options | {"training": LARGE | {"max_steps": 8}})
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
 def test_an_instance_beyond_the_memory_ends_a_training(study_files, tmp_path, small_memory):
