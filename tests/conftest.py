@@ -75,4 +75,5 @@ def small_disk(tmp_path):
 
     yield make
     for folder in mounted:
-        subprocess.run(["umount", str(folder)], check=False)
+        # Lazily: a training that failed to save may still hold a file open.
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
