@@ -27,7 +27,7 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     here.run_here(changes={})
     call = there.run(changes={})
     submitted = set(re.findall(r"slurm_logs/rule_(\w+)/", call.text))
-    assert {"generate_corpus", "tokenize", "learn_merges", "build_instances", "train", "translate"} <= submitted
+    assert {"generate_corpus", "tokenize", "learn_bpe", "build_instances", "train", "translate"} <= submitted
     assert "count_overlap" in submitted, "it reads the training text, which has no place where Snakemake runs"
     assert not submitted & SMALL
     scores = [pd.read_csv(study.folder / "results/report/scores.csv") for study in (here, there)]
