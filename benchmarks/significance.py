@@ -1,4 +1,4 @@
-"""How often two equal systems get a significance mark, and how often a better one does.
+"""Rates of significance marks for two equal systems, and for a better one.
 
 Two systems translate random sentences with random errors: equally many, or one with fewer. Each pair is tested as the
 report does, over 1 to 100 segments, by each tested metric and by McNemar's test. docs/evaluation.md has the table.
@@ -21,11 +21,11 @@ SEGMENTS = (1, 2, 3, 5, 8, 12, 25, 100)
 TESTED = [name for name, metric in METRICS.items() if metric.counts]
 WORDS = [f"w{i}" for i in range(50)]
 SENTENCES = 4
-"""Of a document, which has two instances."""
+"""Sentences per document, in two instances."""
 ERRORS, FEWER = 0.3, 0.22
-"""Shares of wrong words of equal systems, and of a better one."""
+"""Shares of wrong words: of equal systems, of a better system."""
 RIGHT, MORE = 0.6, 0.8
-"""Probability that an item is right, and that of a better system."""
+"""Probabilities of a right item: of equal systems, of a better system."""
 
 
 def mangle(sentences: Sequence[str], rng: random.Random, share: float, difficulty: Sequence[float]) -> list[str]:

@@ -44,12 +44,15 @@ def claim_gpus(number: int = 1) -> None:
     To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, unless a Snakemake inside it
     shares its GPUs among jobs. When fewer are free, as another study uses them, some are shared, with a warning.
     """
-    names = visible_gpus()
     is_chosen = "SLURM_JOB_ID" in os.environ and LOCAL_JOBS not in os.environ
-    if is_chosen or _held or not 0 < number <= len(names):
+    if is_chosen or _held or number < 1:
+        return
+    names = visible_gpus()
+    if number > len(names):
         return
     # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
-    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers())}
+    are_numbers = any(name.isdecimal() for name in names)
+    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
     free: list[str] = []
     for name in names:
         if len(free) < number and _lock(slots.get(name, name)):

@@ -352,7 +352,7 @@ def difference(*, settings: Settings = EvaluationSettings(), text: TestText, pai
 
 @commands.command
 def contrast_difference(*, suite: ContrastiveSuite, ties: TiesRule = "wrong", pair: ComparedPair, out: OutFile) -> None:
-    """Test the contrastive accuracy of a system against that of a baseline, over all seeds.
+    """Test the difference in contrastive accuracy between a system and a baseline, over all seeds.
 
     Example:
         docmt evaluate contrast-difference --suite deixis.jsonl --system b.json --baseline a.json
@@ -366,7 +366,7 @@ def contrast_difference(*, suite: ContrastiveSuite, ties: TiesRule = "wrong", pa
 
 @commands.command
 def generation_difference(*, suite: GenerativeSuite, tgt_lang: TgtLang, pair: ComparedPair, out: OutFile) -> None:
-    """Test the generative accuracy of a system against that of a baseline, over all seeds.
+    """Test the difference in generative accuracy between a system and a baseline, over all seeds.
 
     Example:
         docmt evaluate generation-difference --suite gender.jsonl --tgt-lang de --system b.jsonl --baseline a.jsonl

@@ -104,7 +104,7 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
 
 
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
-    """What makes translations look tokenized where the reference is not; scores of such text are wrong."""
+    """A sign of tokenization in translations that the reference lacks, or None; scores of such text are wrong."""
     for sign, pattern in TOKENIZATION.items():
         found, usual = (
             sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)

@@ -313,7 +313,7 @@ class CometSettings(Settings):
 
 
 class EvaluationSettings(Settings):
-    """How translations are scored."""
+    """Metrics of translations, and their settings."""
 
     metrics: list[MetricName] = Field(default=default_metrics(), min_length=1)
     """Scores to compute. Those over sentence pairs are left out for systems without sentence alignment. METEOR needs
@@ -335,7 +335,7 @@ class EvaluationSettings(Settings):
     comet: CometSettings | None = None
     """COMET, by a program in a separate environment; null computes none."""
     contrast: ContrastSettings = ContrastSettings()
-    """How candidates of contrastive test sets are compared."""
+    """Comparison of the candidates of contrastive test sets."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

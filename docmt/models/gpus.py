@@ -1,4 +1,4 @@
-"""What GPUs can do, and why torch does not see or cannot use those of this machine."""
+"""Capabilities of GPUs, and reasons why torch does not see or cannot use a GPU of this machine."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def check_gpus() -> None:
 
 
 def allocated_gpus() -> list[str]:
-    """What environment variables say of the GPUs that were allocated to this process."""
+    """The environment variables that name GPUs allocated to this process, as `NAME=value`."""
     return [f"{name}={os.environ[name]}" for name in GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1")]
 
 

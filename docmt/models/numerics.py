@@ -25,7 +25,7 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
 
 
 def product_dtype(rows: Tensor) -> torch.dtype:
-    """The type in which these rows are multiplied with weights: that of autocast, if it is on, or their own."""
+    """The type in which these rows are multiplied with weights: the type of autocast, if it is on, else their own."""
     device = rows.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else rows.dtype
 

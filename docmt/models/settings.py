@@ -85,7 +85,7 @@ class ContextSettings(Settings):
 
     @property
     def traits(self) -> ContextTraits:
-        """What is known of its kind."""
+        """The traits of its kind."""
         return ALL_CONTEXTS.find(self.kind)
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ LEVELS = ((0.01, "**"), (0.05, "*"))  # marks with the level below which each p 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a system differs from a baseline on one test by one metric (`docmt.evaluation.significance`)."""
+    """The difference of a system from a baseline on one test by one metric (`docmt.evaluation.significance`)."""
 
     dataset: str
     test: str
@@ -32,10 +32,14 @@ class Difference:
     method: str
 
     @property
+    def highest_p(self) -> float:
+        """The p value that decides: all tests must fall below a level, since each finds too much in some data."""
+        return max(self.p, self.randomization_p or 0.0)
+
+    @property
     def mark(self) -> str:
-        """`*`, `**` or nothing: all tests must fall below a level, since each finds too much in some kind of data."""
-        highest = max(self.p, self.randomization_p or 0.0)
-        return next((mark for level, mark in LEVELS if highest < level), "")
+        """`*`, `**` or nothing."""
+        return next((mark for level, mark in LEVELS if self.highest_p < level), "")
 
     @property
     def fewest(self) -> tuple[int, int]:

@@ -157,7 +157,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
-    """What was measured, by heading and system."""
+    """The measurements, by heading and system."""
     datasets = list(dict.fromkeys(history.dataset for history in histories))
     panels: dict[str, dict[str, Lines]] = {}
     for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:

@@ -83,7 +83,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         place = f" on {dataset}/{test}" if len(tests) > 1 else ""
         if len(ranked) == 1:
             parts.append(f"{best} has {value} {name}{place}")
-        elif len(ranked) > 1 and round(ranked[0]["mean"], metric.digits) == round(ranked[1]["mean"], metric.digits):
+        elif round(ranked[0]["mean"], metric.digits) == round(ranked[1]["mean"], metric.digits):
             parts.append(f"{best} are level with {value} {name}{place}")
         else:
             leads = ranked[0]["system"] == settings.baseline
@@ -91,11 +91,11 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
             tested = differences.find(settings.baseline, shown["system"], ScoreKey(dataset, test, name))
             remark = "not tested" if settings.baseline else "not tested, as report.baseline names no system"
             if tested:
-                highest = max(tested.p, tested.randomization_p or 0.0)  # decides the mark, too
-                p = "p < 0.001" if highest < 0.001 else f"p = {highest:.{2 if highest >= 0.01 else 3}f}"
+                p = tested.highest_p
+                p_value = "p < 0.001" if p < 0.001 else f"p = {p:.{2 if p >= 0.01 else 3}f}"
                 points = f"{tested.difference:+.{metric.digits}f}".replace("-", "−")
                 other = settings.label(shown["system"]) if leads else "it"
-                remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p}"
+                remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p_value}"
                 remark += "" if tested.mark else ": not significant"
             parts.append(f"{best} has the best {name}{place}, {value} ({remark})")
     return f"{_join(parts)}." if parts else ""
@@ -117,7 +117,7 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """What each phenomenon of the contrastive sets tests, and who is best at it."""
+    """Sentences on contrastive sets: what each phenomenon tests, and the best system."""
     rows = name_suites(contrastive_scores(summary))
     parts = []
     for _, members in rows.groupby(["dataset", "suite"], sort=False):

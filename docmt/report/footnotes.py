@@ -26,7 +26,7 @@ def updates_footnote(
     settings: ReportSettings,
     summary: pd.DataFrame | None = None,
 ) -> str:
-    """The systems that were trained with fewer or more updates than the one that they are compared with.
+    """Notes on systems with fewer or more updates than the system that they are compared with.
 
     Args:
         histories: of all trained runs.
@@ -160,7 +160,7 @@ def leak_footnote(
 
 
 def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
-    """What was computed otherwise in some rows than in most, and how in these, as parts of signatures.
+    """Parts of signatures in which some rows differ from most rows, with the parts of these rows.
 
     Args:
         signatures: of all seeds, by row.
@@ -199,7 +199,7 @@ def unlike_footnote(unlike: Mapping[tuple[str, str], tuple[str, str]]) -> str:
 
 
 def signatures_footnote(cells: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """What signatures warn of, and why scores are missing, from the signatures by row and column."""
+    """Warnings and reasons of missing scores, from the signatures by row and column."""
     remarks: dict[str, dict[str, None]] = {}
     for row, columns in cells.items():
         for name, signatures in columns.items():

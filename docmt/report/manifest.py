@@ -90,7 +90,7 @@ class ShownRun:
 
 
 class ReaderManifest(Settings):
-    """What the reader is made of, by dataset. Paths are relative to the working directory."""
+    """Files of the reader, by dataset. Paths are relative to the working directory."""
 
     runs: dict[str, dict[str, list[int]]]
     """Runs whose output is shown: seeds by dataset and system."""

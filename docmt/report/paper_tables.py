@@ -99,7 +99,7 @@ def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
-    """What each row scores."""
+    """The scored test, metric and phenomenon of each row."""
     phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
     return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 

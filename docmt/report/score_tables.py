@@ -27,7 +27,7 @@ Label = tuple[str, ...]  # names a row; the last one is the system
 
 @dataclass(frozen=True)
 class Grid:
-    """How rows of `summarize` become a table.
+    """Layout of a table of rows of `summarize`.
 
     Attributes:
         labels: columns of the rows that name a row of the table, by heading; the last one is `system`.

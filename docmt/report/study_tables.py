@@ -253,7 +253,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
-    """How much of each test set is in the training set."""
+    """Overlap of each test set with the training set."""
     rows = [{"dataset": dataset, "test": test} | _single_values(counts) for dataset, test, counts in overlaps]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
@@ -268,7 +268,7 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
 
 
 def counts_table(counts: Contents) -> Table | None:
-    """What was read, filtered, dropped and cut."""
+    """Counts of text that was read, filtered, dropped and cut."""
     values = pd.DataFrame([{"data": name} | _single_values(_flatten(content)) for name, content in counts])
     numbers = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
 
@@ -379,7 +379,7 @@ def provenance_table(scores: pd.DataFrame) -> Table | None:
 
 
 def signature_table(scores: pd.DataFrame) -> Table | None:
-    """How each metric was computed."""
+    """Signatures of the metrics."""
     signatures = choose(scores, ["metric", "signature"]).drop_duplicates()
     return study_table("signatures", signatures.sort_values(by=["metric"], kind="stable"))
 

@@ -18,7 +18,7 @@ GROUP = [name for name in KEY if name != "seed"]
 
 
 class ScoreKey(NamedTuple):
-    """What was scored, and by which metric; on a contrastive test set also the phenomenon."""
+    """The identity of a score: test and metric; on a contrastive test set also the phenomenon."""
 
     dataset: str
     test: str

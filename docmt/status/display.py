@@ -45,7 +45,7 @@ def show_study(status: StudyStatus) -> str:
 
 
 def farewell(folder: Path, plan: Plan) -> str:
-    """What is saved of a study that was stopped, in one line."""
+    """The results that a stopped study keeps, in one line."""
     # Snakemake is still exiting and would count as running: as idle, its trainings are the interrupted ones.
     idle = Workflow("idle")
     trainings = read_trainings(folder, plan, workflow=idle, queue=Queue(), failures=[])

@@ -109,7 +109,7 @@ def learn_vocabulary(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> None:
-    """Learn a vocabulary jointly on several files of subwords, or take that of a published model.
+    """Learn a vocabulary jointly on several files of subwords, or take the vocabulary of a published model.
 
     Example:
         docmt text learn-vocabulary --inputs train.bpe.en train.bpe.de --out vocabulary.txt

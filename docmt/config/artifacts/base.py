@@ -71,7 +71,7 @@ class Artifact:
 
     @property
     def job(self) -> tuple[str, ...]:
-        """What identifies the job that makes the files: all files that it makes."""
+        """The identity of the job that makes these files: all files that it makes."""
         return self.shared or tuple(self.files)
 
     def only(self, suffix: str) -> "Artifact":

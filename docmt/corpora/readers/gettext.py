@@ -66,7 +66,7 @@ class PoFiles(DocumentFormat):
     except_pages: list[str] = []
     """Patterns of the ids of the documents to leave out, for example because another split holds them."""
     tags: Literal["keep", "remove"] = "keep"
-    """What happens to inline tags, such as `<emph>`."""
+    """Inline tags, such as `<emph>`: kept in the text, or removed."""
     accelerator: str | None = None
     """The character that marks keys in menus, for example `~`; it is removed before letters."""
     hint_mark: str | None = None

@@ -114,7 +114,7 @@ class CtxproGenerative(SuiteFormat):
 
     reader: FormatName[Literal["ctxpro_generative"]]
     phenomenon: str
-    """What the items test, such as `formality`."""
+    """The phenomenon that the items test, such as `formality`."""
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:

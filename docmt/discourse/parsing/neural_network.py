@@ -24,7 +24,7 @@ SCORE_BOUND = 8.0
 
 
 class SpanInputs(NamedTuple):
-    """What a classifier reads of a state or a node."""
+    """Inputs of a classifier, taken from a state or a node."""
 
     n_slots: int  # number of slots
     pairs: tuple[tuple[int, int], ...]  # slots whose EDUs are compared

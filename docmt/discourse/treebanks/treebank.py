@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 SPLITS = ("train", "dev", "test")
 SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
 SENTENCE, PARAGRAPH_LEVEL = 1, 2
-"""What can end after an EDU."""
+"""Levels of the boundary after an EDU that ends a sentence or a paragraph."""
 
 
 @dataclass(frozen=True)

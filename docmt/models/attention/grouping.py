@@ -26,7 +26,7 @@ Kernel = Literal["varlen", "padded"]
 
 @dataclass(frozen=True)
 class VarlenInputs:
-    """What variable-length kernels read.
+    """Inputs of variable-length attention kernels.
 
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
@@ -87,7 +87,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Padding:
-    """How packed rows become the padded rows of the buckets.
+    """Indexes that turn packed rows into the padded rows of the buckets.
 
     Attributes:
         rows_P: int64, the packed row in each padded row; padding repeats row 0. None when packed = padded.
@@ -101,7 +101,7 @@ class Padding:
 
 @dataclass(frozen=True)
 class PaddedInputs:
-    """What padded attention reads: how packed rows go into the buckets, and their masks.
+    """Inputs of padded attention: the places of packed rows in the buckets, and masks.
 
     `distances_P` and `positions_N` are as in `VarlenInputs`, the first of padded keys.
     """
@@ -206,14 +206,14 @@ class Grouping:
         return self.varlen_inputs(device) if kernel == "varlen" else self.padded_inputs(device)
 
     def varlen_inputs(self, device: torch.device) -> VarlenInputs:
-        """What variable-length kernels read; the tensors for the last device is kept."""
+        """Inputs of variable-length kernels; the tensors of the last device are kept."""
         found = self.kernel_inputs.get("varlen")
         if not isinstance(found, VarlenInputs) or not found.is_on(device):
             found = self.kernel_inputs["varlen"] = map_leaves(self._varlen_inputs(), lambda tensor: tensor.to(device))
         return found
 
     def padded_inputs(self, device: torch.device) -> PaddedInputs:
-        """What padded attention reads; the tensors for the last device is kept."""
+        """Inputs of padded attention; the tensors of the last device are kept."""
         found = self.kernel_inputs.get("padded")
         if not isinstance(found, PaddedInputs) or not found.is_on(device):
             found = self.kernel_inputs["padded"] = map_leaves(self._padded_inputs(), lambda tensor: tensor.to(device))

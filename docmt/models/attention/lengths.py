@@ -15,7 +15,7 @@ from docmt.models.settings import ModelSettings
 
 
 class PackedLengths:
-    """What the patterns derive groupings from.
+    """Lengths of the packed sentences of a batch, from which the patterns derive groupings.
 
     (No dataclass: in mixed precision, Fabric would take one apart and convert its fields in every call of a model.)
 

@@ -13,7 +13,7 @@ from docmt.models.plugins import Registry
 
 @dataclass(frozen=True)
 class ContextTraits:
-    """What is known of a kind of context module.
+    """Traits of a kind of context module.
 
     Attributes:
         settings: keys of `ContextSettings` for this kind; the others may not be set.

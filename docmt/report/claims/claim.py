@@ -126,15 +126,15 @@ class Claim(Settings):
     """A claim about systems of the study, tested over their seeds. docs/claims.md explains the verdicts."""
 
     statement: str
-    """What is claimed, in a sentence."""
+    """The claim, in a sentence."""
     paper: str = ""
     """Who claims it."""
     place: str = ""
     """Where: tables, figures, sections."""
     reported: str = ""
-    """What was reported there."""
+    """The published finding."""
     metric: Annotated[str, AfterValidator(_metric)]
-    """What is measured: a metric of the scores, or a column of the training history (`dev_loss`, `dev_nll`,
+    """The measure: a metric of the scores, or a column of the training history (`dev_loss`, `dev_nll`,
     `entropy_cross` and the like)."""
     test: str | None = None
     """Test set or suite of the dataset; needed by metrics of the scores."""
