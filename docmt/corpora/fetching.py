@@ -232,7 +232,7 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
                             shutil.copyfileobj(stream, file)
                         return
     except CORRUPT_ARCHIVE as error:
-        # A full disk says nothing of the archive; a place before its beginning, which the system refuses, does.
+        # A full disk is no fault of the archive; an offset before its start, which the system refuses, is one.
         if getattr(error, "errno", None) not in (None, errno.EINVAL):
             raise
         # The next file, or the next call, must not use a corrupt archive.

@@ -137,7 +137,7 @@ class Trainer:
                     compiled=self.compiled,
                 )
                 if is_cuda and given is None and self.fabric.is_global_zero:
-                    # What dropout draws depends on how updates are cut: alike on any as many GPUs with enough memory.
+                    # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
                     self.checkpoints.note("device_tokens", self.devices, self.reader.device_tokens)
             self.reader.report_idle_share(self.state.tasks)
             try:
