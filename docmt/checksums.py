@@ -39,6 +39,11 @@ def record_of(path: Path) -> Path:
     return path.parent / FOLDER / f"{path.name}.sha256"
 
 
+def file_of(record: Path) -> Path:
+    """The file whose checksum a record holds."""
+    return record.parents[1] / record.name.removesuffix(".sha256")
+
+
 def place(temporary: Path, path: Path) -> None:
     """Rename a finished file to its final name and record its checksum.
 
@@ -91,7 +96,7 @@ def is_in_place(path: Path) -> bool:
     for record in _records(path):
         content = _read_record(record)
         with contextlib.suppress(OSError, ValueError):
-            found = os.stat(record.parents[1] / record.name.removesuffix(".sha256"))
+            found = os.stat(file_of(record))
             later = found.st_mtime_ns - int(content.get(TIME_MARK, ""))
             # When a job ends, Snakemake sets the times of what it made once more. Without the limit, a copy on another
             # disk could have the same inode by chance.
@@ -114,7 +119,7 @@ def restore_time(path: Path) -> None:
     times = {}
     with contextlib.suppress(OSError, ValueError):
         for record in _records(path):
-            file = record.parents[1] / record.name.removesuffix(".sha256")
+            file = file_of(record)
             content = _read_record(record)
             times[file] = int(content.get(TIME_MARK, ""))
             if os.stat(file).st_mtime_ns != times[file]:

@@ -4,6 +4,7 @@
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
+import functools
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -143,6 +144,7 @@ class Plan:
                 readers.setdefault(file, []).extend(artifact.files)
         replaced = {file for files in self.compare_records() for file in files}
 
+        @functools.cache  # each file counts for all that it was made from
         def stays(file: str) -> bool:
             if os.path.exists(file):
                 return file not in replaced and is_in_place(Path(file))

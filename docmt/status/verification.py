@@ -17,7 +17,7 @@ def verify_results(folder: Path, plan: Plan) -> tuple[int, list[str]]:
 
     needed = {folder / file for files in plan.targets().values() for file in files}
     records = sorted((folder / "results").glob(f"**/{checksums.FOLDER}/*.sha256"))
-    found = (record.parents[1] / record.name.removesuffix(".sha256") for record in records)
+    found = map(checksums.file_of, records)
     # Snakemake deletes temporary files, but not their records.
     files = [path for path in found if path.exists() or path in needed]
     problems = []
