@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 pyth
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
-.PHONY: help demo test test-others test-slow test-gpu test-slurm lint format bench docs hashes clean
+.PHONY: help demo test test-others test-slow test-gpu test-slurm lint format bench docs site dist hashes clean
 
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
@@ -21,6 +21,8 @@ help:
 	@echo "make format     reformat Python and Snakemake files"
 	@echo "make bench      run the benchmarks"
 	@echo "make docs       update the generated parts of docs/"
+	@echo "make site       build the documentation as a web site, in site/, and check its links"
+	@echo "make dist       build the wheel and the source archive, in dist/, and check them"
 	@echo "make hashes     update requirements.hashes after a change of requirements.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
@@ -83,6 +85,21 @@ docs: $(STAMP)
 	python scripts/list_files.py --write
 	python scripts/draw_architecture.py --write
 	python scripts/list_licenses.py --write
+
+# What builds the site and the archives has its own environment, which does without docmt.
+SITE := $(VENV)/site
+$(SITE)/installed: scripts/publishing.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --disable-pip-version-check --quiet -r $<
+	touch $@
+
+site: $(SITE)/installed
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
+
+dist: $(SITE)/installed
+	rm -rf dist
+	$(SITE)/bin/python -m build
+	$(SITE)/bin/twine check --strict dist/*
 
 # Reads the checksums of all files of all packages from the package index. Needs uv.
 hashes:

@@ -143,6 +143,14 @@ def test_every_page_is_listed(index):
     assert set(index.parent.glob("*.md")) - {index} <= listed
 
 
+def test_every_page_has_a_place_on_the_site():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"[\w/-]+\.md", text[text.index("\nnav:") :])
+    pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    beside = {"contents.md", "contributing.md", "changelog.md", "licenses.md"}  # scripts/site_pages.py makes them
+    assert sorted(listed) == sorted(pages | beside)
+
+
 def test_the_first_page_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 

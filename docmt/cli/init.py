@@ -43,7 +43,9 @@ def init(folder: Path, /) -> None:
 
 def find_workflow() -> Path:
     """The folder of the workflow: the repository, or what was installed with the package."""
-    for folder in (Path(__file__).parents[2], Path(sysconfig.get_path("data")) / "share/docmt"):
+    schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")  # second: pip install --user
+    installed = [Path(sysconfig.get_path("data", scheme)) / "share/docmt" for scheme in schemes]
+    for folder in (Path(__file__).parents[2], *installed):
         if all((folder / name).exists() for name in PARTS):
             return folder
     raise UserError("the workflow was not installed with docmt: install it again, or clone its repository")

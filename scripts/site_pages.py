@@ -1,0 +1,63 @@
+"""Hooks of MkDocs (mkdocs.yml): README and its neighbors become pages, and links work as they do on GitHub."""
+
+import logging
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+log = logging.getLogger("mkdocs.hooks.site_pages")
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {
+    "README.md": "index.md",
+    "docs/index.md": "contents.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSES.md": "licenses.md",
+}
+"""Pages whose place on the site is not the one below docs/."""
+LINK = re.compile(r"""\[(?P<text>[^][]*)\]\((?P<path>[^():#\s]+)(?P<anchor>\#[^)\s]*)?\)""")
+PICTURE = re.compile(r'(?<=\bsrc=")[^":]+(?=")')
+
+
+def on_config(config: Any) -> None:
+    """Set the repository that GitHub builds; elsewhere, links to files that are not pages stay text."""
+    if repository := os.environ.get("GITHUB_REPOSITORY"):
+        config.repo_url = f"{os.environ['GITHUB_SERVER_URL']}/{repository}"
+
+
+def on_files(files: Files, *, config: Any) -> None:
+    """Give README and its neighbors their places."""
+    if (contents := files.get_file_from_path("index.md")) is not None:
+        files.remove(contents)
+    for source, place in PAGES.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Let the links of a page lead to pages of the site, as they lead to files in the repository."""
+    here = Path(page.file.abs_src_path).relative_to(ROOT).parent
+
+    def find(path: str) -> tuple[str, str | None]:
+        target = Path(os.path.normpath(here / path)).as_posix()
+        place = PAGES.get(target, target.removeprefix("docs/"))
+        if files.get_file_from_path(place) is None:
+            return target, None
+        return target, os.path.relpath(place, PurePosixPath(page.file.src_uri).parent)
+
+    def lead(link: re.Match[str]) -> str:
+        target, place = find(link["path"])
+        if place is None and not (ROOT / target).exists():
+            log.warning("%s: no file %s", page.file.src_uri, link["path"])
+        if place is None and not config.repo_url:
+            return link["text"]
+        place = f"{config.repo_url}/blob/HEAD/{target}" if place is None else place
+        return f"[{link['text']}]({place}{link['anchor'] or ''})"
+
+    # Code stays as it is: every second part.
+    parts = re.split(r"(```.*?```|`[^`\n]*`)", markdown, flags=re.DOTALL)
+    parts[::2] = [PICTURE.sub(lambda path: find(path[0])[1] or path[0], LINK.sub(lead, text)) for text in parts[::2]]
+    return "".join(parts)
