@@ -26,14 +26,19 @@ def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSe
     )
 
 
-def schedule(step: int, warmup_steps: int) -> float:
-    """Share of the peak learning rate at update `step` (from 1): linear warm-up, then inverse square root."""
+def schedule(step: int, warmup_steps: int, decay_steps: int | None = None) -> float:
+    """Share of the peak learning rate at update `step`, from 1.
+
+    Linear warm-up, then inverse square root, or a straight line to 0 at update `decay_steps`.
+    """
     warmup_steps = max(warmup_steps, 1)
-    return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+    if decay_steps is None:
+        return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
+    return min(step / warmup_steps, max(0.0, (decay_steps - step) / (decay_steps - warmup_steps)))
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, warmup_steps: int) -> float:
+def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, settings: TrainingSettings) -> float:
     """Set the rate of every group for update `step`; returns the highest."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * schedule(step, warmup_steps)
+        group["lr"] = group["peak"] * schedule(step, settings.warmup_steps, settings.decay_steps)
     return max(group["lr"] for group in optimizer.param_groups)

@@ -26,7 +26,7 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
 
-    later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen")
+    later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
@@ -46,6 +46,9 @@ class TrainingSettings(Settings):
     parts are trained."""
     warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
+    decay_steps: int | None = Field(default=None, ge=1)
+    """The update at which the rate reaches 0 on a straight line after the warm-up, in place of the inverse square
+    root; training may end before. null for the inverse square root."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     """Adam's first moment decay."""
     adam_beta2: float = Field(default=0.98, ge=0, lt=1)
@@ -97,6 +100,8 @@ class TrainingSettings(Settings):
         twice = next((name for name in self.tasks if self.tasks.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"tasks includes {twice!r} twice")
+        if self.decay_steps is not None and self.decay_steps <= max(self.warmup_steps, 1):
+            raise ValueError(f"decay_steps is {self.decay_steps}: it must be above warmup_steps, {self.warmup_steps}")
         return self
 
 

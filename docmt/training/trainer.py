@@ -215,7 +215,7 @@ class Trainer:
             loss_sum += loss.detach()
         if isinstance(self.raw_module, ReplicatedLoss):
             self.raw_module.drop_unused_gradients(update.micro_batches[0].batch)
-        rate = set_learning_rate(self.optimizer, step, settings.warmup_steps)
+        rate = set_learning_rate(self.optimizer, step, settings)
         if self.scaler is not None:
             # Before the norm is taken. Fabric refuses to do this for a fused optimizer.
             self.scaler.unscale_(self.optimizer.optimizer)

@@ -9,6 +9,7 @@ import pytest
 
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan import Plan
+from docmt.config.systems import model_settings, training_settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
@@ -111,13 +112,47 @@ def test_systems_that_train_differ(config, tmp_path, monkeypatch):
     assert len(set(fingerprints.values())) == len(fingerprints)
 
 
-def test_an_update_has_the_tokens_of_the_papers_four_gpus():
+def test_an_update_has_the_tokens_of_the_papers():
+    """On four GPUs; 8,192 in all for cross-task pre-training, as the passes of its Table 10 imply."""
     for config, tokens in (
         ("paper_gtransformer", {16_384}),
         ("paper_gtransformer_enru", {16_384}),
         ("paper_gtransformer_figures", {16_384}),
         ("paper_rst_transformer", {16_384, 32_768}),
         ("paper_rst_transformer_enru", {32_768}),
+        ("paper_gtransformer_mbart", {16_384}),
+        ("paper_rst_transformer_mbart", {16_384, 32_768}),
+        ("paper_crosstask_ende", {8_192}),
+        ("paper_crosstask_zhen", {8_192}),
+        ("paper_crosstask_enru", {8_192}),
     ):
         recipes = plan(config).config.training.values()
         assert {recipe.max_batch_tokens * recipe.accumulation_steps for recipe in recipes} == tokens
+
+
+@pytest.mark.parametrize("config", ["paper_gtransformer_mbart", "paper_rst_transformer_mbart"])
+def test_systems_from_mbart_are_trained_as_by_the_authors(config):
+    """Appendix C.1 of G-Transformer and its script: all from mBART itself, without word dropout."""
+    study = plan(config).config
+    for name, system in study.systems.items():
+        recipe, model = training_settings(study, name), model_settings(study, name)
+        assert system.init.pretrained == "mbart-large-cc25"
+        assert (recipe.word_dropout, recipe.label_smoothing, recipe.adam_epsilon) == (0.0, 0.2, 1e-6)
+        assert (recipe.warmup_steps, recipe.decay_steps, recipe.patience) == (2_500, 1_000_000, 5)
+        assert model.dropout == 0.3
+        assert recipe.pretrained_learning_rate == (3e-5 if "gtransformer" in config else 3e-4)
+
+
+def test_words_are_dropped_only_where_the_authors_do():
+    for config in CONFIGS:
+        study = plan(config).config
+        for name, system in study.systems.items():
+            if system.model_of is None and training_settings(study, name).word_dropout > 0:
+                assert system.architecture.startswith(("g_transformer", "rst_")), (config, name)
+
+
+def test_the_sentence_models_of_english_to_russian_learn_from_the_six_million_pairs():
+    for config in ("paper_gtransformer_enru", "paper_rst_transformer_enru"):
+        study = plan(config).config
+        assert study.datasets["opensubtitles"].sentences == ["voita2019-pairs-enru/train"]
+        assert training_settings(study, "sentence_transformer").tasks == ["pairs"]

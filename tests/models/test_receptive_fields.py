@@ -219,3 +219,27 @@ def test_a_target_token_changes_only_what_follows(architecture, expected):
     first_of_sentence = int(np.argmax(tgt_tags == 2))
     assert torch.equal(one[: first_of_sentence + 2], other[: first_of_sentence + 2])
     assert not torch.equal(one[first_of_sentence + 2], other[first_of_sentence + 2])
+
+
+@pytest.mark.parametrize(
+    ("architecture", "positions", "is_a_bag"),
+    [
+        ("g_transformer", "sentence", True),
+        ("g_transformer", "instance", False),
+        ("g_transformer_only_global", "sentence", True),
+        ("concatenation", "sentence", False),
+    ],
+)
+def test_with_positions_by_sentence_the_encoder_sees_a_bag_of_sentences(architecture, positions, is_a_bag):
+    model = make_model(architecture, positions=positions)
+    order = np.array([3, 0, 4, 1, 2])
+    ends = np.cumsum([len(sentence) for sentence in DOCUMENT[0]])
+    states = []
+    for numbers in (np.arange(N), order):
+        document = tuple([side[number] for number in numbers] for side in DOCUMENT)
+        batch = make_batch(model.settings, [document])
+        with torch.no_grad():
+            states.append(model.encode(batch.src_tokens_S, batch.layout))
+    moved = np.concatenate([np.arange(ends[n] - len(DOCUMENT[0][n]), ends[n]) for n in order])
+    difference = float((states[0][moved] - states[1]).abs().max())
+    assert (difference < 1e-4) if is_a_bag else (difference > 1e-2)

@@ -182,6 +182,18 @@ def test_schedule_warms_up_and_falls_with_the_inverse_square_root(step, warmup, 
     assert schedule(step, warmup) == pytest.approx(share)
 
 
+@pytest.mark.parametrize(
+    ("step", "share"), [(1, 1 / 2500), (2500, 1.0), (251_875, 0.75), (501_250, 0.5), (1_000_000, 0.0), (1_000_001, 0.0)]
+)
+def test_schedule_falls_on_a_straight_line_as_in_the_script_for_mbart(step, share):
+    assert schedule(step, 2500, 1_000_000) == pytest.approx(share)
+
+
+def test_a_line_that_would_end_in_the_warm_up_is_refused():
+    with pytest.raises(UserError, match="decay_steps is 4000: it must be above warmup_steps, 4000"):
+        TrainingSettings.load({"decay_steps": 4000}, where="training")
+
+
 @pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_mix"])
 def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
     model = make_model(architecture)
@@ -193,7 +205,7 @@ def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
     for name, parameter in model.named_parameters():
         assert peaks[id(parameter)] == (1e-4 if name in copied else 5e-4), name
     assert len(peaks) == len(list(model.parameters()))
-    assert set_learning_rate(optimizer, 5, 10) == pytest.approx(2.5e-4)
+    assert set_learning_rate(optimizer, 5, settings) == pytest.approx(2.5e-4)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([2.5e-4, 0.5e-4])
     assert optimizer.defaults["betas"] == (0.9, 0.98)
     assert optimizer.defaults["eps"] == 1e-8
