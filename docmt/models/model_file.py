@@ -51,7 +51,7 @@ class TrainedModel:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages that it can be told to translate between; none for a model of one pair."""
+        """The languages from and into which it translates, of a model with several; empty for a model of one pair."""
         tags = tuple(tag[1:-1] for tag in self.vocabulary.extras if tag not in (GAP_MASK, TOKEN_MASK))
         return tags if self.model.settings.marks is not None and len(tags) > 2 else ()
 

@@ -35,10 +35,10 @@ class RemainingWork:
     """What is left of a study.
 
     Attributes:
-        jobs: that have not finished.
-        unknown: those among them of which no job of the same rule has finished, so that their time is unknown.
-        eta_seconds: until the others have finished, with as many at a time as now run, or one; None if there are none.
-        parallel: how many now run.
+        jobs: the jobs that have not finished.
+        unknown: the jobs whose time is unknown, since no job of their rule has finished.
+        eta_seconds: until the jobs of known time have finished, `parallel` (or one) at a time; None without such jobs.
+        parallel: the number of jobs that run now.
     """
 
     jobs: int

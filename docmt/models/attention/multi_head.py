@@ -39,7 +39,7 @@ class MultiHeadAttention(HeadProjections):
     Args:
         width, heads, inner, memory_width: see `HeadProjections`.
         pattern: what each query sees.
-        distances: depends on distances of keys; None means by the pattern.
+        distances: whether scores depend on the distance of a key; None: as the pattern does.
     """
 
     shares_queries: ClassVar[bool] = False
