@@ -67,10 +67,15 @@ def both(content):
     return dict.fromkeys(LANGUAGES, content)
 
 
+# The places of a line on its pages are n.
+PARADOCS = "A\tB\t0.9\t0.9\tc\t1\t1\t1\t1\t{0}\t{0}\t{0}\t{0}\t1.0\t0.9\t3\tx\ty\n"
+
+
 # Reader → its settings and, by role, the content of a file that it reads; a name with a dot is the name of the file.
 SAMPLES = {
     "marked_lines": ({}, both("<d>\nA\nB \t b\n")),
     "blank_lines": ({}, both("A\nB\n\n\nC\n")),
+    "document_files": ({}, both("A\n\nB\n")),
     "single_lines": ({}, both("A\n\nB\n")),
     "indexed_lines": ({}, both("A\nB\n") | {"index": "[1]\n[0]\n"}),
     "segments": ({}, both(SEGMENTS)),
@@ -88,7 +93,8 @@ SAMPLES = {
     "verses": ({}, both("### Genesis\n[1:1] One\n[2:1] Two\n")),
     "tmx": ({"document_prop": "d"}, {"both": TMX}),
     "tsv": ({"id_column": 3}, {"both": "A\tB\t1\nC\tD\t2\n"}),
-    "named_lines": ({}, both("A\nB\n") | {"ids": "x\ny\n"}),
+    "named_lines": ({"id_cells": 2}, both("A\nB\n") | {"ids": "x\ny\n"}),
+    "paradocs": ({}, {"both": "".join(PARADOCS.format(n) for n in (1, 2, 3))}),
     "parquet": ({}, {"both": parquet()}),
     "srt_pairs": ({}, both(CUES)),
     "conllu": ({}, {"en": tar_of("a.conllu", CONLLU)}),

@@ -69,6 +69,60 @@ def test_lines_with_the_document_of_each(parse):
     assert parse(files, reader="named_lines")[0] == [("x", ["a", "b"], ["d", "e"]), ("y", ["c"], ["f"])]
 
 
+def test_ids_of_opus_name_documents_by_two_cells(parse):
+    ids = "en/a.gz\tde/a.gz\t1\t1\nen/a.gz\tde/a.gz\t2 3\t2\nen/b.gz\tde/b.gz\t1\t1\n"
+    files = {"ids": ("ids", ids), "en": ("a.en", "a\nb\nc\n"), "de": ("a.de", "d\ne\nf\n")}
+    documents, _ = parse(files, reader="named_lines", id_cells=2)
+    assert documents == [("en/a.gz de/a.gz", ["a", "b"], ["d", "e"]), ("en/b.gz de/b.gz", ["c"], ["f"])]
+
+
+@pytest.mark.parametrize("names", ["en/{}.txt de/{}.txt", "{}.en {}.de", "{}_en.txt {}_de.txt"])
+def test_a_file_is_a_document(tmp_path, names):
+    paths = dict(zip(("en", "de"), (tmp_path / name.format("*") for name in names.split()), strict=True))
+    for name, lang in zip(names.split(), ("en", "de"), strict=True):
+        for document, text in {"b": f"{lang} 1\n\n{lang} 3\n", "a": f"{lang} 4"}.items():
+            path = tmp_path / name.format(document)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    form = TypeAdapter(Format).validate_python({"reader": "document_files"})
+    documents, counts = read(paths, form=form, languages=("en", "de"))
+    assert [(document.id, *document.sides) for document in documents] == [
+        ("a", ("en 4",), ("de 4",)),
+        ("b", ("en 1", "", "en 3"), ("de 1", "", "de 3")),
+    ]
+    assert counts.empty_both == 1
+    path.write_text("one\ntwo", encoding="utf-8")
+    with pytest.raises(UserError, match=r"1 lines in .*, 2 in .*: line 2 is the first without"):
+        read(paths, form=form, languages=("en", "de"))
+    path.rename(path.with_name("c.de.txt"))
+    with pytest.raises(UserError, match="has no counterpart among"):
+        read(paths, form=form, languages=("en", "de"))
+
+
+def page(*rows):
+    """Lines of ParaDocs: text, first and last line on both pages, and columns that differ from good ones."""
+    lines = []
+    for text, start, others in rows:
+        cells = [text, text.upper(), ".9", ".9", "c", "1", "1", "1", "1", *[str(start)] * 4, "1.0", ".9", "3", "x", "y"]
+        lines.append("\t".join(others.get(n, cell) for n, cell in enumerate(cells)))
+    return "\n".join(lines) + "\n"
+
+
+def test_paradocs_are_cut_where_the_published_filter_cuts(parse):
+    content = page(
+        *[("a", 1, {}), ("b", 3, {}), ("far", 6, {}), ("c", 7, {})],  # gap of more than 2 lines
+        *[("often", 8, {15: "101"}), ("d", 8, {}), ("French", 9, {14: "0.4"}), ("none", 10, {9: "None"}), ("", 11, {})],
+        *[("e", 12, {17: "z"}), ("f", 13, {17: "z"})],
+    )
+    documents, counts = parse({"both": ("p.tsv", content)}, reader="paradocs")
+    assert documents == [
+        ("x-y/1", ["a", "b"], ["A", "B"]),
+        ("x-y/2", ["far", "c"], ["FAR", "C"]),
+        ("x-z/4", ["e", "f"], ["E", "F"]),
+    ]
+    assert counts.dropped == {"document too short": 1, "frequent, empty, misplaced or in another language": 4}
+
+
 def cues(*rows):
     return "\n".join(f"{n}\n00:00:{a:06.3f} --> 00:00:{b:06.3f}\n{text}\n" for n, (a, b, text) in enumerate(rows, 1))
 
@@ -112,6 +166,9 @@ def test_without_pyarrow_one_line_says_so(parse, monkeypatch):
         ({"both": ("t.tsv", "a\tb\nc\n")}, {"reader": "tsv"}, "line 2 has 1 cells, 2 are needed"),
         ({"both": ("t.tsv", "x\ta\tb\ny\ta\tb\nx\tc\td\n")}, {"reader": "tsv", "columns": [2, 3], "id_column": 1}, "document x continues after"),
         ({"both": ("t.tsv", "\n")}, {"reader": "tsv"}, "contains no sentences"),
+        ({"both": ("t.tsv", page(("a", 1, {})) + "b\tc\n")}, {"reader": "paradocs"}, "line 2 is not one of ParaDocs"),
+        ({"both": ("t.tsv", page(("a", 1, {13: "x"})))}, {"reader": "paradocs"}, "line 1 is not one of ParaDocs"),
+        ({"both": ("t.tsv", page(("a", 1, {})))}, {"reader": "paradocs"}, "contains no documents of 2 sentences"),
         ({"both": ("t.tmx", "<a/>")}, {"reader": "tmx"}, "not TMX"),
         ({"both": ("t.tmx", tmx())}, {"reader": "tmx"}, "contains no units in en and de"),
         ({"ids": ("i", "x\n"), "en": ("e", "a\nb\n"), "de": ("d", "a\n")}, {"reader": "named_lines"}, "2 lines, but"),

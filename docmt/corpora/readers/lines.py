@@ -1,6 +1,7 @@
-"""Plain lines: `<d>` markers (Maruf et al. 2019), blank lines, no boundaries, or a list of line numbers (MSCTD)."""
+"""Plain lines: `<d>` markers (Maruf et al. 2019), blank lines, files, no boundaries, or line numbers (MSCTD)."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -8,6 +9,7 @@ from typing import Literal
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
+from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.parallel_files import SideDocument, SideFile, align
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
@@ -60,6 +62,31 @@ class BlankLines(DocumentFormat):
             if is_inside:
                 documents[-1].add(line, line=number)
         return SideFile(path, documents)
+
+
+class DocumentFiles(DocumentFormat):
+    """A pattern of files per language (`en/*.txt`): a file is a document, one sentence per line."""
+
+    reader: FormatName[Literal["document_files"]]
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        paths = [self.pick(files, lang) for lang in languages]
+        src, tgt = sides = dict[str, Path](), dict[str, Path]()
+        for side, path, lang in zip(sides, paths, languages, strict=True):
+            for name, file in matching_files(path):
+                # Names without the language, which stands alone between dots, dashes, slashes and underscores.
+                if side.setdefault(re.sub(rf"(^|[._/-]){lang}(?![^._/-])", "", name), file) != file:
+                    raise UserError(f"{file}: differs from another file of {path} in the language alone: rename it")
+        for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
+            if lone := next((file for name, file in side.items() if name not in other), None):
+                raise UserError(f"{lone}: has no counterpart among {where}")
+        collector = DocumentCollector()
+        for name, src_path in src.items():
+            src_lines, tgt_lines = read_lines(src_path), read_lines(tgt[name])
+            _check_equal(src_path, len(src_lines), tgt[name], len(tgt_lines))
+            collector.add(Path(name).stem, zip(src_lines, tgt_lines, strict=True))
+        return collector.result(if_empty=f"{paths[0]}: contains no sentences")
 
 
 class SingleLines(DocumentFormat):

@@ -32,6 +32,7 @@ class PlainFiles(CorpusFormat):
 Format = Annotated[
     lines.MarkedLines
     | lines.BlankLines
+    | lines.DocumentFiles
     | lines.SingleLines
     | lines.IndexedLines
     | sgml.Segments
@@ -46,6 +47,7 @@ Format = Annotated[
     | translation_memories.Tmx
     | tabular.TsvLines
     | tabular.NamedLines
+    | tabular.ParaDocs
     | tabular.ParquetTable
     | subtitle_pairs.SrtPairs
     | treebank_text.Conllu

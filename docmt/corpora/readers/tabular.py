@@ -1,20 +1,24 @@
-"""Sentence pairs in tables: TSV without quoting, CSV, Parquet, and lines whose documents another file names."""
+"""Sentence pairs in tables: TSV, CSV, ParaDocs, Parquet, and lines whose documents another file names."""
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 from typing_extensions import override
 
+from docmt.corpora.documents import Document
+from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_lines, read_text
 
 # Line number (or number of the row), id of the document, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
+PARADOCS_CELLS = 18
 
 
 class TsvLines(DocumentFormat):
@@ -88,7 +92,11 @@ class DialogueCsv(DocumentFormat):
 class NamedLines(DocumentFormat):
     """One file per language, one sentence per line, and a third (role `ids`) with the document id of each line."""
 
+    later = ("id_cells",)
+
     reader: FormatName[Literal["named_lines"]]
+    id_cells: int | None = Field(default=None, ge=1)
+    """Number of cells, separated by tabs, that are the id: 2 in the `.ids` files of OPUS. Null: the whole line."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -98,8 +106,72 @@ class NamedLines(DocumentFormat):
             if len(lines) != len(ids):
                 raise UserError(f"{path}: {len(lines)} lines, but {paths[0]} has {len(ids)}: one id per line is needed")
         pairs = zip(src, tgt, strict=True)
+        if self.id_cells is not None:
+            ids = [" ".join(line.split("\t")[: self.id_cells]) for line in ids]
         rows = ((number, ids[number - 1].strip(), pair) for number, pair in enumerate(pairs, start=1))
         return _documents(rows, paths[0], if_empty="names no documents")
+
+
+class ParaDocs(DocumentFormat):
+    """A file (role `both`, or a pattern) of ParaDocs, filtered as its publishers do (Wicks et al. 2024)."""
+
+    reader: FormatName[Literal["paradocs"]]
+    max_frequency: int = 100
+    """A line that occurs more often in the collection ends a document, and is left out."""
+    min_language: float = 0.5
+    """So does a line with a lower probability of a language."""
+    max_gap: int = 2
+    """Most lines of the page that can be missing between two sentences of a document."""
+    min_sentences: int = 2
+    """Shorter documents are left out."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        collector = DocumentCollector()
+
+        # One document at a time: the files have gigabytes.
+        def documents() -> Iterator[Document]:
+            lines = itertools.chain.from_iterable(
+                zip(itertools.count(1), iterate_lines(file), itertools.repeat(file)) for _, file in matching_files(path)
+            )
+            pairs: list[tuple[str, str]] = []
+            name, ends, n_documents = "", (0, 0), 0
+            for number, line, file in itertools.chain(lines, [(0, "", path)]):  # an empty line ends the last document
+                page, starts, new_ends = self._place(line, file, number) if line.strip() else ("", None, (0, 0))
+                is_near = starts and all(a - b <= self.max_gap for a, b in zip(starts, ends, strict=True))
+                if pairs and not (is_near and page == name):
+                    n_documents += 1
+                    if len(pairs) < self.min_sentences:
+                        collector.drop("document too short", len(pairs))
+                    elif document := collector.clean(f"{name}/{n_documents}", pairs):
+                        yield document
+                    pairs = []
+                name, ends = page, new_ends
+                if starts:
+                    pairs.append((line.split("\t")[0], line.split("\t")[1]))
+                elif line.strip():
+                    collector.drop("frequent, empty, misplaced or in another language")
+            if not collector.counts.documents:
+                raise UserError(f"{path}: contains no documents of {self.min_sentences} sentences or more")
+
+        return documents(), collector.counts
+
+    def _place(self, line: str, path: Path, number: int) -> tuple[str, tuple[int, int] | None, tuple[int, int]]:
+        """The pages of a line, the numbers of its first and last lines there; None where it ends a document."""
+        cells = line.split("\t")
+        try:
+            if len(cells) != PARADOCS_CELLS:
+                raise ValueError
+            probabilities, frequency = (float(cells[13]), float(cells[14])), int(cells[15])
+            is_good = min(probabilities) >= self.min_language and frequency <= self.max_frequency
+            is_good &= bool(cells[0].strip() and cells[1].strip()) and "None" not in cells[9:13]
+            starts, ends = (
+                ((int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))) if is_good else (None, (0, 0))
+            )
+        except ValueError:
+            raise UserError(f"{path}: line {number} is not one of ParaDocs, which has {PARADOCS_CELLS} cells") from None
+        return f"{cells[16]}-{cells[17]}".strip(), starts, ends
 
 
 class ParquetTable(DocumentFormat):
