@@ -38,22 +38,31 @@ def write_documents(prefix, n_documents, lang):
 
 
 @pytest.fixture
-def tutorial(tmp_path, monkeypatch):
-    """The page, in a folder with its files and a corpus."""
+def tutorial(tmp_path, monkeypatch, capsys):
+    """The commands of the page with what they print, in the study that its first command makes of a corpus."""
     monkeypatch.chdir(tmp_path)
     page = read_page("tutorial.md")
-    write_files(page, tmp_path)
     (tmp_path / "data").mkdir()
     for split, n_documents in {"train": 60, "dev": 6, "test": 6}.items():
         for lang in SENTENCES:
             write_documents(f"data/{split}", n_documents, lang)
-    return page
+    calls = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", page, flags=re.M)
+    (init, shown), (change, _), *others = [(shlex.split(call), shown) for call, shown in calls]
+    assert init[:3] == ["docmt", "init", change[1]]
+    assert main(init[1:]) == 0
+    check_printed(shown, capsys.readouterr().out, init)
+    monkeypatch.chdir(change[1])
+    made = Path("my.yaml").read_text(encoding="utf-8")
+    assert write_files(page, Path())["my.yaml"] == made
+    return others
 
 
 def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
-    assert main(["config", "check", "my.yaml"]) == 0
-    assert capsys.readouterr().out.strip() in tutorial
-    assert tutorial.count("$ docmt run my.yaml") == 3
+    (check, shown), (plan, _) = tutorial[:2]
+    assert main(check[1:]) == 0
+    check_printed(shown, capsys.readouterr().out, check)
+    done = subprocess.run([sys.executable, "-m", *plan], capture_output=True, text=True, check=False)
+    assert re.search(r"^train +3$", done.stdout, flags=re.M), done.stderr
     config = load_config(read_config_file(Path("my.yaml")))
     chains = {name: [config.systems.get(row.init), row] for name, row in config.systems.items()}
     updates = {
@@ -64,20 +73,24 @@ def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_tutorial_runs_and_prints_what_it_says(tutorial, tmp_path):
-    calls = re.findall(r"^\$ (.*)\n((?:(?!```|\$ ).*\n)*)", tutorial, flags=re.M)
-    assert len(calls) == 8
-    for call, shown in calls:
-        program, *arguments = shlex.split(call)
-        command = [sys.executable, "-m", "docmt", *arguments] if program == "docmt" else [program, *arguments]
+def test_the_tutorial_runs_and_prints_what_it_says(tutorial):
+    assert len(tutorial) == 9
+    for call, shown in tutorial:
+        command = [sys.executable, "-m", *call] if call[0] == "docmt" else call
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{call}\n{done.stderr[-3000:]}"
-        printed = iter([normal(line) for line in (done.stdout + done.stderr).splitlines()])
-        for line in filter(None, map(normal, shown.splitlines())):
-            assert any(line in other for other in printed), f"{call} does not print {line!r}"
+        check_printed(shown, done.stdout + done.stderr, call)
     assert re.search(r"^translate +\d", done.stdout, flags=re.M)
     assert not re.search(r"^train +\d", done.stdout, flags=re.M)
-    assert len((tmp_path / "letter.de.txt").read_text(encoding="utf-8").splitlines()) == 2
+    assert Path("results/report/report.html").exists()
+    assert len(Path("letter.de.txt").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def check_printed(shown, output, call):
+    """Asserts that the lines that a page shows occur in the output, in order."""
+    printed = iter([normal(line) for line in output.splitlines()])
+    for line in filter(None, map(normal, shown.splitlines())):
+        assert any(line in other for other in printed), f"{call} does not print {line!r}"
 
 
 def normal(line):

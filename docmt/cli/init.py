@@ -1,44 +1,111 @@
 """`docmt init`: a new folder with the workflow, so that an installed package needs no clone of the repository."""
 
+import logging
 import shutil
 import sysconfig
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
 
 PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.yml")
+README = """\
+# A study with docmt
+
+| command, in this folder | what it does |
+|---|---|
+| `docmt config check my.yaml` | checks the configuration, and that its files exist |
+| `docmt run my.yaml --dry-run` | lists the jobs |
+| `docmt run my.yaml` | runs them on all cores; after an interruption, it resumes |
+| `docmt run my.yaml --profile slurm` | runs them on a Slurm cluster; adapt `slurm/config.yaml` first |
+| `docmt status --configfile my.yaml` | shows what is done, running or failed, and the time left |
+| `docmt diff my.yaml other.yaml` | shows what a changed configuration runs again |
+
+`my.yaml` is the study. `results/report/report.html` has tables and curves, `results/report/reader.html` the
+translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt translate --model model.pt letter.txt`.
+
+`config/config.yaml` is docmt's demo and `config/examples/` holds more configurations to copy from; `Snakefile` and
+`workflow/` are the workflow, which needs no change. `docmt --help` lists all commands, `docmt config manual` all keys.
+"""
 NEXT = """{folder} is ready. Next:
   cd {folder}
   docmt run config/examples/smoke.yaml   # checks the installation in a minute or two
   cp config/config.yaml my.yaml          # edit it, then:
   docmt config check my.yaml && docmt run my.yaml"""
+NEXT_WITH_FILES = """{folder}/my.yaml is your study. Next:
+  cd {folder}
+  docmt run my.yaml --dry-run   # lists the jobs
+  docmt run my.yaml             # runs them; results/report/report.html has the scores"""
 
-
+log = logging.getLogger(__name__)
 command = CommandGroup("init")
 
 
 @command.default
-def init(folder: Path, /) -> None:
-    """Start a study in a new folder: the workflow, its profiles and the example configurations.
+def init(
+    folder: Path,
+    /,
+    *,
+    train: list[Path] | None = None,
+    dev: list[Path] | None = None,
+    test: list[Path] | None = None,
+    languages: list[str] | None = None,
+    form: Annotated[str | None, Parameter(name="--format")] = None,
+) -> None:
+    """Start a study in a new folder, on files of yours or from an example.
 
     Example:
-        docmt init my-study
+        docmt init study --train train.en train.de --dev dev.en dev.de --test test.en test.de
 
     Args:
         folder: a folder that does not exist yet, or is empty.
+        train: documents to learn from, source and target: two files (a blank line between documents), two folders or
+            quoted patterns (a file per document), or one file with both (TMX, TSV, CSV with named columns, ParaDocs).
+        dev: other documents, to choose the best model.
+        test: other documents, to score.
+        languages: source and target language; by default as the names of the files say.
+        form: reader, if the guess is wrong, or its settings: `{reader: tsv, columns: [2, 3]}` (docs/corpora.md).
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: exists and is not empty: give a new folder")
+    paths = {"train": train, "dev": dev, "test": test}
+    study = None
+    if any(paths.values()):
+        from docmt.cli.new_study import NewStudy  # here, because `docmt run` imports this module
+
+        if missing := [name for name, files in paths.items() if not files]:
+            raise UserError(
+                f"--{missing[0]} is missing: a study needs --train, --dev and --test, in other documents each"
+            )
+        study = NewStudy({name: files or [] for name, files in paths.items()}, folder, form=form, languages=languages)
+    elif languages or form:
+        raise UserError("--languages and --format describe files: give --train, --dev and --test, too")
     source = find_workflow()
-    for name in PARTS:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (source / name).is_dir():
-            shutil.copytree(source / name, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source / name, target)
-    print(NEXT.format(folder=folder))
+    is_new = not folder.exists()
+    try:
+        for name in PARTS:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (source / name).is_dir():
+                shutil.copytree(source / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy2(source / name, target)
+        (folder / "README.md").write_text(README, encoding="utf-8")
+        if study is not None:
+            (folder / "my.yaml").write_text(study.yaml, encoding="utf-8")
+    except BaseException:
+        # Nothing half-written stays.
+        for path in [folder] if is_new else list(folder.iterdir()):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        raise
+    if study is not None:
+        print(study.summary)
+        for warning in study.warnings:
+            log.warning("%s", warning)
+    print((NEXT_WITH_FILES if study else NEXT).format(folder=folder))
 
 
 def find_workflow() -> Path:

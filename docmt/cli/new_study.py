@@ -1,0 +1,187 @@
+"""The first configuration of a study on a user's files, checked against them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import yaml
+from tabulate import tabulate
+
+from docmt.config.loading import load_config
+from docmt.corpora.combining import LEAK_PERCENT, Overlap
+from docmt.corpora.documents import Document
+from docmt.corpora.guessing import FoundSplit, find_split
+from docmt.corpora.inspection import SplitInspection
+from docmt.corpora.readers.registry import FORMATS, read
+from docmt.errors import UserError
+from docmt.text.tokenizer import LANGUAGES
+
+SIZES = (
+    (200_000, {"size": "tiny", "merges": 4000, "rate": "2.0e-3", "warmup": 200, "steps": 900, "more": 150}),
+    (2_000_000, {"size": "small", "merges": 16000, "rate": "1.0e-3", "warmup": 2000, "steps": 20000, "more": 4000}),
+    (10**12, {"size": "base", "merges": 32000, "rate": "7.0e-4", "warmup": 4000, "steps": 100000, "more": 20000}),
+)
+"""Model and training for corpora of up to this many sentence pairs."""
+STUDY = Template("""\
+# Made by `docmt init`. All keys: docs/configuration.md, or docmt config manual.
+corpora:
+  custom:
+    mine:
+      languages: $languages
+      format: $format
+      splits:                          # paths are relative to this folder
+$splits
+text: $text
+instances:                             # how documents are cut
+  sentences: {max_sentences: 1}
+  documents: {max_tokens: 512}         # whole sentences of one document, up to 512 subwords
+training:
+  scratch:
+    {learning_rate: $rate, warmup_steps: $warmup, word_dropout: 0.0, max_steps: $steps, validate_every_steps: $every}
+  finetune:                            # after `scratch`: parts that a system adds start silent, and learn faster
+    {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, new_parts: silent, max_steps: $more,
+     validate_every_steps: $half}
+datasets:
+  mine:
+    src_lang: $src
+    tgt_lang: $tgt
+    train: [mine/train]
+    dev: [mine/dev]                    # chooses the best model
+    test: {test: [mine/test]}          # is scored
+systems:
+  sentence: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: scratch}
+  # The control: as many updates as the next system, and no context.
+  longer: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: finetune, init: sentence}
+  g_transformer:
+    {cutting: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
+     init: sentence}
+report: {title: My first study, baseline: longer}
+seeds: [1]                             # [1, 2, 3] for means and deviations
+""")
+
+
+class NewStudy:
+    """A study on files that were read and checked.
+
+    Attributes:
+        yaml: its configuration.
+        summary: what was guessed and counted, for the terminal.
+        warnings: what is doubtful in the files.
+    """
+
+    def __init__(
+        self, paths: Mapping[str, Sequence[Path]], folder: Path, *, form: str | None, languages: Sequence[str] | None
+    ) -> None:
+        """Read the files of each split, for a study in `folder`. Raises UserError when they do not fit."""
+        given = _format_settings(form)
+        splits: dict[str, FoundSplit] = {}
+        pair = list(languages or [])
+        for name, files in paths.items():
+            splits[name] = find_split(files, form=given, languages=pair, where=f"--{name}")
+            pair = pair or list(splits[name].languages)
+        self.warnings: list[str] = []
+        rows = self._read(splits)
+        train = splits["train"]
+        self.summary = "\n".join(
+            [
+                f"languages: {' → '.join(pair)}{'' if languages else ' (guessed; --languages overrides)'}",
+                *(
+                    f"format of {' and '.join(names)}: {reader}{'' if given else ' (guessed; --format overrides)'}. "
+                    + (FORMATS[reader].__doc__ or "").split("\n")[0]
+                    for reader, names in _by_reader(splits).items()
+                ),
+                tabulate(rows, headers="keys", intfmt=","),
+            ]
+        )
+        sizes = next(sizes for most, sizes in SIZES if rows[0]["sentences"] <= most)
+        lines = []
+        for name, split in splits.items():
+            files = {role: _path_in(path, folder) for role, path in split.files.items()}
+            own = {"format": split.form.model_dump(exclude_defaults=True)} if split.form != train.form else {}
+            lines.append(f"        {name}: {_flow({'files': files} | own)}")
+        text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
+        if not LANGUAGES.issuperset(pair):
+            text = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": sizes["merges"]}
+        self.yaml = STUDY.substitute(
+            sizes,
+            languages=_flow(pair),
+            format=_flow(train.form.model_dump(exclude_defaults=True)),
+            splits="\n".join(lines),
+            text=_flow(text),
+            every=sizes["steps"] // 3,
+            half=sizes["more"] // 2,
+            src=_flow(pair[0]),
+            tgt=_flow(pair[1]),
+        )
+        load_config(yaml.safe_load(self.yaml))
+
+    def _read(self, splits: Mapping[str, FoundSplit]) -> list[dict[str, Any]]:
+        """The counts of each split; adds to the warnings. All but the training split are held in memory."""
+        rows: list[dict[str, Any]] = []
+        held: dict[str, list[Document]] = {}
+        overlap = Overlap.of_tests([])
+        # Last comes the split in which the sentences of the others are looked for.
+        for name in sorted(splits, key="train".__eq__):
+            split = splits[name]
+            inspection = SplitInspection(split.languages)
+            try:
+                documents, counts = read(split.files, form=split.form, languages=split.languages)
+                if name == "train":
+                    overlap = Overlap.of_tests(list(held.values()))
+                    overlap.add(inspection.watch(documents))
+                else:
+                    held[name] = list(inspection.watch(documents))
+            except UserError as error:
+                raise UserError(f"--{name}, read as {split.form.reader} (--format overrides): {error}") from None
+            rows.append({"split": name, "documents": counts.documents, "sentences": counts.sentences})
+            rows[-1] |= {"empty": counts.empty_source + counts.empty_target + counts.empty_both}
+            rows[-1] |= {"left out": counts.dropped.total()}
+            self.warnings += inspection.warnings(name)
+            if counts.documents == counts.sentences:
+                self.warnings.append(f"{name}: no document has a second sentence, so there is no context to learn from")
+        for name, documents in held.items():
+            seen = overlap.count(documents)
+            if seen["seen_documents"] or seen["seen_sources_percent"] >= LEAK_PERCENT:
+                self.warnings.append(
+                    f"{name}: {seen['seen_documents']:,} documents and {seen['seen_sources_percent']:.0f} % of the "
+                    "source sentences are in the training text, too"
+                )
+        return sorted(rows, key=lambda row: list(splits).index(row["split"]))
+
+
+def _format_settings(form: str | None) -> dict[str, Any]:
+    """The settings of `--format`: the name of a reader, or a mapping in YAML."""
+    try:
+        values = yaml.safe_load(form or "{}")
+    except yaml.YAMLError:
+        values = None
+    values = {"reader": values} if isinstance(values, str) else values
+    if not isinstance(values, dict) or (form and values.get("reader") not in FORMATS):
+        raise UserError(
+            f"--format {form}: give a reader, or its settings as in '{{reader: tsv, columns: [2, 3]}}'; "
+            f"readers: {', '.join(FORMATS)}"
+        )
+    return values
+
+
+def _by_reader(splits: Mapping[str, FoundSplit]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name, split in splits.items():
+        names.setdefault(split.form.reader, []).append(name)
+    return names
+
+
+def _path_in(path: Path, folder: Path) -> str:
+    """A path as seen from the folder of the study; absolute ones stay."""
+    return path.as_posix() if path.is_absolute() else Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _flow(value: Any) -> str:
+    """A value on one line of YAML."""
+    return (
+        yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
+        .removesuffix("...\n")
+        .strip()
+    )

@@ -1,0 +1,166 @@
+"""The format and the languages of a user's files, from their names and first lines."""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from docmt.corpora.catalog import ReadableCorpus
+from docmt.corpora.file_patterns import is_pattern, matching_files
+from docmt.corpora.readers.registry import Format
+from docmt.corpora.readers.tabular import PARADOCS_CELLS
+from docmt.errors import UserError
+from docmt.files import iterate_lines, read_text
+from docmt.formats.markup import elements
+from docmt.formats.tmx import read_units
+from docmt.formats.translatable_file import TWO_LETTERS, language_of
+
+HEAD_LINES = 2000
+OTHER_CODES = "af as bn cy ga gu km kn lb lo ml mr mt my or pa ta te yue"
+CODES = frozenset([*TWO_LETTERS, *TWO_LETTERS.values(), *OTHER_CODES.split()])
+"""Codes that count as languages in names of files and columns."""
+SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "trg")
+IDS = ("id", "document", "document_id", "doc", "doc_id", "docid", "dialogue", "dialog")
+"""Usual names of columns."""
+BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "wmt_xml"}
+
+
+@dataclass(frozen=True)
+class FoundSplit:
+    """A split as it would be described in a configuration.
+
+    Attributes:
+        form: its format.
+        files: paths by role.
+        languages: source and target.
+    """
+
+    form: Format
+    files: Mapping[str, Path]
+    languages: tuple[str, str]
+
+
+def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Sequence[str], where: str) -> FoundSplit:
+    """Describe the files of a split; settings of the format and languages that are given override what is guessed.
+
+    Raises UserError, beginning with `where` or a path, if files are missing or nothing can be guessed.
+    """
+    paths = [path / "*" if path.is_dir() else path for path in paths]
+    for path in paths:
+        if not matching_files(path) or not (is_pattern(path) or path.exists()):
+            raise UserError(f"{where}: {path}: no such file")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
+    if len(paths) == 1:
+        (path,) = paths
+        found = tuple(languages) or _languages_of_one(path)
+        guessed = _format_of_one(path, found, form)
+        roles = ["both"]
+    elif len(paths) <= 3:
+        found = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
+        guessed = dict(form) if "reader" in form else _format_of_sides(paths)
+        roles = [language_in(path) or "" for path in paths[:2]]
+        roles = roles if sorted(roles) == sorted(found) else list(found)
+        roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
+    else:
+        raise UserError(f"{where}: {len(paths)} files: give one, one per language, or quote a pattern: 'en/*.txt'")
+    if len(set(found)) != 2:
+        seen = f"not {' '.join(found)!r}" if found else "which no name tells"
+        raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: give --languages SOURCE TARGET")
+    src, tgt = found
+    described = {"languages": [src, tgt], "format": guessed, "splits": {}}
+    return FoundSplit(
+        ReadableCorpus.load(described, where=where).format, dict(zip(roles, paths, strict=True)), (src, tgt)
+    )
+
+
+def language_in(path: Path) -> str | None:
+    """The language in the name of a file, or of its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
+    for part in path.parts[:-3:-1]:
+        for word in reversed(re.split("[._-]", part.lower())):
+            if word in CODES:
+                return language_of(word)
+    return None
+
+
+def _languages_of_one(path: Path) -> tuple[str, ...]:
+    """The languages of a file with both sides: of its first unit or columns, or a pair such as `en-de` in its path."""
+    suffix = _suffix(path)
+    _, file = matching_files(path)[0]
+    codes: list[str] = []
+    if suffix == ".tmx":
+        for unit in read_units(read_text(file), where=str(file))[:1]:
+            variants = (each.opening for each in elements(unit.content, "tuv"))
+            codes = [each.get("xml:lang") or each.get("lang") or "" for each in variants]
+    elif suffix in (".csv", ".tsv", ".txt"):
+        codes = [cell for cell in _header(file)[0] if cell.lower() in CODES]
+    pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
+    pair = next((list(pair) for pair in reversed(pairs) if set(pair) <= CODES), [])
+    return tuple(language_of(code) for code in (codes if len(codes) == 2 else pair))
+
+
+def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
+    """The format of one file with both languages."""
+    reader = form.get("reader") or BY_SUFFIX.get(_suffix(path))
+    if reader not in (None, "dialogue_csv"):
+        return {"reader": reader, **form}
+    _, file = matching_files(path)[0]
+    header, delimiter = _header(file)
+    names = {language_of(cell) if cell.lower() in CODES else cell.lower(): cell for cell in header}
+    src, tgt = languages if len(languages) == 2 else ("", "")
+    columns = {
+        key: form.get(key) or next((names[name] for name in wanted if name in names), None)
+        for key, wanted in (("source", (src, *SOURCES)), ("target", (tgt, *TARGETS)), ("id", IDS))
+    }
+    if reader or _suffix(path) == ".csv" or (columns["source"] and columns["target"]):
+        if missing := [key for key, column in columns.items() if column is None]:
+            raise UserError(
+                f"{file}: which column is {missing[0]}? It has {', '.join(header)}: give, for example, --format "
+                "'{reader: dialogue_csv, id: scene, source: english, target: german}'"
+            )
+        return {"reader": "dialogue_csv", **columns, "delimiter": delimiter, **form}
+    rows = [line.rstrip("\r").split("\t") for line in itertools.islice(iterate_lines(file), HEAD_LINES) if line.strip()]
+    n_cells = min(map(len, rows), default=0)
+    if n_cells == PARADOCS_CELLS:
+        return {"reader": "paradocs"}
+    if n_cells == 2:
+        return {"reader": "tsv"}
+    if n_cells == 3:
+        # Ids repeat, sentences hardly do.
+        id_cell = min(range(3), key=lambda cell: len({row[cell] for row in rows}))
+        return {"reader": "tsv", "id_column": id_cell + 1, "columns": [n + 1 for n in range(3) if n != id_cell]}
+    raise UserError(f"{file}: its format cannot be guessed: give both sides, or --format (docs/corpora.md)")
+
+
+def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
+    """The format of two files (or patterns), one per language, and perhaps a third that names documents."""
+    firsts = [matching_files(path)[0][1] for path in paths]
+    heads = [next(iterate_lines(file), "").strip() for file in firsts]
+    if len(paths) == 3:
+        if heads[2].startswith("["):
+            return {"reader": "indexed_lines"}
+        return {"reader": "named_lines"} | ({"id_cells": 2} if heads[2].count("\t") == 3 else {})
+    if all(_suffix(path) == ".srt" for path in firsts):
+        return {"reader": "srt_pairs"}
+    if any(map(is_pattern, paths)):
+        return {"reader": "document_files"}
+    if all(re.match(r"<(\?xml|!doctype|(src|ref|tst)set|mteval|doc)\b", head, re.IGNORECASE) for head in heads):
+        return {"reader": "segments"}
+    if all(head == "<d>" for head in heads):
+        return {"reader": "marked_lines"}
+    # One side alone has empty sentences; where both have blank lines, these end documents.
+    has_blank = all(any(not line.strip(" \t\r") for line in iterate_lines(path)) for path in paths)
+    return {"reader": "blank_lines" if has_blank else "single_lines"}
+
+
+def _header(file: Path) -> tuple[list[str], str]:
+    """The cells of the first line, and what separates them."""
+    line = next(iterate_lines(file), "").rstrip("\r")
+    delimiter = max(",;\t", key=line.count)
+    return [cell.strip('" ') for cell in line.split(delimiter)], delimiter
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -1,0 +1,96 @@
+"""Problems of a user's corpus that no reader refuses: untranslated text, other languages, duplicates."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from docmt.corpora.documents import Document
+from docmt.errors import UserError
+
+HEAD_SENTENCES = 5000
+"""Sentences of each side from which a language is told."""
+LEAST_WORDS = 50
+EQUAL_PERCENT = 10.0
+"""Share of target sentences that equal their source from which a warning is due: names and numbers are fewer."""
+WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+")
+FREQUENT = {
+    "ar": "في من على أن إلى لا هذا ما",
+    "cs": "je se na že není jsem ale jako",
+    "da": "og det er ikke jeg af til på",
+    "de": "der die und das nicht ist ein sie",
+    "en": "the of and to is that it was",
+    "es": "el los las que y una por del",
+    "fi": "ja on ei että hän oli mutta ovat",
+    "fr": "le les des et est une dans que",
+    "hu": "a az és nem hogy egy van ez",
+    "it": "il che di della per una sono non",
+    "ja": "の に は を た が で て",
+    "nl": "de het een van en niet zijn dat",
+    "pl": "w nie na się że jest do to",
+    "pt": "o os que uma não para do em",
+    "ro": "și în nu că este la cu pe",
+    "ru": "и в не на что он как это",
+    "sv": "och att det är på inte jag som",
+    "tr": "ve bir bu için ne çok daha ama",
+    "uk": "і та що не на як він це",
+    "zh": "的 是 了 不 在 我 他 有",
+}
+"""The most frequent words of languages."""
+
+
+@dataclass
+class SplitInspection:
+    """What is noticed while the documents of a split pass by.
+
+    Attributes:
+        languages: source and target.
+        n_sentences: pairs of sentences.
+        n_equal: pairs with equal sides.
+        n_duplicates: documents that occurred before; one sentence is no document.
+        heads: the first sentences of both sides.
+    """
+
+    languages: Sequence[str]
+    n_sentences: int = 0
+    n_equal: int = 0
+    n_duplicates: int = 0
+    heads: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    _seen: set[int] = field(default_factory=set)
+
+    def watch(self, documents: Iterable[Document]) -> Iterator[Document]:
+        """The documents, unchanged."""
+        for document in documents:
+            self.n_sentences += len(document)
+            self.n_equal += sum(src == tgt != "" for src, tgt in zip(document.src, document.tgt, strict=True))
+            if len(document) > 1:
+                self.n_duplicates += hash(document.sides) in self._seen
+                self._seen.add(hash(document.sides))
+            for head, side in zip(self.heads, document.sides, strict=True):
+                head += side[: HEAD_SENTENCES - len(head)]
+            yield document
+
+    def warnings(self, where: str) -> list[str]:
+        """The problems found. Raises UserError when no sentence is translated."""
+        if self.n_sentences and self.n_equal == self.n_sentences:
+            raise UserError(f"{where}: every target sentence equals its source: give the files of both languages")
+        found = []
+        if (percent := 100 * self.n_equal / max(self.n_sentences, 1)) >= EQUAL_PERCENT:
+            found.append(f"{where}: {percent:.0f} % of the target sentences equal their source: not translated?")
+        if self.n_duplicates:
+            found.append(f"{where}: copies of documents before them: {self.n_duplicates:,}")
+        for lang, head in zip(self.languages, self.heads, strict=True):
+            if (other := other_language(head, lang)) is not None:
+                found.append(f"{where}: the text given as {lang} looks like {other}: are files or languages swapped?")
+        return found
+
+
+def other_language(sentences: Iterable[str], lang: str) -> str | None:
+    """The language of the text if it is rather another one than `lang`; None where that cannot be told."""
+    words = list(itertools.chain.from_iterable(WORD.findall(sentence.lower()) for sentence in sentences))
+    if lang not in FREQUENT or len(words) < LEAST_WORDS:
+        return None
+    counts = {code: sum(map(set(frequent.split()).__contains__, words)) for code, frequent in FREQUENT.items()}
+    best = max(counts, key=lambda code: counts[code])
+    # Twice as many, and every twentieth word at least: related languages share some words.
+    return best if counts[best] > max(2 * counts[lang], len(words) / 20) else None

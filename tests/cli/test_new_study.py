@@ -1,0 +1,310 @@
+# ruff: noqa: E501 (rows of tables)
+"""`docmt init` with files: a study on them, or one line that says what is wrong with them."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from docmt.cli import init
+from docmt.cli.main import main
+from docmt.config.loading import check_user_files, load_config
+from docmt.corpora.inspection import other_language
+
+TEXTS = {
+    "en": "the dog {0} sleeps in that house\nit was the first of the {0} days and that is it",
+    "de": "der Hund {0} schläft in dem Haus\nes war der erste und das ist nicht der {0}",
+    "no": "hunden {0} sover i huset\ndet var den første av de {0} dagene",
+}
+SPLITS = {"train": 12, "dev": 11, "test": 10}
+
+
+def documents(split, lang, n=None):
+    """Documents of two sentences that differ from those of other splits."""
+    return [TEXTS[lang].format(f"{split}{number}").split("\n") for number in range(n or SPLITS[split])]
+
+
+def blank_lines(split, lang):
+    return "\n\n".join("\n".join(document) for document in documents(split, lang)) + "\n"
+
+
+def write(name, content):
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # The copy of the workflow is tested elsewhere.
+    monkeypatch.setattr(init, "PARTS", ("environment.yml",))
+    return tmp_path
+
+
+@pytest.fixture
+def words():
+    """Arguments for files of lines with blank lines between documents."""
+    found = []
+    for split in SPLITS:
+        found += [f"--{split}", *(write(f"data/{split}.{lang}", blank_lines(split, lang)) for lang in ("en", "de"))]
+    return found
+
+
+def read_study(folder="study"):
+    return yaml.safe_load(Path(folder, "my.yaml").read_text(encoding="utf-8"))
+
+
+def test_a_study_on_plain_files(words, capsys, monkeypatch):
+    assert main(["init", "study", *words]) == 0
+    shown, log = capsys.readouterr()
+    assert "languages: en → de (guessed" in shown
+    assert "format of train and dev and test: blank_lines (guessed; --format overrides)" in shown
+    assert [line.split() for line in shown.splitlines() if line.startswith("train ")] == [
+        ["train", "12", "24", "0", "0"]
+    ]
+    assert "docmt run my.yaml" in shown
+    assert not log
+    assert "docmt run my.yaml" in Path("study/README.md").read_text(encoding="utf-8")
+    text = Path("study/my.yaml").read_text(encoding="utf-8")
+    assert 30 <= text.count("\n") <= 45
+    assert max(map(len, text.splitlines())) <= 120
+    monkeypatch.chdir("study")
+    config = load_config(yaml.safe_load(text))
+    check_user_files(config)
+    assert list(config.systems) == ["sentence", "longer", "g_transformer"]
+    assert config.text.bpe_merges == 4000
+
+
+def tmx(split):
+    pairs = zip(*(plain(split, lang).splitlines() for lang in ("en", "de")), strict=True)
+    units = "".join(
+        f'<tu><tuv xml:lang="en-GB"><seg>{a}</seg></tuv><tuv xml:lang="de"><seg>{b}</seg></tuv></tu>' for a, b in pairs
+    )
+    return f"<tmx version='1.4'><header/><body>{units}</body></tmx>"
+
+
+def table(split, delimiter, header="", order="{id}{d}{en}{d}{de}"):
+    rows = [header] if header else []
+    for number, sides in enumerate(zip(documents(split, "en"), documents(split, "de"), strict=True)):
+        rows += [order.format(id=number, d=delimiter, en=en, de=de) for en, de in zip(*sides, strict=True)]
+    return "\n".join(rows) + "\n"
+
+
+def paradocs(split):
+    rows = []
+    for number, sides in enumerate(zip(documents(split, "en"), documents(split, "de"), strict=True)):
+        for place, (en, de) in enumerate(zip(*sides, strict=True)):
+            rows.append(
+                [en, de, ".9", ".9", "c", *"1111", *[str(place)] * 4, "1.0", "1.0", "1", f"a{number}", f"b{number}"]
+            )
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def plain(split, lang):
+    return "".join(f"{line}\n" for document in documents(split, lang) for line in document)
+
+
+FORMATS = {
+    "folders": (
+        lambda split: {f"{split}/{lang}/{n}.txt": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))},
+        ["{0}/en", "{0}/de"],
+        {"reader": "document_files"},
+    ),
+    "patterns": (
+        lambda split: {f"{split}/{n}.{lang}": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))},
+        ["{0}/*.en", "{0}/*.de"],
+        {"reader": "document_files"},
+    ),
+    "TMX": (lambda split: {f"{split}.tmx": tmx(split)}, ["{0}.tmx"], {"reader": "tmx"}),
+    "TSV": (lambda split: {f"en-de/{split}.tsv": table(split, "\t")}, ["en-de/{0}.tsv"], {"reader": "tsv", "id_column": 1, "columns": [2, 3]}),
+    "TSV, id last": (
+        lambda split: {f"{split}.en-de.tsv": table(split, "\t", order="{en}{d}{de}{d}{id}")},
+        ["{0}.en-de.tsv"],
+        {"reader": "tsv", "id_column": 3},
+    ),
+    "TSV with a header": (
+        lambda split: {f"{split}.tsv": table(split, "\t", "doc_id\ten\tde")},
+        ["{0}.tsv"],
+        {"reader": "dialogue_csv", "id": "doc_id", "source": "en", "target": "de", "delimiter": "\t"},
+    ),
+    "CSV": (
+        lambda split: {f"{split}.csv": table(split, ";", "Document;deu;eng", order="{id}{d}{de}{d}{en}")},
+        ["{0}.csv", "--languages", "en", "de"],
+        {"reader": "dialogue_csv", "id": "Document", "source": "eng", "target": "deu", "delimiter": ";"},
+    ),
+    "ParaDocs": (lambda split: {f"en-de/strict/{split}.gz": gzip.compress(paradocs(split).encode())}, ["en-de/strict/{0}.gz"], {"reader": "paradocs"}),
+    "mtdata": (
+        lambda split: {f"{split}.eng": plain(split, "en"), f"{split}.deu": plain(split, "de")},
+        ["{0}.eng", "{0}.deu"],
+        {"reader": "single_lines"},
+    ),
+    "OPUS with ids": (
+        lambda split: {f"Books.{split}.de-en.{lang}": plain(split, lang) for lang in ("de", "en")}
+        | {f"Books.{split}.de-en.ids": "".join(f"en/{n}.gz\tde/{n}.gz\t{m}\t{m}\n" for n in range(SPLITS[split]) for m in (1, 2))},
+        ["Books.{0}.de-en.en", "Books.{0}.de-en.de", "Books.{0}.de-en.ids"],
+        {"reader": "named_lines", "id_cells": 2},
+    ),
+    "markers": (
+        lambda split: {f"{split}.{lang}": "<d>\n" + "\n<d>\n".join(map("\n".join, documents(split, lang))) for lang in ("en", "de")},
+        ["{0}.en", "{0}.de"],
+        {"reader": "marked_lines"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_guessed(name, capsys, monkeypatch):
+    files, arguments, form = FORMATS[name]
+    words, options = [], []
+    for split in SPLITS:
+        for path, content in files(split).items():
+            write(path, content)
+        own = [argument.format(split) for argument in arguments]
+        n_files = own.index("--languages") if "--languages" in own else len(own)
+        words += [f"--{split}", *own[:n_files]]
+        options = own[n_files:]
+    assert main(["init", "study", *words, *options]) == 0
+    (corpus,) = read_study()["corpora"]["custom"].values()
+    assert (corpus["languages"], corpus["format"]) == (["en", "de"], form)
+    counts = {line.split()[0]: line.split()[1:3] for line in capsys.readouterr().out.splitlines() if line}
+    for split, n_documents in SPLITS.items():
+        n_found = {"single_lines": 2 * n_documents, "tmx": 1}.get(form["reader"], n_documents)
+        assert counts[split] == [str(n_found), str(2 * n_documents)]
+    monkeypatch.chdir("study")
+    check_user_files(load_config(read_study(".")))
+
+
+def test_options_override_guesses_and_splits_may_differ(words, capsys):
+    write("test.csv", table("test", ",", "scene,english,german"))
+    words[words.index("--test") + 1 :] = ["test.csv"]
+    form = "{reader: dialogue_csv, id: scene, source: english, target: german}"
+    assert main(["init", "study", *words, "--format", form]) == 2  # for all splits
+    write("test.csv", table("test", ",", "doc,source,target"))
+    assert main(["init", "study", *words]) == 0
+    splits = read_study()["corpora"]["custom"]["mine"]["splits"]
+    assert splits["test"]["format"] == {"reader": "dialogue_csv", "id": "doc"}
+    assert "format" not in splits["dev"]
+    assert main(["init", "other", *words[:6], "--test", *words[1:3], "--format", "single_lines"]) == 0
+    assert read_study("other")["corpora"]["custom"]["mine"]["format"] == {"reader": "single_lines"}
+
+
+def test_names_that_yaml_would_misread_stay(monkeypatch):
+    words = []
+    for split in SPLITS:
+        names = [write(f"a: [b] #{split}/{split}.{lang}", blank_lines(split, lang)) for lang in ("en", "no")]
+        words += [f"--{split}", *names]
+    assert main(["init", "deep/study", *words]) == 0
+    monkeypatch.chdir("deep/study")
+    config = load_config(read_study("."))
+    assert config.datasets["mine"].languages == ("en", "no")
+    check_user_files(config)
+
+
+def test_languages_without_a_tokenizer_get_sentencepiece(words):
+    for split in SPLITS:
+        shutil.copy(f"data/{split}.de", f"data/{split}.ja")
+    assert main(["init", "study", *(word.replace(".de", ".ja") for word in words)]) == 0
+    assert read_study()["text"] == {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": 4000}
+
+
+def both_sides(split, text):
+    return {f"data/{split}.{lang}": text(lang) for lang in ("en", "de")}
+
+
+HALF_TRANSLATED = "\n\n".join(
+    f"{en}\n{de}" for (en, _), (_, de) in zip(*(documents("dev", lang) for lang in ("en", "de")), strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "warning"),
+    [
+        (both_sides("test", lambda lang: blank_lines("train", lang)), "test: 12 documents and 100 % of the source sentences are in the training text"),
+        (both_sides("dev", lambda lang: 2 * (blank_lines("dev", lang) + "\n")), "dev: copies of documents before them: 11"),
+        ({"data/dev.en": blank_lines("dev", "de"), "data/dev.de": blank_lines("dev", "en")}, "dev: the text given as en looks like de"),
+        ({"data/dev.de": HALF_TRANSLATED}, "dev: 50 % of the target sentences equal"),
+        (both_sides("train", lambda lang: plain("train", lang)), "train: no document has a second sentence"),
+    ],
+)  # fmt: skip
+def test_doubtful_files_are_named(words, files, warning, capsys):
+    for name, content in files.items():
+        write(name, content)
+    assert main(["init", "study", *words]) == 0
+    assert warning in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda: Path("data/dev.de").unlink(), "--dev: data/dev.de: no such file"),
+        (lambda: write("data/dev.de", b"\xff\xfea\x00"), "data/dev.de: line 1 is not UTF-8"),
+        (lambda: write("data/dev.de", b"caf\xe9\n\nb\n"), "data/dev.de: line 1 is not UTF-8 (byte 0xe9): convert the file"),
+        (lambda: write("data/dev.de", blank_lines("dev", "de") + "\nmore\n"), "11 documents in data/dev.en, 12 in data/dev.de"),
+        (lambda: write("data/dev.de", blank_lines("dev", "de").replace("\n", "\nx\n", 1)), "document 00001: 2 sentences in data/dev.en, 3 in data/dev.de"),
+        (lambda: [write(f"data/dev.{lang}", "\n") for lang in ("en", "de")], "contains no sentences"),
+        (lambda: shutil.copy("data/dev.en", "data/dev.de"), "dev: every target sentence equals its source"),
+    ],
+)  # fmt: skip
+def test_bad_files_leave_nothing(words, change, message, capsys, folder):
+    change()
+    assert main(["init", "study", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert [path.name for path in folder.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--train a.en a.de", "--dev is missing"),
+        ("--languages en de", "give --train, --dev and --test, too"),
+        ("--train a.en a.en --dev a.en a.de --test a.en a.de", "a.en is given twice"),
+        ("--train a.en a.de b.en b.de --dev a.en a.de --test a.en a.de", "4 files: give one, one per language, or quote"),
+        ("--train a b --dev a.en a.de --test a.en a.de", "a: two languages are needed, which no name tells: give --languages"),
+        ("--train a b --dev a.en a.de --test a.en a.de --languages en xx1", "two or three lowercase letters, such as en, not 'xx1'"),
+        ("--train a.en a.de --dev a.en a.de --test a.en a.de --format csvv", "give a reader, or its settings as in"),
+        ("--train a.en a.de --dev a.en a.de --test a.en a.de --format {reader: tsv, column: [1]}", "--train.format.column: unknown key"),
+        ("--train t.csv --dev t.csv --test t.csv", "t.csv: which column is id? It has en, de: give"),
+        ("--train b --dev b --test b --languages en de", "b: its format cannot be guessed"),
+        ("--train a.en a.de --dev a.en a.de --test a.en a.de --format tmx", "needs a file for 'both'"),
+        ("--train empty --dev a.en a.de --test a.en a.de", "--train: empty/*: no such file"),
+    ],
+)  # fmt: skip
+def test_bad_options_get_one_line(arguments, message, capsys, folder):
+    for name in ("a", "b", "a.en", "a.de", "b.en", "b.de"):
+        write(name, f"{name}\n\n{name}\n")
+    write("t.csv", "en,de\na,b\n")
+    Path("empty").mkdir()
+    words = arguments.split(" --format ")
+    assert main(["init", "study", *words[0].split(), *(["--format", words[1]] if len(words) > 1 else [])]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not Path("study").exists()
+
+
+def test_a_copy_that_fails_leaves_nothing(words, monkeypatch, capsys):
+    Path("empty").mkdir()
+    monkeypatch.setattr(init, "README", "\ud800")
+    for study in ("study", "empty"):
+        with pytest.raises(UnicodeEncodeError):
+            main(["init", study, *words])
+    assert not Path("study").exists()
+    assert not list(Path("empty").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "lang", "other"),
+    [
+        ("Der Hund und die Katze sind nicht im Haus, sagt der Mann.", "en", "de"),
+        ("Der Hund und die Katze sind nicht im Haus, sagt der Mann.", "de", None),
+        ("我的房子不在这里，他有了一个新的。", "ja", "zh"),
+        ("Это не то, что он сказал, и не так, как на самом деле.", "ru", None),
+        ("Der Hund und die Katze sind nicht im Haus.", "lb", None),  # no list
+        ("OK", "en", None),
+    ],
+)
+def test_languages_are_told_by_frequent_words(text, lang, other):
+    assert other_language([text] * (1 if text == "OK" else 9), lang) == other
