@@ -125,7 +125,7 @@ class SystemSettings(Settings):
     architecture: str | None = None
     """What each attention sees: a name in `docmt config presets`. Required unless `model_of` is given."""
     size: str = "base"
-    """Layers and widths: a name in `docmt config presets`."""
+    """Layers and widths: a name in `docmt config presets`, or `pretrained`: those of the model in `text.pretrained`."""
     model: dict[str, Any] = {}
     """Keys of the model's settings that override size and architecture."""
     recipe: str | None = None

@@ -1,12 +1,16 @@
 """From a row of the config to a system's full settings: presets with overrides, merged once."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from docmt.config.schema import Config
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES
 from docmt.decoding.settings import DecodingSettings
+from docmt.errors import UserError
 from docmt.models.presets import ALL_ARCHITECTURES, SIZES
+from docmt.models.published.catalog import CONFIG, is_published, published_folder
+from docmt.models.published.families import SAME, read_settings
 from docmt.models.settings import ModelSettings
 from docmt.settings import look_up
 from docmt.text.settings import TextSettings
@@ -16,6 +20,8 @@ PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLI
 """The part of a dataset that a task of training reads beside the training split."""
 
 
+PRETRAINED = "pretrained"
+"""The size of the published model whose text a dataset reads."""
 USER_OUTPUT_SEED = 1
 """The seed in paths of a system whose output the user supplies."""
 
@@ -54,9 +60,28 @@ def model_settings(config: Config, system: str) -> ModelSettings:
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
-    size = look_up(SIZES, row.size, where=f"{where}.size", what="size")
+    if row.size == PRETRAINED:
+        size = _published_size(config, system, where=f"{where}.size")
+    else:
+        size = look_up(SIZES | {PRETRAINED: {}}, row.size, where=f"{where}.size", what="size")
     architecture = look_up(ALL_ARCHITECTURES.all, row.architecture, where=f"{where}.architecture", what="architecture")
     return ModelSettings.load(merge({**size, **architecture}, row.model), where=f"{where}.model")
+
+
+def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
+    """Layers, widths, form and marks of the model that the datasets of a system name as `text.pretrained`."""
+    datasets = dict.fromkeys(run.dataset for run in list_runs(config) if run.system == system)
+    names = {text_settings(config, dataset).pretrained for dataset in datasets}
+    if len(names) != 1 or (name := names.pop()) is None:
+        raise UserError(
+            f"{where}: {PRETRAINED!r} takes the size of text.pretrained, which must be set, and to one model"
+        )
+    folder = Path(published_folder(name))
+    if not (folder / CONFIG).is_file():
+        hint = f"docmt models fetch --model {name}" if is_published(name) else "give its folder as text.pretrained"
+        raise UserError(f"{where}: {folder / CONFIG}: no such file, so the size is unknown: {hint}, or name a size")
+    found = read_settings(folder)
+    return {key: found.model_dump()[key] for key in (*SAME, "dropout")} | {"positions": "sentence"}
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:

@@ -39,7 +39,7 @@ def test_every_key_of_the_manual_has_a_meaning():
 def test_keys_that_alternatives_share_are_listed_once():
     text = manual()
     assert text.count("- `n_suite_items` (") == 1
-    assert text.count("- `min_sentences` (") == 2  # with other bounds and defaults in the two kinds of documents
+    assert text.count("- `min_sentences` (") == 3  # with other bounds and defaults in two kinds of documents, ParaDocs
     assert text.count("- `reader: ") == text.count("`reader: ")
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (rows of a table)
 """Studies that start from published models: keys, files, and the jobs that follow."""
 
 import json
@@ -114,6 +115,52 @@ def test_a_misspelt_model_is_told_from_a_missing_folder(folder):
     misspelt = study(TEXT | {"pretrained": name[:-1]}, INIT | {"init": {"pretrained": name[:-1]}})
     with pytest.raises(UserError, match=f"did you mean '{name}'"):
         Plan.load(misspelt, files=[])
+
+
+def write_sizes(folder, **others):
+    sizes = {"d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "model_type": "marian", "scale_embedding": True}
+    sizes |= {
+        f"{side}_{key}": n
+        for side in ("encoder", "decoder")
+        for key, n in {"attention_heads": 8, "ffn_dim": 2048}.items()
+    }
+    (folder / "config.json").write_text(json.dumps(sizes | {"activation_function": "swish"} | others))
+
+
+def test_sizes_are_those_of_the_folder(folder):
+    names = ["sentence_transformer", *sizes()]
+
+    def settings(size):
+        values = merge(study(), {"systems": {name: {"size": size} for name in names}})
+        values["systems"] |= {name: values["systems"][name] | {"model": {}} for name in names}
+        config = load_config(values)
+        return [model_settings(config, name) for name in names]
+
+    write_sizes(folder)
+    assert settings("pretrained") == settings("opus_mt")
+    write_sizes(folder, encoder_layers=2, d_model=64, dropout=0.3)
+    for made in settings("pretrained"):
+        assert (made.encoder_layers, made.decoder_layers, made.width, made.dropout) == (2, 6, 64, 0.3)
+        assert made.positions == "sentence"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TEXT | {"pretrained": "opus-mt-en-de"}, "the size is unknown: docmt models fetch --model opus-mt-en-de, or name a size"),
+        (TEXT | {"pretrained": "elsewhere"}, "elsewhere/config.json: no such file, so the size is unknown: give its folder"),
+        (TEXT, "opus/config.json: has no 'decoder_layers'"),
+        ({}, "systems.sentence_transformer.size: 'pretrained' takes the size of text.pretrained, which must be set"),
+    ],
+)  # fmt: skip
+def test_a_size_that_cannot_be_read_is_refused(folder, text, message):
+    write_sizes(folder)
+    config = json.loads((folder / "config.json").read_text())
+    del config["decoder_layers"]
+    (folder / "config.json").write_text(json.dumps(config))
+    system = {"size": "pretrained"} | ({"init": {"pretrained": text["pretrained"]}} if text else {})
+    with pytest.raises(UserError, match=message):
+        load_config(study(text, system))
 
 
 def test_any_language_has_sentencepiece():

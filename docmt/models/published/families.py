@@ -7,15 +7,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor  # the configuration reads settings here, and must not wait for torch
 
 LAYER = {
     "self_attention": "self_attn",
@@ -32,6 +32,8 @@ EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 """Published parameters with one row for each symbol: the embedding table and the bias of the softmax."""
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
 """Their names there and here."""
+SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
+"""Settings in which a model agrees with the published one that it starts from."""
 LEARNED_SHIFT = 2
 """Rows of a table of learned positions before the first position."""
 NEVER = -100.0
@@ -171,8 +173,10 @@ def weight_files(folder: Path) -> list[Path]:
     return shards
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
+def read_weights(folder: Path) -> "dict[str, Tensor]":
     """The tensors of a folder, by their names there; float32. Raises UserError without any, or when damaged."""
+    import torch
+
     found: dict[str, Tensor] = {}
     for path in weight_files(folder):
         try:
@@ -187,7 +191,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     return {name: tensor.float() for name, tensor in found.items() if tensor.is_floating_point()}
 
 
-def our_weights(theirs: dict[str, Tensor], settings: ModelSettings, rows: list[int]) -> dict[str, Tensor]:
+def our_weights(theirs: "dict[str, Tensor]", settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
     """The weights of a sentence model of docmt.
 
     Args:
@@ -198,6 +202,8 @@ def our_weights(theirs: dict[str, Tensor], settings: ModelSettings, rows: list[i
     Raises:
         UserError: a parameter is missing.
     """
+    import torch
+
     try:
         made = {ours: torch.cat([theirs[name] for name in names]) for ours, names in parameter_names(settings)}
         table = theirs[EMBEDDING]
@@ -215,7 +221,7 @@ def our_weights(theirs: dict[str, Tensor], settings: ModelSettings, rows: list[i
     return made
 
 
-def their_weights(ours: dict[str, Tensor], settings: ModelSettings) -> dict[str, Tensor]:
+def their_weights(ours: "dict[str, Tensor]", settings: ModelSettings) -> "dict[str, Tensor]":
     """The inverse of `our_weights`, with the rows of our vocabulary."""
     made: dict[str, Tensor] = {}
     for name, names in parameter_names(settings):

@@ -10,7 +10,7 @@ from torch import Tensor
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.models.model_file import TrainedModel, build_model
-from docmt.models.published.families import find_family, our_weights, read_settings, read_weights
+from docmt.models.published.families import SAME, find_family, our_weights, read_settings, read_weights
 from docmt.models.settings import ModelSettings
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
@@ -21,8 +21,6 @@ from docmt.text.vocabulary import SPECIALS, Vocabulary, language_tag
 
 log = logging.getLogger(__name__)
 
-SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
-"""Settings in which a model agrees with the published one that it starts from."""
 MAX_TOKENS = 512
 """Most tokens of an instance of an imported model, as in the papers."""
 
