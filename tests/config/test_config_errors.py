@@ -102,7 +102,7 @@ def test_a_missing_data_file_is_found_by_the_check(values, tmp_path, monkeypatch
     assert error.count("\n") == 1
     Path("a.de").write_text("A\n")
     assert main(["config", "check", "my.yaml"]) == 0
-    assert "my.yaml: valid (1 dataset, 7 systems, " in capsys.readouterr().out
+    assert "my.yaml: valid (1 dataset, 8 systems, " in capsys.readouterr().out
 
 
 def test_later_files_lie_on_top_of_earlier_ones(values, tmp_path):

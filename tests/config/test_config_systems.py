@@ -50,7 +50,7 @@ def test_runs_are_dataset_by_system_by_seed(values):
     values["systems"]["g_transformer"]["seeds"] = [5]
     values["datasets"]["second"] = dict(values["datasets"]["controlled"])
     values["systems"]["g_transformer"]["datasets"] = ["second"]
-    values["report"]["labels"] = {}
+    values["report"] = {}
     assert list_runs(load_config(values)) == [
         Run("controlled", "sentence_transformer", 1),
         Run("controlled", "sentence_transformer", 2),
