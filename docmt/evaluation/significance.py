@@ -54,7 +54,6 @@ def compare_systems(
     unit = unit if unit is not None else shortest
     if UNITS.index(unit) < UNITS.index(shortest):
         raise UserError(f"--unit {unit}: the systems share no segments shorter than {shortest}")
-    find_p = {"bootstrap": bootstrap_p, "randomization": randomization_p}[test]
     baseline, *others = systems
     rows = []
     for label, make in (("BLEU", bleu), ("chrF2", chrf)):
@@ -66,7 +65,8 @@ def compare_systems(
         facts = f"{label} ({unit})", f"{signature}|segments:{unit}"
         rows.append(Comparison(baseline, facts[0], values[baseline], None, None, facts[1]))
         for name in others:
-            p = find_p([counts[name]], [counts[baseline]], n_samples)
+            sides = [counts[name]], [counts[baseline]]
+            p = bootstrap_test(*sides, n_samples)[0] if test == "bootstrap" else randomization_p(*sides, n_samples)
             rows.append(Comparison(name, facts[0], values[name], values[name] - values[baseline], p, facts[1]))
     return rows
 
@@ -81,6 +81,7 @@ class PairedDifference:
         p: two-sided p value of the difference, by `method`.
         sign_p, randomization_p: p values of further tests; None for accuracies.
         n: number of segments or items.
+        half_width: of the 95 % interval of the difference, by the bootstrap; None for accuracies.
     """
 
     metric: str
@@ -91,6 +92,7 @@ class PairedDifference:
     randomization_p: float | None
     n: int
     method: str
+    half_width: float | None = None
 
 
 def compare_translations(
@@ -112,16 +114,18 @@ def compare_translations(
         difference = _difference(ours, theirs)
         if not np.isfinite(difference):
             continue
+        p, half_width = bootstrap_test(ours, theirs)
         found.append(
             PairedDifference(
                 metric=name,
                 phenomenon=None,
                 difference=difference,
-                p=bootstrap_p(ours, theirs),
+                p=p,
                 sign_p=_sign_test(ours, theirs),
                 randomization_p=randomization_p(ours, theirs),
                 n=len(ours[0].rows),
                 method=f"paired bootstrap, {N_SAMPLES} resamples",
+                half_width=half_width,
             )
         )
     return found
@@ -148,20 +152,26 @@ def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_
     return means[0] - means[1]
 
 
-def bootstrap_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> float:
-    """The p value of paired bootstrap resampling (Koehn 2004), two-sided."""
+def bootstrap_test(
+    ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES
+) -> tuple[float, float | None]:
+    """The two-sided p value of paired bootstrap resampling (Koehn 2004), and half the width of the 95 % interval."""
     from scipy.stats import norm, t  # takes a second
 
     n = len(ours[0].rows)
     if n == 1:  # all resamples are equal
-        return 1.0
+        return 1.0, None
     # How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
     # subtracts the mean of absolute differences, which tests one side only.)
     resampled = bootstrap(ours, theirs, n_samples)
-    p = _share_beyond(resampled - resampled.mean(), _difference(ours, theirs))
+    deviations = resampled - resampled.mean()
+    p = _share_beyond(deviations, _difference(ours, theirs))
     # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
     # it has Student's tails. This inverts the expanded percentile interval of Hesterberg (2015).
-    return float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
+    narrowing = ((n - 1) / n) ** 0.5
+    half_width = float(np.quantile(np.abs(deviations), 1 - 2 * norm.sf(t.isf(0.025, n - 1) / narrowing)))
+    p = float(2 * t.sf(norm.isf(p / 2) * narrowing, n - 1))
+    return p, half_width if np.isfinite(half_width) else None
 
 
 def randomization_p(

@@ -226,8 +226,10 @@ def costs_table(costs: Sequence[JobCost]) -> Table | None:
 
 def _caption(total: Mapping[str, Any], *, n_without_facts: int) -> str:
     parts = [
-        "From Snakemake's benchmarks: the last successful attempt of each finished job. Failed attempts are not "
-        "included. Core-hours are processor time used, GPU-hours wall time on a GPU."
+        f"In all, {total['jobs']:,} jobs took {total['wall_hours']:.2f} wall hours (jobs side by side take less time), "
+        f"{total['core_hours']:.2f} core-hours and {total['gpu_hours']:.2f} GPU-hours. From Snakemake's benchmarks: "
+        "the last successful attempt of each finished job. Failed attempts are not included. Core-hours are processor "
+        "time used, GPU-hours wall time on a GPU."
     ]
     if total["earlier_hours"]:
         parts.append(

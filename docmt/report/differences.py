@@ -30,6 +30,7 @@ class Difference:
     randomization_p: float | None
     n: int
     method: str
+    half_width: float | None = None  # absent in files of older versions
 
     @property
     def highest_p(self) -> float:
@@ -79,7 +80,7 @@ def _read(path: Path) -> Iterator[Difference]:
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
     for row in rows:
         try:
-            yield Difference(**{key.name: row[key.name] for key in fields(Difference)})
+            yield Difference(**{key.name: row[key.name] for key in fields(Difference) if key.name in row})
         except (KeyError, TypeError) as error:
             raise UserError(
                 f"{path}: not an output of `docmt evaluate difference` of this version ({error}): compute it again"

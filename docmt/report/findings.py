@@ -14,21 +14,21 @@ from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, tran
 from docmt.report.tables import format_score
 
 MOST_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
-# The choice that the context decides, by phenomenon
+# The choice that the context decides, by phenomenon, and an example of it
 PHENOMENA = {
-    "pronoun": "which noun “it” means",
-    "anaphora": "which noun “it” means",
-    "gender": "which noun “it” means",
-    "structure": "which noun “it” means after a digression",
-    "deixis": "the same form of address throughout, as in du or Sie",
+    "pronoun": "which noun “it” means, as in er, sie or es",
+    "anaphora": "which noun “it” means, as in er, sie or es",
+    "gender": "which noun “it” means, as in er, sie or es",
+    "structure": "which noun “it” means after a digression, as in er, sie or es",
+    "deixis": "the same form of address throughout, not first du, then Sie",
     "formality": "the form of address, as in du or Sie",
-    "cohesion": "one rendering of a name or word throughout",
-    "lexical_choice": "the word that earlier sentences ask for",
+    "cohesion": "one rendering of a name or word throughout, not first Julia, then Yulia",
+    "lexical_choice": "the word that earlier sentences ask for, as for the “bank” of a river",
     "ellipsis": "the verb left out in “Tom does too”",
     "ellipsis_vp": "the verb left out in “Tom does too”",
     "auxiliary": "the verb left out in “Tom does too”",
-    "ellipsis_inflection": "the case of a noun without its verb",
-    "inflection": "the case of a noun without its verb",
+    "ellipsis_inflection": "the case of a noun without its verb, as in “Whom did you see? – Mary.”",
+    "inflection": "the case of a noun without its verb, as in “Whom did you see? – Mary.”",
 }
 
 
@@ -93,7 +93,9 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
             if tested:
                 p = tested.highest_p
                 p_value = "p < 0.001" if p < 0.001 else f"p = {p:.{2 if p >= 0.01 else 3}f}"
-                points = f"{tested.difference:+.{metric.digits}f}".replace("-", "−")
+                ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
+                points, low, high = (f"{end:+.{metric.digits}f}".replace("-", "−") for end in ends)
+                points += "" if tested.half_width is None else f", 95 % interval {low} to {high}"
                 other = settings.label(shown["system"]) if leads else "it"
                 remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p_value}"
                 remark += "" if tested.mark else ": not significant"
@@ -111,9 +113,10 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
     first = ranked[0]
     leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
     deviation = first["sd"] if len(leaders) == 1 else None
-    return _join([settings.label(row["system"]) for row in leaders]), format_score(
-        first["mean"], deviation, digits=digits
-    )
+    labels = [settings.label(row["system"]) for row in leaders]
+    if len(labels) > 1:
+        labels = [f"“{label}”" if "," in label else label for label in labels]
+    return _join(labels), format_score(first["mean"], deviation, digits=digits)
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:

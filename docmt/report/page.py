@@ -49,12 +49,12 @@ from docmt.report.study_tables import (
     study_table,
     training_table,
 )
-from docmt.report.summary import pool_distances, summarize
+from docmt.report.summary import pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
 # The tables that are printed; the last of them has the note of the settings
 MAIN_TABLES = ("results", "contrastive", "generative")
-FOLDED = ("more", "trees", "data", "costs", "provenance")  # sections that most readers do not need first
+FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need first
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Report:
     versions: list[str]
     summary_line: str
     reader: str | None = None
+    has_pairs: bool = False
 
     @property
     def tables(self) -> list[Table]:
@@ -142,7 +143,6 @@ def build_report(
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
     translation, *accuracies = _main_tables(summary, settings, differences, notes)
-    further = further_table(summary, settings)
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -154,15 +154,19 @@ def build_report(
             [*accuracies, *split_tables(summary, settings, by="distance")],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _section(
-            "training",
-            "Training",
-            [training_table(histories, settings), passes_table(histories, settings)],
-            training_curves(histories, styles),
-        ),
-        _section("more", "More scores", [further, *split_tables(summary, settings, by="kind")]),
-        *_data_sections(manifest, overlaps, settings),
+        _section("training", "Training", [], training_curves(histories, styles)),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
+        _section(
+            "more",
+            "More scores and trainings",
+            [
+                further_table(summary, settings),
+                *split_tables(summary, settings, by="kind"),
+                training_table(histories, settings),
+                passes_table(histories, settings),
+            ],
+        ),
+        *_data_sections(manifest, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]
     return Report(
@@ -172,6 +176,7 @@ def build_report(
         versions=[str(versions) for versions in scores["versions"].dropna().unique()],
         summary_line=_describe(scores),
         reader=manifest.reader,
+        has_pairs=len(set(translation_scores(summary)["system"])) > 1,
     )
 
 

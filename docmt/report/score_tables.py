@@ -3,16 +3,18 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 import pandas as pd
 
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE, Metric, find_metric
 from docmt.report.dataframes import column, is_missing, keep, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
+from docmt.report.distances import sort_ranges
 from docmt.report.footnotes import signatures_footnote, unlike_footnote, unlike_parts
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, sort_ranges, translation_scores
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
 
 GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
@@ -36,6 +38,7 @@ class Grid:
         find_key: the score of a row in a column, or None where there cannot be one.
         averaged: the scores behind columns that are averages of others, by heading.
         baseline: the system that others are compared with.
+        find_items: what the reader is to show behind a row and a column; None where it has nothing.
     """
 
     labels: Mapping[str, str]
@@ -44,6 +47,7 @@ class Grid:
     find_key: Callable[[Label, str], ScoreKey | None]
     averaged: Mapping[str, Sequence[ScoreKey]] = field(default_factory=dict)
     baseline: str | None = None
+    find_items: Callable[[Label, str], dict[str, str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def build_grid(
     header = [*grid.labels, "Seeds"]
     for name in grid.columns:
         header += [name, "published"] if name in with_published else [name]
-    lines, stressed = [], set()
+    lines, stressed, links = [], set(), {}
     for i, (label, row) in enumerate(cells.items()):
         seeds = max(cell.seeds for cell in row.values())
         line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
@@ -124,6 +128,8 @@ def build_grid(
                 marks[0] = ""
             if (label, name) in best:
                 stressed.add((i, len(line)))
+            if grid.find_items and label[-1] != last and not is_missing(cell.mean):
+                links[i, len(line)] = urlencode({"view": "items", "a": label[-1], **grid.find_items(label, name)})
             shown = " ".join(filter(None, [format_score(cell.mean, cell.sd, digits=digits), *marks]))
             line.append(format_count(cell.n) if label[-1] == ITEMS else shown)
             if name in with_published:
@@ -142,6 +148,7 @@ def build_grid(
         values=_values(cells, grid),
         n_labels=len(grid.labels),
         best=frozenset(stressed),
+        links=links,
         muted=frozenset(i for i, label in enumerate(cells) if label[-1] == last),
         breaks=breaks,
         note=" ".join(filter(None, notes)),
@@ -326,10 +333,7 @@ def contrastive_table(
     rows = name_suites(contrastive_scores(summary, metric=metric))
     if rows.empty:
         return None
-    keys = {}
-    for row in records(rows):
-        phenomenon = None if is_missing(row["phenomenon"]) else row["phenomenon"]
-        keys[row["dataset"], row["suite"]] = ScoreKey(row["dataset"], row["test"], metric, phenomenon)
+    keys = _suite_keys(rows)
     sizes = rows.drop_duplicates(["dataset", "suite"])
     items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
     grid = Grid(
@@ -338,6 +342,7 @@ def contrastive_table(
         dict.fromkeys(rows["suite"], find_metric(metric)),
         lambda label, suite: keys.get((label[0], suite)),
         baseline=settings.baseline,
+        find_items=lambda label, suite: _items_of(keys[label[0], suite]),
     )
     return build_grid(
         rows,
@@ -352,6 +357,21 @@ def contrastive_table(
     )
 
 
+def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:
+    """The scores over whole suites, by dataset and name of the suite."""
+    keys = {}
+    for row in records(rows):
+        phenomenon = None if is_missing(row["phenomenon"]) else row["phenomenon"]
+        keys[row["dataset"], row["suite"]] = ScoreKey(row["dataset"], row["test"], row["metric"], phenomenon)
+    return keys
+
+
+def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:
+    """The items of a suite, in the words of the reader's address."""
+    phenomenon = {"phenomenon": key.phenomenon} if key.phenomenon else {}
+    return {"set": f"{key.dataset}/{key.test}", **phenomenon, **filters}
+
+
 def split_tables(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> list[Table | None]:
     """Both accuracies by `distance` or by `kind`."""
     return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES]
@@ -362,7 +382,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
     rows = name_suites(contrastive_scores(summary, by=by, metric=metric))
     if rows.empty:
         return None
-    rows = rows.assign(**{by: rows[by].astype("string")})
+    rows, keys = rows.assign(**{by: rows[by].astype("string")}), _suite_keys(rows)
     columns = sort_ranges(rows[by]) if by == "distance" else dict.fromkeys(rows[by])
     words = {
         "distance": "By the number of sentences between the antecedent and the word that depends on it.",
@@ -373,6 +393,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         by,
         dict.fromkeys(columns, find_metric(metric)),
         lambda *_: None,
+        find_items=lambda label, value: _items_of(keys[label[0], label[1]], **{by: value}),
     )
     return build_grid(
         rows,
@@ -383,4 +404,5 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         unit="In percent",
         caption=words[by],
         last=ITEMS,
+        is_long=True,
     )

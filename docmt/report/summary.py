@@ -1,8 +1,6 @@
 """Means and deviations over seeds."""
 
-import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -10,10 +8,9 @@ import pandas as pd
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY
 from docmt.report.dataframes import column, keep
+from docmt.report.distances import range_of
 from docmt.report.score_files import KEY
 
-# Distances whose items are counted together, since single ones have few: first and last
-RANGES = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3": (3, 3), "4–6": (4, 6), "7–10": (7, 10), "> 10": (11, math.inf)}
 GROUP = [name for name in KEY if name != "seed"]
 
 
@@ -55,11 +52,11 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
-    """The long table with one row per range of `RANGES` in place of one row per distance."""
+    """The long table with one row per range of distances in place of one row per distance."""
     split = column(scores, "distance").notna()
     rows = keep(scores, split & column(scores, "value").notna())
     whole = keep(scores, ~split)
-    names = [next(name for name, (_, last) in RANGES.items() if distance <= last) for distance in rows["distance"]]
+    names = [range_of(distance) for distance in rows["distance"]]
     rows = rows.assign(distance=names, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
     pooled = rows.groupby(KEY, sort=False, dropna=False, as_index=False).agg(
         right=("right", "sum"),
@@ -73,11 +70,6 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
     types = dict(scores.dtypes) | {"distance": "string"}
     return pd.concat([whole, pooled.drop(columns=["right", "guessed"])], ignore_index=True).astype(types)
-
-
-def sort_ranges(names: Iterable[str]) -> list[str]:
-    """Distances, or ranges of them, from the nearest to the farthest."""
-    return sorted(set(names), key=lambda name: int(re.findall(r"\d+", name)[0]) + name.startswith(">"))
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ class Table:
         n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
         n_texts: trailing columns that hold words.
         best: (row, column) of cells to highlight.
+        links: the items behind a cell, as the part of the reader's address after #, by (row, column).
         muted: rows that are not ours (guessing, published counts).
         breaks: rows that begin a new group.
         is_long: whether the page folds it.
@@ -61,6 +62,7 @@ class Table:
     n_labels: int
     n_texts: int = 0
     best: frozenset[tuple[int, int]] = frozenset()
+    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
     muted: frozenset[int] = frozenset()
     breaks: frozenset[int] = frozenset()
     is_long: bool = False
@@ -72,6 +74,11 @@ class Table:
         """`label`, `number` or `remark` for each column: the CSS classes of its cells."""
         n_numbers = len(self.header) - self.n_labels - self.n_texts
         return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_texts
+
+    @property
+    def lead(self) -> int:
+        """The column with the first metric: on a narrow page, the columns after it are a touch away."""
+        return self.n_labels + (self.header[self.n_labels : self.n_labels + 1] == ["Seeds"])
 
     @property
     def alignments(self) -> list[str]:

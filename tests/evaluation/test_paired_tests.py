@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
+from scipy.stats import t
 from test_bleu_scores import make_hypotheses
 
 from docmt.cli.main import main
@@ -22,6 +23,7 @@ from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS, METRICS, Eva
 from docmt.evaluation.significance import (
     binomial_p,
     bootstrap,
+    bootstrap_test,
     compare_accuracies,
     compare_systems,
     compare_translations,
@@ -159,8 +161,21 @@ def test_samples_without_a_score_are_no_evidence_and_systems_without_one_have_no
     settings = EvaluationSettings(metrics=["right words"])
     ours, theirs, neither = (make_run([*words, *[""] * 18]) for words in (["right", ""], ["", "wrong"], ["", ""]))
     (row,) = compare([ours], [theirs], ["r"] * 20, settings)
-    assert (row.difference, row.p, row.randomization_p) == (1, 1, 1)
+    assert (row.difference, row.p, row.randomization_p, row.half_width) == (1, 1, 1, None)
     assert compare([ours], [neither], ["r"] * 20, settings) == []
+
+
+@pytest.mark.parametrize("n", [12, 400])
+def test_the_interval_of_a_mean_is_students_and_agrees_with_p(n):
+    found = []
+    for seed in range(8):
+        values = np.random.default_rng(seed).normal(0.1 * seed * (12 / n) ** 0.5, 1, size=(n, 1))
+        ours, theirs = (metrics.SegmentCounts(rows, lambda sums: sums[..., 0] / n) for rows in (values, 0 * values))
+        p, half_width = bootstrap_test([ours], [theirs])
+        assert half_width == pytest.approx(t.isf(0.025, n - 1) * values.std(ddof=1) / n**0.5, rel=0.2)
+        found.append((p < 0.04, p < 0.06, abs(values.mean()) > half_width))
+    assert all(surely <= is_outside <= barely for surely, barely, is_outside in found)
+    assert {is_outside for *_, is_outside in found} == {False, True}
 
 
 def test_of_equal_systems_one_in_twenty_differs_by_each_test():

@@ -81,6 +81,7 @@ def test_jobs_too_short_to_be_measured_count_in_wall_time_only(folder, mark):
     assert record["not_measured"] == 1
     table = costs_table(folder.read())
     assert "not in core-hours: 1." in table.caption
+    assert table.caption.startswith(f"In all, {table.rows[-1][2]} jobs took ")
     assert table.rows[0][-1] == "–"
     assert "–" in to_text(table)
     assert "--" in to_latex(table)

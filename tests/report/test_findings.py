@@ -1,5 +1,7 @@
 """The box above the first table: what it says of one system, of ties, of seeds, and with nothing to say."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -37,7 +39,7 @@ def findings(rows, *, differences=(), baseline="base", **facts):
 
 INSTANCES = "d-BLEU (instances)"
 ONE_SEED = "Mind that one seed does not show how much trainings vary."
-PRONOUN = "pronoun (which noun “it” means"
+PRONOUN = "pronoun (which noun “it” means, as in er, sie or es"
 THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20), ("a", 22)) for seed in (1, 2, 3)]
 
 
@@ -110,6 +112,16 @@ def test_what_was_compared_and_who_is_best(rows, differences, expected):
     assert findings(rows, differences=differences) == expected
 
 
+def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quoted():
+    tested = replace(difference("a", -2.0, 0.0004), half_width=0.5)
+    lead = findings([bleu("base", 24), bleu("a", 22)], differences=[tested])[1]
+    assert lead.endswith("(A differs from Base by −2.00, 95 % interval −2.50 to −1.50, p < 0.001).")
+    rows = [accuracy(system, 90) for system in ("base", "a", "b")]
+    settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})
+    summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
+    assert "best Base, “A, tuned” and B, 90.0 %" in key_findings(summary, settings, Differences([]))[1]
+
+
 def test_without_a_baseline_nothing_is_tested_and_said_so():
     assert "not tested, as report.baseline names no system" in findings(THREE, baseline=None)[1]
     assert findings(THREE)[1].endswith("(not tested).")
@@ -128,7 +140,7 @@ def test_without_a_baseline_nothing_is_tested_and_said_so():
         ([accuracy("a", 90), accuracy("b", 90.04)], f"{PRONOUN}; best B and A, 90.0 %)."),
         (
             [accuracy("a", 90, phenomenon="x"), accuracy("b", 80, phenomenon="x"), accuracy("a", 70)],
-            "x (best A, 90.0 %); and pronoun (which noun “it” means; 70.0 %).",
+            f"x (best A, 90.0 %); and {PRONOUN}; 70.0 %).",
         ),
     ],
 )

@@ -165,7 +165,7 @@ def test_ugly_text_stays_text(page, browser):
     assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
 
 
-def test_a_chosen_word_shows_what_was_looked_at_by_part_of_the_attention(tmp_path, browser):
+def test_attention_is_at_its_sentence_by_part_for_a_chosen_word(tmp_path, browser):
     instance = {"first": 2, "src": [["The", "dog"], ["It", "<b>"]], "tgt": [["Der", "Hund"], ["Es"]]}
     instance |= {"parts": ["group", "global"], "gate": [80, 70, 60]}
     instance["weights"] = {
@@ -177,10 +177,14 @@ def test_a_chosen_word_shows_what_was_looked_at_by_part_of_the_attention(tmp_pat
         write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", {"documents": documents})
     page = render(tmp_path, manifest | {"has_attention": True}, labels={"aligned": HOSTILE})
     browser.open(page)
-    assert browser.texts(".attention summary") == [f"Attention: {HOSTILE}"]
-    browser.click(".attention summary")
-    browser.wait("return document.querySelectorAll('.attention .word').length === 3")
+    assert browser.texts("#list .quiet")[0].endswith("attention")
+    assert not browser.texts("#list .quiet")[1].endswith("attention")
+    assert browser.texts("tr:has(.attend) th") == ["3", "4"], "the sentences that the model aligned"
+    browser.click("#sentence-2 .attend")
+    assert browser.run("return document.querySelector('#sentence-2').nextSibling.className") == "attention"
+    assert browser.texts(".attention .word") == ["Der", "Hund"]
     assert browser.texts(".attention h3") == []
+    assert browser.run(f"return document.querySelector('{ROWS} td:last-child').rowSpan") == 5, "the block is longer"
     browser.run("document.querySelectorAll('.attention .word')[1].click()")
     assert browser.texts(".attention h3") == ["group", "global"]
     assert browser.texts(".attention div div:nth-of-type(1) p") == ["3 The dog "]
@@ -190,8 +194,61 @@ def test_a_chosen_word_shows_what_was_looked_at_by_part_of_the_attention(tmp_pat
     link = browser.run("return location.hash")
     browser.open(page, link)
     assert browser.texts(".looked") == ["dog", "dog", "It"], "a link shows the same"
+    browser.click("#sentence-3 .attend")
+    browser.run("document.querySelector('.attention .word').click()")
+    assert browser.texts(".looked") == ["<b>", "The"], "words of the second sentence"
+    assert browser.run(f"return document.querySelector('{ROWS} td:last-child').rowSpan") == 4, "it ends before"
+    browser.click("#sentence-3 .attend")
+    assert browser.texts(".attention") == []
+    browser.open(page, link)
     browser.click("#list li:nth-child(3) a")
     assert browser.texts(".attention") == []
+
+
+def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, browser):
+    data = unpack(page)["tests"][0]["documents"]
+    expected = []
+    for document in data:
+        one, two = document["runs"]["0"], document["runs"]["1"]
+        if two[0][2:]:  # a block of all sentences
+            scores = [sum(cell[1] for cell in one) / len(one), two[0][1]]
+            expected.append((f"{document['id']}, 1–{len(one)}", scores[1] - scores[0]))
+        else:
+            pairs = enumerate(zip(one, two, strict=True))
+            expected += [(f"{document['id']}, {n + 1}", b[1] - a[1]) for n, (a, b) in pairs if a[0] != b[0]]
+    assert len(expected) > 2
+    assert min(change for _, change in expected) < 0 < max(change for _, change in expected), "both directions"
+    browser.open(page, address(a="aligned", b="free"))
+    browser.click("#to-changes")
+    sentences = f"{ROWS} td:first-child"
+    orders = {"most": lambda row: -abs(row[1]), "gained": lambda row: -row[1], "lost": lambda row: row[1]}
+    for order, key in orders.items():
+        browser.choose("change", order)
+        assert browser.texts(sentences) == [name for name, _ in sorted(expected, key=key)]
+    changes = [float(text.replace("−", "-")) for text in browser.texts(f"{ROWS} td:last-child")]
+    shown = sorted(change for _, change in expected)
+    assert changes == pytest.approx(shown, abs=0.051)
+    better = sum(change > 0 for change in shown)
+    assert f"differ in {len(expected)} of" in browser.texts("#main .caption")[0]
+    assert f"{better} are better in B, {len(shown) - better} in A." in browser.texts("#main .caption")[0]
+    browser.open(page, address(view="changes", a="aligned", b="free", q="Kuh"))
+    assert browser.texts(sentences) == ["d/three, 1"]
+    assert browser.texts(f"{ROWS} mark.differs") == ["Kuh", " kauft es", "Katze sieht ihn"]
+    assert browser.texts(f"{ROWS} td:nth-child(4) mark.hit") == ["Kuh"]
+    browser.click(f"{sentences} a")
+    browser.wait("return document.querySelector('#main h2').textContent === 'd/three'")
+    assert browser.texts(".focus th") == ["1"]
+    assert browser.texts(".sentences thead th")[3:] == [f"{HOSTILE} (A)", "free (B)"]
+    browser.open(page, address(view="changes", a="free", b="free"))
+    assert browser.texts(ROWS) == [], "a system does not differ from itself"
+
+
+def test_a_link_of_the_report_names_a_system_whose_seeds_are_shown_one_by_one(tmp_path, browser):
+    page = render(tmp_path, make_study(tmp_path, seeds=(1, 2)))
+    filters = {"phenomenon": "gender", "distance": "7–10", "kind": "nonsense"}
+    browser.open(page, address(view="items", set="d/g", a="free", **filters))
+    assert browser.run("return document.querySelector('select[name=a]').value") == "free.1"
+    assert browser.texts(LIST) == ["g-2"], "distance 7; a filter that the suite does not have leaves all"
 
 
 def test_systems_have_the_marks_and_colors_of_the_report(page, browser):

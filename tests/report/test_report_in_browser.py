@@ -143,6 +143,10 @@ def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser,
     browser.resize(320, 700)
     browser.open(report / "report.html", ready=READY)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    heads = "return [...document.querySelectorAll('table[data-key=results] th')].filter((head) => head.offsetWidth)"
+    assert browser.run(f"{heads}.map((head) => head.textContent)") == ["Dataset", "Test", "System", "s-BLEU"]
+    browser.run("document.querySelector('#translation-results .whole').click()")
+    assert len(browser.run(heads)) == 6, "the rest is a touch away"
     left, start, ground, room = browser.run(
         "const box = document.querySelector('#translation-results .scroll'); box.scrollLeft = 1000;"
         "const cell = box.querySelector('tbody td:nth-child(3)');"
@@ -179,14 +183,31 @@ def test_distances_fit_beside_the_contents_and_trees_are_dark_on_a_dark_page(tmp
     (tmp_path / "tree.svg").write_text(svg)
     monkeypatch.chdir(tmp_path)
     assert main(["report", "gather", "--scores", "s.json", "--out", "scores.csv"]) == 0
-    manifest = json.dumps({"runs": {}, "tree_pictures": {"d": "tree.svg"}})
+    columns = ["documents", "sentences", "edus", "edus_per_sentence", "words_per_edu", "one_edu_sentences_percent"]
+    columns += ["dependency_depth", "constituent_depth", "whole_sentences_percent", "chain_percent"]
+    columns += [
+        "whole_several_edu_sentences_percent",
+        "several_head_sentences_percent",
+        "arcs_between_sentences_percent",
+    ]
+    values = ["dataset/parsed/test_controlled", *["49356"] * 3, *["100.0"] * (len(columns) - 3)]
+    (tmp_path / "trees.csv").write_text(f"name,{','.join(columns)}\n{','.join(values)}\n")
+    manifest = {"runs": {}, "tree_pictures": {"d": "tree.svg"}, "tree_statistics": {"d": "trees.csv"}}
+    manifest = json.dumps(manifest | {"reader": "r.html"})
     assert main(["report", "render", "--scores", "scores.csv", "--manifest", manifest, "--out", "out"]) == 0
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     browser.resize(1280, 900)
     browser.open(tmp_path / "out/report.html", "#trees-tree_d", ready=READY)
-    fits = "const box = document.querySelector('#discourse-contrastive_by_distance .scroll');"
-    assert browser.run(f"{fits} return box.scrollWidth <= box.clientWidth")
+    browser.run("document.querySelectorAll('details:not(.columns)').forEach((details) => (details.open = true))")
+    wide = "return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth).length"
+    assert browser.run(wide) == 0
     assert browser.texts("table[data-key=contrastive_by_distance] th")[4:] == ["1", "2", "3", "4–6", "7–10", "> 10"]
+    sort = "document.querySelector('table[data-key=contrastive_by_distance] th:nth-child(5) button').click()"
+    browser.run(f"{sort}; {sort}")
+    linked = browser.run("return document.querySelector('table[data-key=contrastive_by_distance] td a').hash")
+    assert linked.startswith("#view=items&a=Transformer+on+documents&set=dataset%2Fs"), (
+        "sorted numbers keep their links"
+    )
     inverted = "return getComputedStyle(document.querySelector('#trees svg')).filter"
     assert browser.run(inverted).startswith("invert(0.9")
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])

@@ -107,6 +107,9 @@ def test_the_page_links_to_the_reader_if_there_is_one(tmp_path, study):
     files, manifest = study
     html = render(tmp_path, (files, manifest | {"reader": 'a"b.html'}))
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
+    assert '<a href="a&#34;b.html#view=changes">' in html
+    assert html.count('<a href="a&#34;b.html#view=items&amp;a=base&amp;set=d%2Fpronoun&amp;phenomenon=pronoun') == 3
+    assert "view=items" not in render(tmp_path, study)
 
 
 def test_a_note_stands_under_the_last_main_table(tmp_path, study, capsys):

@@ -225,6 +225,23 @@ def test_distances_are_pooled_into_ranges_with_numbers_of_items():
     assert pool_distances(long_table(bleu("a", 1, 20)))["value"].tolist() == [20]
 
 
+def test_numbers_of_suites_lead_to_their_items():
+    whole = [accuracy("a", 60), accuracy("b", 50), accuracy("a", 70, phenomenon=None, test="other")]
+    table = contrastive_table(summarize(long_table(*whole)), SETTINGS)
+    assert table.links == {
+        (0, 3): "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun",
+        (0, 4): "view=items&a=a&set=d%2Fother",
+        (1, 3): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
+    }, "not where there is no number, nor at guessing"
+    split = [accuracy("a", 60, distance=5), accuracy("a", 50, distance=20), accuracy("a", 50, kind="x & y")]
+    summary = summarize(pool_distances(long_table(*split)))
+    start = "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun"
+    by_distance = split_table(summary, SETTINGS, by="distance")
+    assert by_distance.header[4:] == ["4–6", "> 10"]
+    assert by_distance.links == {(0, 4): f"{start}&distance=4%E2%80%936", (0, 5): f"{start}&distance=%3E+10"}
+    assert split_table(summary, SETTINGS, by="kind").links == {(0, 4): f"{start}&kind=x+%26+y"}
+
+
 def test_distances_are_ordered_as_numbers():
     rows = [accuracy("a", 60 + d, distance=d) for d in (10, 2, 1)] + [accuracy("a", 61, kind="x")]
     summary = summarize(long_table(accuracy("a", 60), *rows))

@@ -194,7 +194,7 @@ class StudyArtifacts(ScoreArtifacts):
             parts += [self.generated_documents(*run, suite) for run, (_, names) in kinds.items() for suite in names]
             parts += [made for named in trees.values() for made in named.values()]
         report = self.config.report
-        settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader"}))
+        settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"}))
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         file = "results/report/reader.html"
         return Artifact([file], [parts, *params.values()], {"shown": parts}, params, commands.reader)

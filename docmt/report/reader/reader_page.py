@@ -18,7 +18,7 @@ from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles
 
 # The parts of the script, in the order in which they need each other
-SCRIPTS = ("text", "state", "tree", "attention", "documents", "generative", "items", "main")
+SCRIPTS = ("text", "state", "tree", "attention", "documents", "changes", "generative", "items", "main")
 ATTEMPTS = 4
 MARGIN = 0.98  # how much of what seems possible is tried, since parts of a sample compress differently
 

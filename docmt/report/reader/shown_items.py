@@ -8,15 +8,16 @@ from typing import Any
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.evaluation.contrastive_accuracy import is_right, read_log_probabilities
 from docmt.evaluation.generative_accuracy import locate_payloads, read_payloads
+from docmt.report.distances import range_of
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str, Any]]:
     """The items of a suite, with the log probabilities of `docmt decode contrast`, given by number of the run.
 
     Returns:
-        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `candidates`
-        (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the `scores` of the
-        candidates (log probabilities in nats, null for that of the impossible).
+        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
+        `candidates` (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the
+        `scores` of the candidates (log probabilities in nats, null for that of the impossible).
 
     Raises:
         UserError: a file is missing or malformed, or scores are missing or not numbers.
@@ -43,9 +44,9 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
     """The items of a generative suite, with the translations of `docmt decode generate`, given by number of the run.
 
     Returns:
-        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `kind`, `src`, `expected`,
-        `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the run,
-        whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
+        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
+        `expected`, `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the
+        run, whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
 
     Raises:
         UserError: a file is missing or malformed, or has other items.
@@ -77,4 +78,5 @@ def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: st
 
 
 def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
-    return {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
+    facts = {key: getattr(item, key) for key in ("id", "phenomenon", "distance", "kind", "src")}
+    return facts | {"range": None if item.distance is None else range_of(item.distance)}

@@ -35,7 +35,7 @@ function arrange(view) {
   view.shown = rows.filter(fits);
   if (by !== null) view.shown.sort((one, other) => compare(one.cells[by], other.cells[by], kinds[by], falls));
   const isWhole = by === null && view.shown.length === rows.length;
-  for (const { element, cells, written } of rows) (isWhole ? written : cells).forEach((text, i) => (element.cells[i].textContent = text));
+  for (const { element, cells, written } of rows) kinds.forEach((kind, i) => kind === "label" && (element.cells[i].textContent = (isWhole ? written : cells)[i]));
   table.tBodies[0].replaceChildren(...view.shown.map(({ element }) => element));
   table.classList.toggle("rearranged", !isWhole);
   view.heads.forEach((head, i) => head.setAttribute("aria-sort", i !== by ? "none" : falls ? "descending" : "ascending"));
@@ -107,7 +107,13 @@ function addTools(table) {
   const buttons = Object.entries(FORMS).map(([form, { suffix, make: write, title }]) =>
     make("button", { type: "button", title, onclick: () => save(`${table.dataset.key}.${suffix}`, write(view)) }, form),
   );
-  box.before(make("div", { class: "tools" }, filter, columns, make("span", {}, "download ", buttons), view.count));
+  const rest = table.tHead.querySelectorAll(".rest").length;
+  const whole = make("button", { type: "button", class: "whole", "aria-pressed": "false", onclick: () => {
+    const isWhole = table.classList.toggle("whole");
+    whole.setAttribute("aria-pressed", isWhole);
+    whole.textContent = isWhole ? "fewer columns" : `${rest} more columns`;
+  } }, `${rest} more columns`);
+  box.before(make("div", { class: "tools" }, filter, columns, make("span", {}, "download ", buttons), rest ? whole : null, view.count));
 }
 
 document.querySelectorAll("table[data-key]").forEach(addTools);

@@ -1,47 +1,41 @@
-// What a system looked at in the source while it wrote a word, by part of its attention.
+// What a system looked at in the source while it wrote a word, by part of its attention; shown below the sentence.
 
-/** Folded, for a document of a run: the translation as words to choose from, and the source under the chosen one. */
-function attentionPart(run, instances) {
-  const { key } = data.runs[run];
-  const details = make("details", { class: "attention", open: state.attention === key }, make("summary", {}, "Attention: ", named(run)));
-  const fill = () => details.replaceChildren(details.firstChild, ...attentionBody(instances));
-  if (details.open) fill();
-  details.addEventListener("toggle", () => {
-    if (details.open) fill();
-    Object.assign(state, details.open ? { attention: key } : state.attention === key ? { attention: "", word: "" } : {});
-    history.replaceState(null, "", address());
-  });
-  return details;
+/** The instance of a run's attention that has a sentence of a document, if any. */
+const attended = (document, run, sentence) => document.attention?.[run]?.find(({ first, src }) => first <= sentence && sentence < first + src.length);
+
+const isOpen = (run, sentence) => state.attention === data.runs[run].key && state.sentence === `${sentence}`;
+
+/** A button at a translation that opens its attention, or closes it; where there is none, nothing. */
+function attentionButton(document, run, sentence) {
+  if (!attended(document, run, sentence)) return null;
+  const toggle = () => {
+    go({ attention: isOpen(run, sentence) ? "" : data.runs[run].key, sentence: `${sentence}`, word: "" });
+    byId(`sentence-${sentence}`).querySelector(`.attend[data-run="${run}"]`).focus({ preventScroll: true });
+  };
+  return make("button", { type: "button", class: "attend", "data-run": run, "aria-expanded": `${isOpen(run, sentence)}`, onclick: toggle }, "attention");
 }
 
-function attentionBody(instances) {
+/** A row below a sentence: its translation as words to choose from, and the source under the chosen one. */
+function attentionRow(document, run, sentence, columns) {
   const [src, tgt] = part().languages;
+  const instance = attended(document, run, sentence);
+  const before = instance.tgt.slice(0, sentence - instance.first).flat().length;
   const shown = make("div", { "aria-live": "polite" });
-  const buttons = [];
   const choose = (number) => {
-    buttons.forEach(({ button }, other) => button.setAttribute("aria-pressed", other === number));
-    const { instance, word } = buttons[number];
-    shown.replaceChildren(...lookedAt(instance, word, src));
+    buttons.forEach((button, other) => button.setAttribute("aria-pressed", other === number));
+    shown.replaceChildren(...lookedAt(instance, before + number, src));
   };
-  const sentences = instances.flatMap((instance) => {
-    let word = 0;
-    return instance.tgt.map((words, i) => {
-      const row = words.flatMap((text) => {
-        const number = buttons.length;
-        const button = make("button", { type: "button", class: "word", "aria-pressed": "false", onclick: () => {
-          state.word = `${number}`;
-          history.replaceState(null, "", address());
-          choose(number);
-        } }, text);
-        buttons.push({ button, instance, word: word++ });
-        return [button, " "];
-      });
-      return make("p", { lang: tgt, dir: "auto" }, make("span", { class: "number" }, `${instance.first + i + 1} `), row);
-    });
-  });
+  const buttons = instance.tgt[sentence - instance.first].map((text, number) =>
+    make("button", { type: "button", class: "word", "aria-pressed": "false", onclick: () => {
+      state.word = `${number}`;
+      history.replaceState(null, "", address());
+      choose(number);
+    } }, text),
+  );
   if (buttons[state.word]) choose(Number(state.word));
-  const hint = "Choose a word of the translation: marked are the six source words that the last layer of the decoder attended to most when it wrote the word, in percent, the mean over heads; sentences without one are left out. The words are tokens of the model.";
-  return [make("p", { class: "caption" }, hint), ...sentences, shown];
+  const hint = "Choose a word (a token of the model): marked are the six source words that the last layer of the decoder attended to most when it wrote the word, in percent, the mean over heads; sentences without one are left out.";
+  const words = make("p", { lang: tgt, dir: "auto" }, named(run), ": ", buttons.flatMap((button) => [button, " "]));
+  return make("tr", { class: "attention" }, make("td", { colspan: columns }, make("p", { class: "caption" }, hint), words, shown));
 }
 
 /** The source of an instance for each part of the attention, with the weights of one target word. */

@@ -50,12 +50,14 @@ function showDocument(document) {
   const head = make("tr", {}, make("th", {}, "#"), heads.map((name) => make("th", { scope: "col" }, name)));
   const body = make("tbody");
   const table = make("table", { class: "sentences", style: `--columns: ${heads.length}` }, make("thead", {}, head), body);
-  inSteps(body, sentences, 200, (sentence) => sentenceRow(document, sentence, runs));
+  inSteps(body, sentences, 200, (sentence) => {
+    const open = runs.find((run) => isOpen(run, sentence) && attended(document, run, sentence));
+    return open === undefined ? sentenceRow(document, sentence, runs) : [sentenceRow(document, sentence, runs), attentionRow(document, open, sentence, heads.length + 1)];
+  });
   return [
     make("h2", {}, document.id),
     make("p", { class: "caption" }, about(document)),
     make("div", { class: "scroll", tabindex: "0" }, table),
-    ...runs.filter((run) => document.attention?.[run]).map((run) => attentionPart(run, document.attention[run])),
     ...Object.entries(document.trees).map(([name, edus]) => treePart(name, edus)),
   ];
 }
@@ -75,7 +77,7 @@ function sentenceRow(document, sentence, runs) {
   const only = state.marks === "reference" && runs.length === 1 ? cellAt(document.runs[runs[0]], sentence)[0] : null;
   return make(
     "tr",
-    { id: `sentence-${sentence}` },
+    { id: `sentence-${sentence}`, class: state.sentence === `${sentence}` ? "focus" : null },
     make("th", { scope: "row" }, `${sentence + 1}`),
     make("td", { "data-label": "source" }, marked(document.src[sentence], src, { search })),
     make("td", { "data-label": "reference" }, marked(reference, tgt, { search, other: only })),
@@ -98,7 +100,9 @@ function translationCell(document, run, sentence, search) {
   const block = n > 1 ? `, sentences ${sentence + 1} to ${sentence + n}` : "";
   const shown = marked(text, part().languages[1], { other, search });
   const note = make("span", { class: "score" }, `chrF ${formatNumber(score)}${block}`);
-  return make("td", { "data-label": label(run), rowspan: spans && n > 1 ? n : null }, shown, note);
+  const open = Number(state.sentence || NaN); // a row of attention within a block makes it longer
+  const isLonger = spans && sentence <= open && open < sentence + n - 1 && shownRuns().some((other) => isOpen(other, open) && attended(document, other, open));
+  return make("td", { "data-label": label(run), rowspan: spans && n > 1 ? n + isLonger : null }, shown, note, attentionButton(document, run, sentence));
 }
 
 function treePart(name, edus) {

@@ -21,9 +21,11 @@ const OUTCOMES = {
   differ: (item, a, b) => isRight(item, a) !== isRight(item, b),
 };
 
-/** The values of `phenomenon`, `distance` or `kind` in this suite, as choices. */
+const FILTERS = { phenomenon: "phenomenon", distance: "range", kind: "kind" }; // what of an item a filter compares
+
+/** The values of a filter in this suite, as choices. */
 function valuesOf(key) {
-  const values = [...new Set(members().map((item) => item[key]).filter((value) => value !== null))];
+  const values = [...new Set(members().map((item) => item[FILTERS[key]]).filter((value) => value !== null))];
   values.sort((a, b) => (typeof a === "number" && typeof b === "number" ? a - b : `${a}` < `${b}` ? -1 : 1));
   return [["", "any"], ...values.map((value) => [`${value}`, `${value}`])];
 }
@@ -33,7 +35,7 @@ function chosenItems() {
   const [a, b] = pair();
   return members().filter(
     (item) =>
-      ["phenomenon", "distance", "kind"].every((key) => state[key] === "" || `${item[key]}` === state[key]) &&
+      Object.entries(FILTERS).every(([key, fact]) => state[key] === "" || `${item[fact]}` === state[key]) &&
       OUTCOMES[state.outcome](item, a, b) &&
       (!search || [item.id, ...item.src, ...targetsOf(item)].some((text) => found(text, search).length)),
   );

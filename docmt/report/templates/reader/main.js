@@ -3,13 +3,14 @@
 const byId = (id) => document.getElementById(id);
 const VIEWS = {
   documents: { entries: documentEntries, show: showDocument, what: "documents" },
+  changes: { entries: () => [], show: showChanges, what: "documents" },
   items: { entries: itemEntries, show: showItem, what: "items" },
 };
 let entries = [];
 
 /** Append what `row` makes of the things, so many at a time; a button shows the next ones. */
 function inSteps(parent, things, step, row, start = 0) {
-  parent.append(...things.slice(start, start + step).map(row));
+  parent.append(...things.slice(start, start + step).flatMap(row));
   const rest = things.length - start - step;
   if (rest <= 0) return;
   const tag = parent.tagName === "TBODY" ? "tr" : "li";
@@ -19,7 +20,7 @@ function inSteps(parent, things, step, row, start = 0) {
     more.remove();
     inSteps(parent, things, step, row, start + step);
   });
-  more.append(tag === "tr" ? make("td", { colspan: "100" }, button) : button);
+  more.append(tag === "tr" ? make("td", { colspan: parent.rows[0].cells.length }, button) : button);
   parent.append(more);
 }
 
@@ -65,17 +66,19 @@ function renderControls() {
     searchBox(),
     select("a", "A", keys),
     select("b", "B", keys),
-    select("list", `Order of ${VIEWS[state.view].what}`, CHOICES.list),
   ];
-  const ofDocuments = () => [select("sort", "Order of sentences", CHOICES.sort), select("marks", "Marked differences", CHOICES.marks)];
+  const listed = select("list", `Order of ${VIEWS[state.view].what}`, CHOICES.list);
+  const ofDocuments = () => [listed, select("sort", "Order of sentences", CHOICES.sort), select("marks", "Marked differences", CHOICES.marks)];
   const ofItems = () => [
-    ...["phenomenon", "distance", "kind"].map((key) => [key, valuesOf(key)]).filter(([, values]) => values.length > 2).map(([key, values]) => select(key, key, values)),
+    listed,
+    ...Object.keys(FILTERS).map((key) => [key, valuesOf(key)]).filter(([, values]) => values.length > 2).map(([key, values]) => select(key, key, values)),
     select("outcome", "Outcome", CHOICES.outcome),
   ];
+  const own = { documents: ofDocuments, items: ofItems, changes: () => [select("change", "Order", CHOICES.change)] }[state.view];
   const focused = document.activeElement?.name;
   const value = document.activeElement?.value;
   const caret = focused === "q" ? document.activeElement.selectionStart : null;
-  byId("controls").replaceChildren(...common, ...(state.view === "items" ? ofItems() : ofDocuments()), systemBoxes());
+  byId("controls").replaceChildren(...common, ...own(), ...(state.view === "changes" ? [] : [systemBoxes()]));
   // The controls are new elements: the focus stays where it was.
   const again = [...byId("controls").elements].find((element) => element.name === focused && (focused !== "system" || element.value === value));
   again?.focus();
@@ -91,7 +94,7 @@ function renderList() {
   const list = make("ol");
   const here = entries.findIndex(({ id }) => id === state.at);
   inSteps(list, entries, Math.max(300, here + 50), ({ id, notes }) => {
-    const link = make("a", { href: addressOf(id), "aria-current": id === state.at ? "true" : null }, make("span", { class: "id" }, id), make("span", { class: "quiet" }, notes.join(" · ")));
+    const link = make("a", { href: addressOf({ at: id, sentence: "", attention: "", word: "" }), "aria-current": id === state.at ? "true" : null }, make("span", { class: "id" }, id), make("span", { class: "quiet" }, notes.join(" · ")));
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab or window
       event.preventDefault();
@@ -103,11 +106,11 @@ function renderList() {
   list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
-function addressOf(id) {
-  const { at } = state;
-  state.at = id;
+function addressOf(changes) {
+  const now = state;
+  state = { ...now, ...changes };
   const found = address();
-  state.at = at;
+  state = now;
   return found;
 }
 
@@ -118,9 +121,11 @@ function render() {
   renderControls();
   renderList();
   const opened = members().find(({ id }) => id === state.at);
-  byId("main").replaceChildren(...(opened ? view.show(opened) : [make("p", { class: "message" }, "Nothing is found.")]));
+  byId("list").hidden = state.view === "changes";
+  byId("main").replaceChildren(...(opened || state.view === "changes" ? view.show(opened) : [make("p", { class: "message" }, "Nothing is found.")]));
   for (const name of Object.keys(VIEWS)) byId(`to-${name}`).toggleAttribute("aria-current", name === state.view);
   byId("to-documents").hidden = !data.tests.length;
+  byId("to-changes").hidden = !data.tests.length || data.runs.length < 2;
   byId("to-items").hidden = !data.suites.length;
 }
 
@@ -163,12 +168,13 @@ async function start() {
     });
   }
   document.addEventListener("keydown", onKey);
-  window.addEventListener("popstate", () => {
+  const open = () => {
     readAddress();
     render();
-  });
-  readAddress();
-  render();
+    byId(`sentence-${state.sentence}`)?.scrollIntoView({ block: "center", behavior: "instant" });
+  };
+  window.addEventListener("popstate", open);
+  open();
   history.replaceState(null, "", address());
 }
 

@@ -3,7 +3,7 @@
 let data = null;
 
 const DEFAULTS = {
-  view: "documents", // or "items"
+  view: "documents", // or "changes" or "items"
   set: "", // name of a test set or suite
   at: "", // id of the document or item
   systems: "", // keys of the runs that are shown, separated by commas
@@ -13,7 +13,9 @@ const DEFAULTS = {
   sort: "order", // of sentences, or of items: "order", "worst", "best", "difference"
   list: "order", // of documents, likewise
   q: "",
+  change: "most", // order of the sentences that changed: "most", "gained", "lost"
   tree: "", // name of the trees that are open
+  sentence: "", // number of the sentence that a link leads to, or whose attention is open
   attention: "", // key of the run whose attention is open
   word: "", // number of the target word whose attention is shown
   phenomenon: "",
@@ -43,13 +45,16 @@ const pair = () => [runOf(state.a), runOf(state.b)];
 
 /** Replace what the data does not have: links may be old, or made by hand. */
 function settle() {
-  if (state.view !== "items" || !data.suites.length) state.view = data.tests.length ? "documents" : "items";
+  if (!Object.hasOwn(VIEWS, state.view) || (state.view === "items" && !data.suites.length)) state.view = "documents";
+  if (!data.tests.length) state.view = "items";
   if (!part()) state.set = parts()[0]?.name ?? "";
   const keys = available().map((run) => data.runs[run].key);
   const chosen = state.systems.split(",").filter((key) => keys.includes(key));
-  if (!keys.includes(state.a)) state.a = chosen[0] ?? [data.baseline, ...keys].find((key) => keys.includes(key)) ?? "";
+  // The report links to systems, whose seeds may be shown one by one.
+  if (!keys.includes(state.a)) state.a = keys.find((key) => state.a && key.startsWith(`${state.a}.`)) ?? chosen[0] ?? [data.baseline, ...keys].find((key) => keys.includes(key)) ?? "";
   if (!keys.includes(state.b)) state.b = best(keys.filter((key) => key !== state.a)) ?? state.a;
   state.systems = (chosen.length || state.systems === "-" ? chosen : keys.filter(isCompared)).join(",") || "-";
+  if (state.view === "items") for (const key of Object.keys(FILTERS)) if (!valuesOf(key).some(([value]) => value === state[key])) state[key] = "";
   for (const [key, values] of Object.entries(CHOICES)) if (!values.some(([value]) => value === state[key])) state[key] = DEFAULTS[key];
 }
 
@@ -57,13 +62,14 @@ const isCompared = (key) => key === state.a || key === state.b;
 
 /** The run with the highest mean chrF of documents, or with most items right. */
 function best(keys) {
-  const score = (member, run) => (state.view === "documents" ? documentScore(member, run) : Number(isRight(member, run)));
+  const score = (member, run) => (state.view === "items" ? Number(isRight(member, run)) : documentScore(member, run));
   return sortedBy(keys, (key) => -mean(members().map((member) => score(member, runOf(key)))))[0];
 }
 
 const CHOICES = {
   marks: [["reference", "against the reference"], ["pair", "between A and B"], ["none", "none"]],
   sort: [["order", "as in the text"], ["worst", "worst of A first"], ["best", "best of A first"], ["difference", "A and B differ most first"]],
+  change: [["most", "largest change first"], ["gained", "B better first"], ["lost", "A better first"]],
   list: [["order", "as in the test set"], ["worst", "worst of A first"], ["best", "best of A first"], ["difference", "A and B differ most first"]],
   outcome: [["", "any"], ["right", "A right"], ["wrong", "A wrong"], ["won", "A right, B wrong"], ["lost", "A wrong, B right"], ["differ", "one right, one wrong"]],
 };
@@ -82,7 +88,8 @@ function readAddress() {
 
 /** Change the view. What one types or chooses replaces the address; what one opens is added to the history. */
 function go(changes, { opens = false } = {}) {
-  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", word: "", phenomenon: "", distance: "", kind: "" });
+  if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", phenomenon: "", distance: "", kind: "" });
+  if (changes.set !== undefined || changes.view !== undefined || changes.at !== undefined) Object.assign(state, { sentence: "", attention: "", word: "" });
   Object.assign(state, changes);
   settle();
   render();

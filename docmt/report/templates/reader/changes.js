@@ -1,0 +1,53 @@
+// What changed between A and B: the sentences of all documents in which their translations differ.
+
+/** The shortest runs of sentences that both A and B translate as a whole: single ones, or blocks. */
+function unitsOf(document, a, b) {
+  const cells = [document.runs[a], document.runs[b]];
+  const starts = [...document.src.keys()].filter((i) => cells.every((ofRun) => ofRun[i] !== null));
+  return starts.map((first, n) => {
+    const end = starts[n + 1] ?? document.src.length;
+    const [one, two] = cells.map((ofRun) => ofRun.slice(first, end).filter(Boolean));
+    const [before, after] = [one, two].map((found) => found.map(([text]) => text).join(" "));
+    const scores = [one, two].map((found) => mean(found.map(([, score]) => score)));
+    const join = (sentences) => sentences.slice(first, end).join(" ");
+    return { document, first, end, src: join(document.src), ref: join(document.ref), before, after, scores, change: scores[1] - scores[0] };
+  });
+}
+
+function showChanges() {
+  const [a, b] = pair();
+  const [src, tgt] = part().languages;
+  const search = searchFor(state.q);
+  const units = a < 0 ? [] : members().flatMap((document) => unitsOf(document, a, b));
+  const differing = units.filter(({ before, after }) => before !== after);
+  const better = (sign) => differing.filter(({ change }) => sign * change > 0).length;
+  const chosen = differing.filter(({ src, ref, before, after }) => !search || [src, ref, before, after].some((text) => found(text, search).length));
+  const keys = { most: ({ change }) => -Math.abs(change), gained: ({ change }) => -change, lost: ({ change }) => change };
+  const names = { A: a, B: b };
+  const heads = ["sentence", "source", "reference", ...Object.entries(names).map(([letter, run]) => [...named(run), ` (${letter})`]), "change"];
+  const body = make("tbody");
+  inSteps(body, sortedBy(chosen, keys[state.change]), 100, ({ document, first, end, src: source, ref, before, after, scores, change }) => {
+    const at = { view: "documents", at: document.id, sentence: `${first}`, sort: "order", attention: "", word: "", q: "", change: DEFAULTS.change };
+    const numbers = `${first + 1}${end > first + 1 ? `–${end}` : ""}`;
+    const translation = (text, other, run, score) =>
+      make("td", { "data-label": label(run) }, marked(text, tgt, { other, search }), make("span", { class: "score" }, `chrF ${formatNumber(score)}`));
+    return make(
+      "tr",
+      {},
+      make("td", {}, make("a", { href: addressOf(at) }, `${document.id}, ${numbers}`)),
+      make("td", { "data-label": "source" }, marked(source, src, { search })),
+      make("td", { "data-label": "reference" }, marked(ref, tgt, { search })),
+      translation(before, after, a, scores[0]),
+      translation(after, before, b, scores[1]),
+      make("td", { "data-label": "change of chrF", class: "number" }, `${change > 0 ? "+" : ""}${formatNumber(change)}`),
+    );
+  });
+  const counts = `A and B differ in ${differing.length} of ${units.length} sentences: by chrF, ${better(1)} are better in B, ${better(-1)} in A.`;
+  const head = make("tr", {}, heads.map((name) => make("th", { scope: "col" }, name)));
+  const table = make("table", { class: "sentences changes", style: `--columns: ${heads.length - 1}` }, make("thead", {}, head), body);
+  return [
+    make("h2", {}, "What changed"),
+    make("p", { class: "caption" }, search ? `${counts} The search leaves ${chosen.length}.` : counts),
+    make("div", { class: "scroll", tabindex: "0" }, table),
+  ];
+}
