@@ -143,6 +143,8 @@ def build_report(
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
     translation, *accuracies = _main_tables(summary, settings, differences, notes)
+    more_scores = [further_table(summary, settings), *split_tables(summary, settings, by="kind")]
+    trainings = [training_table(histories, settings), passes_table(histories, settings)]
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -156,16 +158,7 @@ def build_report(
         ),
         _section("training", "Training", [], training_curves(histories, styles)),
         _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
-        _section(
-            "more",
-            "More scores and trainings",
-            [
-                further_table(summary, settings),
-                *split_tables(summary, settings, by="kind"),
-                training_table(histories, settings),
-                passes_table(histories, settings),
-            ],
-        ),
+        _section("more", "More scores and trainings", [*more_scores, *trainings]),
         *_data_sections(manifest, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]
