@@ -86,7 +86,7 @@ def test_what_rules_ask_for_is_declared():
     with_given = merge(
         read_config_file(SMOKE), {"systems": {"given": given}, "evaluation": evaluation, "datasets": suites}
     )
-    files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").glob("*.yaml")]
+    files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     for values in [with_given, *map(read_config_file, files)]:
         made = StudyArtifacts(load_config(values))
         assert made.all_made

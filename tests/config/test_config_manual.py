@@ -26,7 +26,7 @@ def test_schema_file_is_in_step_with_the_classes():
 
 def test_shipped_configs_fit_the_schema():
     schema = Config.model_json_schema()
-    for file in [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]:
+    for file in [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").rglob("*.yaml"))]:
         jsonschema.validate(read_config_file(file), schema)
 
 
@@ -49,7 +49,7 @@ def test_manual_without_marks_is_refused():
 
 
 def test_shipped_configs_pass_the_check(capsys):
-    files = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]
+    files = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").rglob("*.yaml"))]
     assert len(files) >= 3
     assert main(["config", "check", *map(str, files)]) == 0
     assert capsys.readouterr().out.count(": valid (") == len(files)

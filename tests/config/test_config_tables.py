@@ -11,7 +11,7 @@ from docmt.config.paper_columns import paper_columns
 from docmt.config.plan import Plan
 
 EXAMPLES = Path(__file__).parents[2] / "config/examples"
-ZHEN = load_config(read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml"))
+ZHEN = load_config(read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml"))
 PUBLISHED = yaml.safe_load(
     (Path(docmt.report.publications.__file__).parent / "published/cross-task.yaml").read_text(encoding="utf-8")
 )
@@ -53,7 +53,7 @@ def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tas
 
 
 def test_a_system_on_instances_of_one_sentence_reads_sentences():
-    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    values = read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml")
     alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
     alone["systems"]["scratch"]["cutting"] = "alone"
     assert paper_columns(load_config(alone), "scratch")["Input"] == "sentences"
@@ -64,7 +64,7 @@ def test_a_system_on_instances_of_one_sentence_reads_sentences():
     [("ende", n) for n in (1, 2)] + [("enru", 4)] + [("zhen", n) for n in (1, 2, 3, 5, 6, 7)],
 )
 def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
-    config = load_config(read_config_file(EXAMPLES / f"paper_crosstask_{pair}.yaml"))
+    config = load_config(read_config_file(EXAMPLES / f"papers/paper_crosstask_{pair}.yaml"))
     table = config.report.tables[f"table_{number}"]
     theirs = {f"cross-task/{row}" for row in PUBLISHED["tables"][f"Table {number}"]["rows"]}
     assert {config.report.published[system] for system in table.systems} == theirs - {"cross-task/qcn"}
@@ -83,14 +83,14 @@ def test_a_table_needs_the_scores_of_its_systems_and_tests_alone():
 
 
 def test_a_table_of_phenomena_needs_suites_only():
-    plan = Plan(load_config(read_config_file(EXAMPLES / "paper_crosstask_enru.yaml")))
+    plan = Plan(load_config(read_config_file(EXAMPLES / "papers/paper_crosstask_enru.yaml")))
     scores = plan.artifacts.table("table_4").input_files()
     assert len(scores) == 4
     assert all(path.endswith("scores/suite_test.json") for path in scores)
 
 
 def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
-    values = read_config_file(EXAMPLES / "paper_crosstask_zhen.yaml")
+    values = read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml")
     table = {"title": "x", "systems": ["transformer", "tuned"], "tests": ["zhen/nist06"]}
     plan = Plan(load_config(merge(values, {"report": {"tables": {"x": table | {"baseline": "transformer"}}}})))
     folder = "results/zhen/runs"

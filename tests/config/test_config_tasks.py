@@ -11,8 +11,8 @@ from docmt.config.systems import training_settings
 from docmt.errors import UserError
 
 EXAMPLES = Path(__file__).parents[2] / "config/examples"
-CONTROLLED = read_config_file(EXAMPLES / "controlled_crosstask.yaml")
-PAPER = [EXAMPLES / "paper_crosstask_ende.yaml", EXAMPLES / "paper_crosstask_zhen.yaml"]
+CONTROLLED = read_config_file(EXAMPLES / "controlled/controlled_crosstask.yaml")
+PAPER = [EXAMPLES / "papers/paper_crosstask_ende.yaml", EXAMPLES / "papers/paper_crosstask_zhen.yaml"]
 FOLDER = "results/controlled/instances/documents"
 
 

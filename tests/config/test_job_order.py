@@ -55,7 +55,7 @@ def test_a_chain_of_trainings_is_followed_to_its_end():
 
 
 def test_every_training_is_more_urgent_than_jobs_without_a_priority():
-    study = plan("config/examples/paper_crosstask_zhen.yaml")
+    study = plan("config/examples/papers/paper_crosstask_zhen.yaml")
     assert all(study.urgency(SimpleNamespace(system=name)) > 10 for name in study.config.systems)
 
 

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
 ITEMS = {"G-Transformer": (7, 8), "RST-Transformer": (5, 5), "Cross-task pre-training": (10, 3)}
 """How many tables and figures each paper has."""
-CONFIGS = sorted(path.stem for path in (ROOT / "config/examples").glob("paper_*.yaml"))
+CONFIGS = sorted(path.stem for path in (ROOT / "config/examples/papers").glob("*.yaml"))
 
 
 def rows(paper):
@@ -33,7 +33,7 @@ ROWS = [(paper, *row) for paper in ITEMS for row in rows(paper)]
 @cache
 def plan(config):
     """The plan of a paper's config. Not for use inside an assertion: what it says of itself has no end."""
-    return Plan(load_config(read_config_file(ROOT / f"config/examples/{config}.yaml")))
+    return Plan(load_config(read_config_file(ROOT / f"config/examples/papers/{config}.yaml")))
 
 
 def layouts(config, target):

@@ -8,7 +8,7 @@ import sys
 import pytest
 from conftest import ROOT, SMOKE, Study, read_jobs, snakemake
 
-CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").glob("*.yaml"))]
+CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").rglob("*.yaml"))]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda file: file.stem)
@@ -188,7 +188,7 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
 
 @pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 660), ("paper_rst_transformer", 320)])
 def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
-    done = snakemake(tmp_path, "--dry-run", config=ROOT / f"config/examples/{config}.yaml")
+    done = snakemake(tmp_path, "--dry-run", config=ROOT / f"config/examples/papers/{config}.yaml")
     assert done.returncode == 0, done.stderr
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
     blocks = re.split(r"^(?=rule |use rule )", rules, flags=re.MULTILINE)
