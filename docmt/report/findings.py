@@ -120,7 +120,7 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """Sentences on contrastive sets: what each phenomenon tests, and the best system."""
+    """A sentence on contrastive sets, with a line for each: what it tests, and the best system."""
     rows = name_suites(contrastive_scores(summary))
     parts = []
     for _, members in rows.groupby(["dataset", "suite"], sort=False):
@@ -136,7 +136,8 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
         elif not above[0]:
             verdict = f"{verdict}, not above guessing" if any(above) or len(ranked) == 1 else "nobody above guessing"
         parts.append(f"{ranked[0]['suite']} ({'; '.join(filter(None, (about, verdict)))})")
-    return f"Contrastive sets test a choice that context decides: {_join(parts, '; ')}." if parts else ""
+    listed = _join(parts, ";\n")
+    return f"Contrastive sets test a choice that context decides:\n{listed}." if parts else ""
 
 
 def _caveats(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
@@ -155,4 +156,4 @@ def _join(parts: Sequence[str], separator: str = ", ") -> str:
     """An enumeration in words, with the number of what is left out."""
     shown = [*parts[:MOST_NAMED], *([f"{len(parts) - MOST_NAMED} more"] if len(parts) > MOST_NAMED else [])]
     *most, last = shown or [""]
-    return f"{separator.join(most)}{separator if separator == '; ' else ' '}and {last}" if most else last
+    return f"{separator.join(most)}{separator if ';' in separator else ' '}and {last}" if most else last

@@ -140,13 +140,13 @@ def test_without_a_baseline_nothing_is_tested_and_said_so():
         ([accuracy("a", 90), accuracy("b", 90.04)], f"{PRONOUN}; best B and A, 90.0 %)."),
         (
             [accuracy("a", 90, phenomenon="x"), accuracy("b", 80, phenomenon="x"), accuracy("a", 70)],
-            f"x (best A, 90.0 %); and {PRONOUN}; 70.0 %).",
+            f"x (best A, 90.0 %);\nand {PRONOUN}; 70.0 %).",
         ),
     ],
 )
 def test_what_contrastive_sets_test_and_who_is_best_above_guessing(rows, expected):
     sentence = next(sentence for sentence in findings(rows) if sentence.startswith("Contrastive"))
-    assert sentence == f"Contrastive sets test a choice that context decides: {expected}"
+    assert sentence == f"Contrastive sets test a choice that context decides:\n{expected}"
 
 
 def test_caveats_are_one_sentence():
@@ -160,7 +160,7 @@ def test_caveats_are_one_sentence():
 
 def test_many_names_are_numbers_and_no_scores_say_nothing():
     rows = [accuracy("a", 90, phenomenon=f"x{n}") for n in range(9)]
-    assert findings(rows)[1].endswith("x3 (90.0 %); and 5 more.")
+    assert findings(rows)[1].endswith("x3 (90.0 %);\nand 5 more.")
     assert key_findings(summarize(no_scores()), ReportSettings(), Differences([])) == []
 
 
