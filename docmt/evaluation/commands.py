@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from docmt import provenance
 from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at
@@ -276,34 +276,27 @@ def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFil
 @commands.command
 def compare(
     *,
-    settings: Settings = EvaluationSettings(),
-    text: TestText,
+    settings: Settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "chrF"]),
+    references: list[Path],
+    tgt_lang: TgtLang,
     hypotheses: list[str],
-    test: Literal["bootstrap", "randomization"] = "bootstrap",
-    unit: Literal["sentences", "instances", "documents"] | None = None,
-    samples: int = 1000,
     out: Path | None = None,
 ) -> None:
-    """Test whether systems differ significantly (paired tests), and print a table.
+    """Score translations of any origin, without a study, test their differences, and print a table.
 
     Example:
-        docmt evaluate compare --prefix text/test --src-lang en --tgt-lang de --hypotheses baseline=a.jsonl mine=b.jsonl
-        --test randomization
+        docmt evaluate compare --references test.de --tgt-lang de --hypotheses service=service.de llm=llm.de
 
     Args:
-        hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline.
-        test: kind of test.
-        unit: segments that are drawn or exchanged; by default the shortest that all systems share.
-        samples: number of resamples or trials.
+        references: text with a line per sentence; blank lines between documents, or PREFIX.documents.tsv beside it.
+            Others are further references.
+        hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline. A file has a line for each line of
+            the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
         out: CSV file to write the table to as well.
     """
-    import pandas as pd
-    from tabulate import tabulate
-
     from docmt.evaluation.significance import compare_systems
+    from docmt.evaluation.user_output import read_user_hypotheses, read_user_references
 
-    if samples < 1:
-        raise UserError(f"--samples {samples}: must be at least 1")
     paths: dict[str, Path] = {}
     for argument in hypotheses:
         # An existing path is taken whole, even with `=` in it, and names itself.
@@ -313,25 +306,35 @@ def compare(
         if name in paths:
             raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
         paths[name] = Path(path)
-    translated = _read_tests(settings, text, list(paths.values()))
-    rows = compare_systems(dict(zip(paths, translated, strict=True)), test=test, n_samples=samples, unit=unit)
-    table = pd.DataFrame(rows)
+    index, (reference, *more), blank = read_user_references(references)
+    if len(index.ids) == 1:
+        log.warning("%s: one document, since it has no blank lines: d-BLEU cannot be tested", references[0])
+    systems = {}
+    for name, path in paths.items():
+        found = read_user_hypotheses(path, index, blank)
+        place = {"prefix": references[0].with_suffix(""), "src_lang": "", "tgt_lang": tgt_lang}
+        systems[name] = TranslatedTest(found, reference, settings, more_references=more, **place)
+        if problem := find_tokenization(systems[name].sentences, reference):
+            log.warning("%s: %s: detokenize them, as the reference is", path, problem)
+    rows = compare_systems(systems)
     if out:
+        import pandas as pd
+
         with atomic_writer(out) as file:
-            table.to_csv(file, index=False)
-    lines = [["system", "metric", "score", "difference", "p"]]
+            pd.DataFrame(rows).to_csv(file, index=False)
+    lines = [["system", "metric", "score", "± (95 %)", "difference", "± (95 %)", "p", "p (randomization)"]]
     for row in rows:
-        tested = (row.difference, "+.2f"), (row.p_value, ".4f")
-        numbers = ["–" if number is None else format(number, form) for number, form in tested]
-        lines.append([row.system, row.metric, f"{row.value:.2f}", *numbers])
+        forms = {"score": ".2f", "score_half_width": ".2f", "difference": "+.2f", "half_width": ".2f"}
+        forms |= {"p": ".4f", "randomization_p": ".4f"}
+        numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
+        lines.append([row["system"], row["metric"], *numbers])
+    from tabulate import tabulate
+
     # Without its own reading of numbers, which drops final zeros.
-    print(
-        tabulate(
-            lines, tablefmt="simple", colalign=["left"] * 2 + ["right"] * 3, disable_numparse=True, headers="firstrow"
-        )
-    )
-    for signature in dict.fromkeys(table["signature"]):
-        print(signature)
+    aligned = ["left"] * 2 + ["right"] * 6
+    print(tabulate(lines, tablefmt="simple", colalign=aligned, disable_numparse=True, headers="firstrow"))
+    for metric, signature in dict.fromkeys((row["metric"], row["signature"]) for row in rows):
+        print(f"{metric}: {signature}")
 
 
 @commands.command

@@ -7,68 +7,19 @@ deviations show.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
-from docmt.evaluation.bleu import count_segments
 from docmt.evaluation.contrast_settings import Ties
 from docmt.evaluation.contrastive_accuracy import is_right
 from docmt.evaluation.hypotheses import Unit
-from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, bleu, chrf, find_metric
+from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, find_metric, score_translations
 
 N_SAMPLES = 1000
 SEED = 12345
-UNITS: tuple[Unit, ...] = get_args(Unit)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One system against the first one, whose own difference and p value are None. Scores are in percent."""
-
-    system: str
-    metric: str
-    value: float
-    difference: float | None
-    p_value: float | None
-    signature: str
-
-
-def compare_systems(
-    systems: Mapping[str, TranslatedTest],
-    *,
-    test: Literal["bootstrap", "randomization"],
-    n_samples: int,
-    unit: Unit | None = None,
-) -> list[Comparison]:
-    """Test every system against the first one, by BLEU and chrF over the shortest segments that all share, or `unit`.
-
-    The test is paired bootstrap resampling with `n_samples` resamples, or paired approximate randomization with
-    `n_samples` trials, as in `compare_translations`.
-    """
-    if len(systems) < 2:
-        raise UserError("a comparison needs the hypotheses of at least two systems with different names")
-    shortest: Unit = next(each for each in UNITS if _share_segments(each, list(systems.values())))
-    unit = unit if unit is not None else shortest
-    if UNITS.index(unit) < UNITS.index(shortest):
-        raise UserError(f"--unit {unit}: the systems share no segments shorter than {shortest}")
-    baseline, *others = systems
-    rows = []
-    for label, make in (("BLEU", bleu), ("chrF2", chrf)):
-        # One scorer for all: it counts the references once.
-        scorer = make(systems[baseline].settings, systems[baseline].tgt_lang)
-        counts = {name: count_segments(scorer, unit, translated) for name, translated in systems.items()}
-        values = {name: float(found.score(found.rows.sum(0))) for name, found in counts.items()}
-        signature = f"{scorer.get_signature().format()}|test:{test}, two-sided|samples:{n_samples}|seed:{SEED}"
-        facts = f"{label} ({unit})", f"{signature}|segments:{unit}"
-        rows.append(Comparison(baseline, facts[0], values[baseline], None, None, facts[1]))
-        for name in others:
-            sides = [counts[name]], [counts[baseline]]
-            p = bootstrap_test(*sides, n_samples)[0] if test == "bootstrap" else randomization_p(*sides, n_samples)
-            rows.append(Comparison(name, facts[0], values[name], values[name] - values[baseline], p, facts[1]))
-    return rows
 
 
 @dataclass(frozen=True)
@@ -131,6 +82,31 @@ def compare_translations(
     return found
 
 
+def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any]]:
+    """Score systems as the workflow does, and test each against the first one.
+
+    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals; a number that does
+    not exist is None.
+    """
+    baseline, *_ = systems.values()
+    rows = []
+    for name, translated in systems.items():
+        scores = {row["metric"]: row for row in score_translations(translated)}
+        tested = compare_translations([translated], [baseline]) if translated is not baseline else []
+        differences = {found.metric: vars(found) for found in tested}
+        for label in translated.settings.metrics:
+            if label not in scores:
+                continue
+            row = {"system": name, "metric": label, "score": scores[label]["value"], "score_half_width": None}
+            if (count := find_metric(label).counts) is not None and row["score"] is not None:
+                counts = count(translated)
+                row["score_half_width"] = _half_width(counts.score(_draws(len(counts.rows)) @ counts.rows), counts)
+            for key in ("difference", "half_width", "p", "randomization_p"):
+                row[key] = differences[label][key] if label in differences else None
+            rows.append({**row, "n": scores[label]["n"], "signature": scores[label]["signature"]})
+    return rows
+
+
 def _share_segments(unit: Unit, tests: Sequence[TranslatedTest]) -> bool:
     if unit == "sentences":
         return all(test.is_aligned for test in tests)
@@ -144,12 +120,16 @@ def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) 
 
 def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> np.ndarray:
     """The difference of mean scores in each resample of the segments; float64 [samples]."""
-    n = len(ours[0].rows)
-    # How often each resample draws each segment [samples, segments], the same for all runs and both systems: that is
-    # what makes the test paired. Times the rows, they are the summed counts of all resamples.
-    drawn = np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=n_samples).astype("float64")
+    # The same draws for all runs and both systems: that is what makes the test paired. Times the rows, they are the
+    # summed counts of all resamples.
+    drawn = _draws(len(ours[0].rows), n_samples)
     means = [np.mean([counts.score(drawn @ counts.rows) for counts in runs], axis=0) for runs in (ours, theirs)]
     return means[0] - means[1]
+
+
+def _draws(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
+    """How often each resample draws each of n segments; float64 [samples, segments]."""
+    return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=n_samples).astype("float64")
 
 
 def bootstrap_test(
@@ -168,10 +148,19 @@ def bootstrap_test(
     p = _share_beyond(deviations, _difference(ours, theirs))
     # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
     # it has Student's tails. This inverts the expanded percentile interval of Hesterberg (2015).
-    narrowing = ((n - 1) / n) ** 0.5
-    half_width = float(np.quantile(np.abs(deviations), 1 - 2 * norm.sf(t.isf(0.025, n - 1) / narrowing)))
-    p = float(2 * t.sf(norm.isf(p / 2) * narrowing, n - 1))
-    return p, half_width if np.isfinite(half_width) else None
+    p = float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
+    return p, _half_width(resampled, ours[0])
+
+
+def _half_width(resampled: np.ndarray, counts: SegmentCounts) -> float | None:
+    """Half the width of the 95 % interval around a score or difference, from its resamples."""
+    from scipy.stats import norm, t  # takes a second
+
+    if (n := len(counts.rows)) == 1:
+        return None
+    outside = 2 * norm.sf(t.isf(0.025, n - 1) * (n / (n - 1)) ** 0.5)  # expanded, as the p value is
+    half_width = float(np.quantile(np.abs(resampled - resampled.mean()), 1 - outside))
+    return half_width if np.isfinite(half_width) else None
 
 
 def randomization_p(

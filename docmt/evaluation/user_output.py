@@ -1,30 +1,60 @@
 """The output of systems made elsewhere, checked and brought into the form of docmt's own."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 from math import isnan
 from pathlib import Path
 from typing import Any
 
-from docmt.corpora.documents import DocumentIndex
+from docmt.corpora.documents import DocumentIndex, index_path, read_index
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities
+from docmt.evaluation.further_references import read_more_references
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
 from docmt.files import read_lines
 
 
-def read_user_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
+def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
+    """Read the references of a test set without a study.
+
+    The first file has a line for each sentence. Its documents are those of PREFIX.documents.tsv, if that lies beside
+    it, and else end at blank lines. Returns the documents, the sentences of each reference, and for each line of the
+    first file whether it is a blank line between documents.
+    """
+    first, *others = paths
+    lines = [line.removesuffix("\r") for line in read_lines(first)]
+    beside = index_path(first.with_suffix(""))
+    blank = [not beside.exists() and not line.strip() for line in lines]
+    runs = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
+    index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
+    reference = _without_blank_lines(lines, blank)
+    if len(reference) != index.n_sentences:
+        raise UserError(f"{first}: {len(reference)} lines, but {beside} counts {index.n_sentences} sentences")
+    if not reference:
+        raise UserError(f"{first}: empty, there is nothing to score")
+    return index, [reference, *read_more_references(others, index, reference)], blank
+
+
+def _without_blank_lines(lines: list[str], blank: Sequence[bool]) -> list[str]:
+    """The sentences among lines with as many blank lines as the reference; other lines as they are."""
+    if len(lines) != len(blank):
+        return lines
+    return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+
+
+def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
     """Read translations of a split; each document becomes one instance.
 
     The file is docmt's own JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line
     for each sentence of the split, or with a line for each document, which is then not aligned by sentences.
+    With `blank` (`read_user_references`), text may also have a line for each line of the reference.
 
     Raises UserError when the file does not fit the split.
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
-    lines = [line.removesuffix("\r") for line in read_lines(path)]
+    lines = _without_blank_lines([line.removesuffix("\r") for line in read_lines(path)], blank)
     n_sentences, n_documents = index.n_sentences, len(index.ids)
     if len(lines) not in (n_sentences, n_documents):
         raise UserError(

@@ -1,6 +1,8 @@
 """`docmt evaluate`, from files to files."""
 
+import csv
 import json
+import re
 
 import pytest
 
@@ -98,34 +100,45 @@ def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
     assert content["scores"][0]["test"] == "t"
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
-def test_compare_finds_the_worse_system(tmp_path, text, capsys, test):
-    good = write_hypotheses(tmp_path / "good.jsonl", text)
-    bad = write_hypotheses(tmp_path / "bad.jsonl", [line.replace("ganz kurzer", "sehr langer") for line in text])
-    same = write_hypotheses(tmp_path / "same.jsonl", text)
-    named = [f"good={good}", f"bad={bad}", f"same={same}"]
+def test_compare_finds_the_worse_system(tmp_path, text, capsys):
+    write_hypotheses(tmp_path / "good.jsonl", text)
+    (tmp_path / "bad.de").write_text("".join(line.replace("ganz kurzer", "sehr langer") + "\n" for line in text))
+    (tmp_path / "documents.de").write_text(" ".join(text[:5]) + "\n" + " ".join(text[5:]) + "\n")
+    named = [f"good={tmp_path}/good.jsonl", f"bad={tmp_path}/bad.de", str(tmp_path / "documents.de")]
     table = tmp_path / "table.csv"
-    options = [*text_options(tmp_path), "--test", test, "--samples", "200", "--out", str(table)]
+    options = ["--references", str(tmp_path / "t.de"), "--tgt-lang", "de", "--out", str(table)]
     assert main(["evaluate", "compare", "--hypotheses", *named, *options]) == 0
-    printed = capsys.readouterr().out
-    assert "BLEU (sentences)" in printed
-    assert "chrF2 (sentences)" in printed
-    assert "–" in printed
-    rows = {(row[0], row[1]): row for row in (line.split(",") for line in table.read_text().splitlines()[1:])}
-    assert float(rows["bad", "BLEU (sentences)"][3]) < -10
-    assert float(rows["bad", "BLEU (sentences)"][4]) < 0.05 < float(rows["same", "BLEU (sentences)"][4])
+    printed = capsys.readouterr()
+    assert "the translations look tokenized" not in printed.err  # the reference does, too
+    assert "d-BLEU (documents): nrefs:1|" in printed.out
+    with table.open() as file:
+        rows = {(row["system"], row["metric"]): row for row in csv.DictReader(file)}
+    assert float(rows["bad", "s-BLEU"]["difference"]) < -10
+    assert float(rows["bad", "s-BLEU"]["p"]) < 0.01
+    assert [metric for system, metric in rows if system == named[2]] == ["d-BLEU (documents)"]
+    assert float(rows[named[2], "d-BLEU (documents)"]["difference"]) == 0
 
 
-def test_compare_falls_back_to_instances_and_documents(tmp_path, text, capsys):
-    one = write_hypotheses(tmp_path / "one.jsonl", text)
-    two = write_hypotheses(tmp_path / "two.jsonl", text, aligned=False)
-    options = [*text_options(tmp_path), "--samples", "20"]
-    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options]) == 0
-    assert "BLEU (instances)" in capsys.readouterr().out
-    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options, "--unit", "documents"]) == 0
-    assert "BLEU (documents)" in capsys.readouterr().out
-    assert main(["evaluate", "compare", "--hypotheses", str(one), str(two), *options, "--unit", "sentences"]) == 2
-    assert "share no segments shorter than instances" in capsys.readouterr().err
+def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
+    (tmp_path / "r.de").write_text("Ein Satz .\r\nNoch ein Satz .\n\n\nDas Ende ist nah .\n")
+    (tmp_path / "r2.de").write_text("Ein Satz\nNoch einer\nDas Ende\n")
+    same = tmp_path / "same.de"
+    same.write_text((tmp_path / "r.de").read_text())
+    (tmp_path / "dense.de").write_text("Ein Satz .\nNoch ein Satz .\n\n")  # the third sentence is empty
+    references = ["--references", str(tmp_path / "r.de"), str(tmp_path / "r2.de"), "--tgt-lang", "de"]
+    call = ["evaluate", "compare", *references, "--hypotheses"]
+    assert main([*call, str(same), f"dense={tmp_path}/dense.de"]) == 0
+    lines = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
+    scores = {(line[0], line[1]): line[2] for line in lines if len(line) == 8}
+    assert scores[str(same), "s-BLEU"] == scores[str(same), "d-BLEU (documents)"] == "100.00"
+    assert float(scores["dense", "s-BLEU"]) < 80
+    assert "nrefs:2" in "".join(map(str, lines))
+    (tmp_path / "short.de").write_text("x\n")
+    assert main([*call, str(tmp_path / "short.de")]) == 2
+    assert "1 lines, but the test set has 3 sentences in 2 documents" in capsys.readouterr().err
+    (tmp_path / "r.de").write_text("\n")
+    assert main([*call, str(same)]) == 2
+    assert "r.de: empty, there is nothing to score" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -147,8 +160,7 @@ def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, run, mes
     assert not out.exists()
 
 
-def test_one_system_cannot_be_compared(tmp_path, text, capsys):
-    path = write_hypotheses(tmp_path / "h.jsonl", text)
-    assert main(["evaluate", "compare", "--hypotheses", str(path), *text_options(tmp_path)]) == 2
-    assert main(["evaluate", "compare", "--hypotheses", str(path), str(path), *text_options(tmp_path)]) == 2
-    assert "write NAME=FILE" in capsys.readouterr().err
+def test_systems_that_are_compared_have_different_names(tmp_path, text, capsys):
+    options = ["--references", str(tmp_path / "t.de"), "--tgt-lang", "de"]
+    assert main(["evaluate", "compare", "--hypotheses", "x=a.de", "x=b.de", *options]) == 2
+    assert "two systems are called 'x'; write NAME=FILE" in capsys.readouterr().err

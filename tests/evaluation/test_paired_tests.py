@@ -28,6 +28,7 @@ from docmt.evaluation.significance import (
     compare_systems,
     compare_translations,
     compare_verdicts,
+    randomization_p,
 )
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -120,15 +121,35 @@ def test_many_scores_at_once_are_those_of_sacrebleu(scorer):
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
 @pytest.mark.parametrize("n", [1, 3, 60])
-def test_of_equal_systems_the_command_compare_finds_as_many_to_differ_as_it_should(test, n):
+def test_of_equal_systems_as_many_differ_as_should(test, n):
     rng = random.Random(f"{test} {n}")
     found = []
     for _ in range(N_TRIALS):
         reference = make_reference(rng, n)
-        pair = {name: translated(make_run(noisy(reference, rng, 0.3)), reference) for name in "ab"}
-        found += [row.p_value for row in compare_systems(pair, test=test, n_samples=500) if row.system == "b"]
+        pair = [translated(make_run(noisy(reference, rng, 0.3)), reference) for _ in "ab"]
+        for metric in (METRICS["s-BLEU"], METRICS["chrF"]):
+            ours, theirs = ([metric.counts(test)] for test in reversed(pair))
+            found.append(
+                bootstrap_test(ours, theirs, 500)[0] if test == "bootstrap" else randomization_p(ours, theirs, 500)
+            )
     share = (np.array(found) < 0.05).mean()
     assert 0.03 <= share <= 0.07 if n == 60 else share <= 0.05
+
+
+def test_the_command_compare_gives_scores_and_differences_with_intervals():
+    rng = random.Random(5)
+    reference = make_reference(rng)
+    shares = {"base": 0.3, "equal": 0.3, "worse": 0.6}
+    runs = {name: make_run(noisy(reference, rng, share)) for name, share in shares.items()}
+    base, equal, worse = compare_systems({name: translated(run, reference) for name, run in runs.items()})
+    assert all(3 < row["score_half_width"] < 8 for row in (base, equal, worse))
+    assert base["difference"] is base["p"] is base["half_width"] is None
+    assert abs(equal["difference"]) < equal["half_width"] < worse["score_half_width"] + base["score_half_width"]
+    assert equal["p"] > 0.05
+    assert -worse["difference"] > worse["half_width"]
+    assert max(worse["p"], worse["randomization_p"]) < 0.01
+    (alone,) = compare_systems({"one": translated(make_run(["a b c d e"]), ["a b c d e"])})
+    assert (alone["score"], alone["score_half_width"]) == (pytest.approx(100), None)  # one segment tells nothing
 
 
 def test_a_metric_says_itself_how_it_is_tested(monkeypatch):
