@@ -60,7 +60,7 @@ test-gpu: $(STAMP)
 	pytest -m gpu
 
 test-slurm: $(STAMP)
-	pytest -m slurm tests/slurm
+	pytest -n 4 -m slurm tests/slurm
 
 lint: $(STAMP)
 	ruff check .

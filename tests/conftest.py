@@ -1,25 +1,42 @@
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
-STUDIES = ("finished", "suites")
-"""Fixtures that run a whole study: all tests that use one run in the same process, so that it is run once."""
+FIRST = ("test_slurm_study", "workflow", "training", "test_hostile_input", "test_fuzzing", "report")
+"""Long tests start first, so that at the end no process waits long for another: words in their paths."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Divide tests among processes by file, those on the finished study in one, which makes it; those of Slurm singly.
+
+    xdist's own `--dist=loadgroup` does not see groups under pytest 9.2: every test would go to the next free process,
+    and all processes would make the fixtures of all files.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            if "/slurm/" in path:
+                return nodeid
+            return "finished" if Path(path).name.startswith("test_workflow_") else path
+
+    return Scheduler(config, log)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Divide tests among processes (pytest-xdist): by file, or by the study that they use; studies come first."""
-    for item in items:
-        study = next((name for name in STUDIES if name in getattr(item, "fixturenames", ())), None)
-        item.add_marker(pytest.mark.xdist_group(study or str(item.path)))
-    items.sort(key=lambda item: STUDIES.index(group) if (group := group_of(item)) in STUDIES else len(STUDIES))
+    """Long tests first; last, those that wait until no other test uses Slurm."""
 
+    def rank(item):
+        found = next((place for place, word in enumerate(FIRST) if word in item.nodeid), len(FIRST))
+        return "alone" in item.fixturenames, found
 
-def group_of(item):
-    """The group of tests that run in one process."""
-    return item.get_closest_marker("xdist_group").args[0]
+    items.sort(key=rank)
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -40,12 +57,18 @@ def study_files(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def overfitted(study_files, tmp_path_factory, worker_id):
+def shared_folder(tmp_path_factory, worker_id):
+    """A folder that all processes of pytest-xdist share."""
+    base = tmp_path_factory.getbasetemp()
+    return base if worker_id == "master" else base.parent
+
+
+@pytest.fixture(scope="session")
+def overfitted(study_files, shared_folder):
     """Model files that know the tiny corpus by heart, by architecture; trained by the first process that asks."""
     from core_fixtures import OVERFIT, run_training
 
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "overfitted"
+    folder = shared_folder / "overfitted"
     folder.mkdir(exist_ok=True)
 
     def train(architecture):

@@ -1,5 +1,5 @@
 """Fixtures of the tests that start a Slurm."""
 
-from slurm_fixtures import cluster, expected, expected_of_two, prepared, study
+from slurm_fixtures import alone, cluster, expected, expected_of_two, prepared, running_cluster, study
 
-__all__ = ["cluster", "expected", "expected_of_two", "prepared", "study"]
+__all__ = ["alone", "cluster", "expected", "expected_of_two", "prepared", "running_cluster", "study"]

@@ -1,5 +1,9 @@
-"""A real Slurm of two nodes, both this machine, and runs of Snakemake on it that can be disturbed."""
+"""A real Slurm of two nodes, both this machine, and runs of Snakemake on it that can be disturbed.
 
+The tests mostly wait, so several run at the same time, in processes of pytest-xdist that share the cluster.
+"""
+
+import fcntl
 import os
 import re
 import shutil
@@ -15,6 +19,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
+from filelock import FileLock
 
 from docmt.config.loading import merge, read_config_file
 from docmt.models.model_file import load_content
@@ -28,6 +33,8 @@ PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "scontrol")
 LONG = {"training": {"scratch": {"max_steps": 600, "log_every_steps": 10, "checkpoint_every_steps": 5000}}}
 """A training of some seconds that writes checkpoints only at validations and when it is asked to."""
 LONG["training"]["scratch"] |= {"validate_every_steps": 200}
+SIZE = {"SLURM_CI_CPUS": "64", "SLURM_CI_MEM": "500000", "SLURM_CI_GPUS": "4"}
+"""Of each node: as much as all tests that run at the same time ask for, so that none waits for another."""
 PATIENCE_SECONDS = 500
 """Jobs start slowly on a busy machine."""
 
@@ -51,7 +58,7 @@ class Cluster:
 
     def __init__(self, folder):
         self.folder = folder
-        self.environment = os.environ | {"SLURM_CI_DIR": str(folder)}
+        self.environment = os.environ | {"SLURM_CI_DIR": str(folder)} | SIZE
 
     def start(self):
         subprocess.run(["bash", HERE / "start_slurm.sh"], env=self.environment, check=True, timeout=60)
@@ -169,6 +176,11 @@ class Study:
         """Run without Slurm."""
         return self.run(*targets, changes=changes, options=("--cores", "2", *options), profile=None)
 
+    def queue(self, *options):
+        """The ids of its jobs that have not ended: other tests have jobs at the same time."""
+        lines = slurm("squeue", "--me", "--noheader", *options, "--Format", "JobID:|,STDOUT:|").splitlines()
+        return [line.split("|")[0] for line in lines if f"{self.folder}/" in line]
+
     def checkpoints(self):
         """The steps of all checkpoints of the sentence model."""
         found = (self.folder / RUN / "checkpoints").glob("*/step-*.json")
@@ -226,51 +238,97 @@ def assert_same_model(study, expected):
 
 
 @pytest.fixture(scope="session")
-def cluster():
-    """A Slurm of two nodes. Needs its programs, and root, since its configuration has to stand in /etc/slurm."""
+def running_cluster(shared_folder):
+    """A Slurm of two nodes. Needs its programs, and root, since its configuration has to stand in /etc/slurm.
+
+    The first process of pytest that needs it starts it, the last one stops it.
+    """
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (packages slurmctld, slurmd, slurm-client, munge)")
     if os.geteuid() != 0:
         pytest.skip("not root: a test Slurm cannot be started")
-    folder = Path(tempfile.mkdtemp(prefix="docmt-slurm-"))
-    folder.chmod(0o711)  # munged wants its socket within reach of all users; pytest's folders are closed
+    # munged wants its socket within reach of all users; pytest's folders are closed.
+    folder = Path(tempfile.gettempdir()) / f"docmt-slurm-{shared_folder.name}"
+    lock, users = FileLock(shared_folder / "cluster.lock"), shared_folder / "cluster.users"
     cluster = Cluster(folder)
+    with lock:
+        if not (n_users := count(users)):
+            folder.mkdir()
+            folder.chmod(0o711)
+            cluster.start()
+        users.write_text(str(n_users + 1))
     try:
-        cluster.start()
         yield cluster
     finally:
-        cluster.stop()
-        shutil.rmtree(folder)
+        with lock:
+            users.write_text(str(n_users := count(users) - 1))
+            if not n_users:
+                cluster.stop()
+                shutil.rmtree(folder)
+
+
+def count(file):
+    """The number in a file; 0 if there is none."""
+    return int(file.read_text()) if file.exists() else 0
+
+
+@pytest.fixture
+def alone():
+    """For tests that stop the controller, or that count seconds of computing: no other test uses the cluster."""
+
+
+@pytest.fixture
+def cluster(running_cluster, shared_folder, request):
+    """The cluster, which several tests use at the same time."""
+    with open(shared_folder / "cluster.use", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if "alone" in request.fixturenames else fcntl.LOCK_SH)
+        yield running_cluster
+
+
+def made_once(shared_folder, name, make):
+    """The study in a folder that all processes of pytest share, made by the first that asks."""
+    folder = shared_folder / name
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "is_made").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            (folder / "is_made").touch()
+    return Study(folder / "study")
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory):
+def prepared(shared_folder):
     """A study with all stages before training done."""
-    study = Study(tmp_path_factory.mktemp("prepared"))
-    study.run_here("instances", "results/controlled/text/pipeline.json")
-    return study
+
+    def make(folder):
+        (folder / "study").mkdir()
+        Study(folder / "study").run_here("instances", "results/controlled/text/pipeline.json")
+
+    return made_once(shared_folder, "prepared", make)
 
 
 @pytest.fixture(scope="session")
-def expected(prepared, tmp_path_factory):
+def expected(prepared, shared_folder):
     """The study with its sentence model, trained on this machine without a fault."""
-    study = copy_of(prepared, tmp_path_factory.mktemp("expected"))
-    study.run_here(MODEL)
-    return study
+    return made_once(shared_folder, "expected", lambda folder: copy_of(prepared, folder).run_here(MODEL))
 
 
 @pytest.fixture(scope="session")
-def expected_of_two(prepared, tmp_path_factory):
+def expected_of_two(prepared, shared_folder):
     """The same, trained on two devices of this machine."""
-    study = copy_of(prepared, tmp_path_factory.mktemp("expected_of_two"))
-    study.run_here(MODEL, options=("--set-resources", "train:gpu=2"))
-    return study
+    options = ("--set-resources", "train:gpu=2")
+    return made_once(
+        shared_folder, "expected_of_two", lambda folder: copy_of(prepared, folder).run_here(MODEL, options=options)
+    )
 
 
 @pytest.fixture
 def study(cluster, prepared, tmp_path):
     """A copy of `prepared` for one test, times of files included."""
-    yield copy_of(prepared, tmp_path)
-    subprocess.run(["scancel", "--me"], check=False, timeout=60)
-    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of all jobs")
+    study = copy_of(prepared, tmp_path)
+    yield study
+    if jobs := study.queue():
+        subprocess.run(["scancel", *jobs], check=False, timeout=60)
+    wait_until(lambda: not study.queue(), what="the end of all jobs")

@@ -29,7 +29,7 @@ def test_scancel_saves_and_the_next_job_resumes(study, expected):
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes):
+def test_a_long_update_is_completed_and_saved_before_slurm_kills(study, nodes, alone):
     slow = {"max_batch_tokens": 4000, "validate_every_steps": 100}
     changes = merge(LONG, {"training": {"scratch": slow}})
     wide = {"model": {"width": 256, "feed_forward_width": 1024, "heads": 4}}
@@ -91,7 +91,7 @@ def test_after_snakemake_is_killed_no_second_trainer_is_started(study, expected)
     assert again.finish() == 1
     assert re.search(rf"has jobs \({job}, running, train .* from an earlier run.*scancel {job}", again.text), again.text
     assert not again.jobs()
-    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
+    wait_until(lambda: not study.queue(), what="the end of the job")
     assert (study.folder / MODEL).exists(), "the job continued to its end"
     study.run(MODEL)
     assert_same_model(study, expected)
@@ -104,7 +104,7 @@ def test_two_interruptions_name_the_jobs_that_are_left(study):
     time.sleep(0.02)
     os.killpg(call.process.pid, signal.SIGINT)
     call.finish()
-    jobs = slurm("squeue", "--me", "--noheader", "--states", "PENDING,RUNNING", "--format", "%i").split()
+    jobs = study.queue("--states", "PENDING,RUNNING")
     assert not jobs or re.search(rf"Slurm still has jobs .*scancel {' '.join(jobs)}", call.text), call.text[-2000:]
 
 
@@ -113,13 +113,13 @@ def test_one_interruption_ends_the_jobs_after_they_saved(study, expected):
     call.wait_for_update(50)
     os.killpg(call.process.pid, signal.SIGINT)
     assert call.finish() == 1
-    wait_until(lambda: not slurm("squeue", "--me", "--noheader"), what="the end of the job")
+    wait_until(lambda: not study.queue(), what="the end of the job")
     assert study.checkpoints()[-1] >= 50
     study.run(MODEL)
     assert_same_model(study, expected)
 
 
-def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster):
+def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster, alone):
     call = study.call(MODEL)
     call.wait_for_update(50)
     cluster.stop_controller()
@@ -129,7 +129,7 @@ def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster):
     assert_same_model(study, expected)
 
 
-def test_a_refused_submission_is_retried(study, expected, cluster):
+def test_a_refused_submission_is_retried(study, expected, cluster, alone):
     cluster.stop_controller()
     call = study.call(MODEL)
     call.wait_for("sbatch failed|Trying to restart")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import warm
 import yaml
 from own_suites import write_config
 
@@ -18,38 +19,45 @@ from docmt.config.plan import Plan
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
 RECORDER = Path(__file__).parent / "recorder"
+RUN = ("--cores", "2", "--show-failed-logs")
 
 
-def snakemake(folder, *arguments, config=SMOKE, imports=None):
-    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None).
-
-    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
-    """
-    process = start_snakemake(folder, *arguments, config=config, imports=imports)
-    stdout, stderr = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+def snakemake(folder, *arguments, config=SMOKE):
+    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None)."""
+    return warm.run("snakemake", call_of(folder, arguments, config), environment=clean_environment())
 
 
 def start_snakemake(folder, *arguments, config=SMOKE, imports=None):
     """Start Snakemake as `snakemake` does, in a process group that a test can kill."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
-    if imports is not None:
-        environment["IMPORTS_FOLDER"] = str(imports)
-        environment["PYTHONPATH"] = os.pathsep.join([str(RECORDER), environment.get("PYTHONPATH", "")])
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
-    command = [sys.executable, "-m", "snakemake", *arguments, "--snakefile", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder)]
-    if config is not None:
-        command += ["--configfile", *map(str, config if isinstance(config, list) else [config])]
     return subprocess.Popen(
-        command,
-        env=environment,
+        [sys.executable, "-m", "snakemake", *call_of(folder, arguments, config)],
+        env=clean_environment(imports),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def call_of(folder, arguments, config):
+    """The arguments of Snakemake."""
+    files = config if isinstance(config, list) else [config] if config else []
+    options = ["--configfile", *map(str, files)] if files else []
+    return [*arguments, "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *options]
+
+
+def clean_environment(imports=None):
+    """The environment without what changes the behaviour of Snakemake or docmt.
+
+    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
+    if imports is not None:
+        environment["IMPORTS_FOLDER"] = str(imports)
+        environment["PYTHONPATH"] = os.pathsep.join([str(RECORDER), environment.get("PYTHONPATH", "")])
+    return environment
 
 
 @dataclass
@@ -69,10 +77,16 @@ class Study:
         """What the commands of the first run imported."""
         return self.folder / "imports"
 
-    def run(self, *arguments, changes=None, imports=None):
+    def run(self, *arguments, changes=None):
         """Run what is asked for."""
-        options = ("--cores", "2", "--show-failed-logs", *arguments)
-        return snakemake(self.folder, *options, config=self.config(changes), imports=imports)
+        return snakemake(self.folder, *RUN, *arguments, config=self.config(changes))
+
+    def make(self):
+        """Run it as a user does, every command in a new Python, and note what its commands import."""
+        self.imports.mkdir()
+        process = start_snakemake(self.folder, *RUN, config=self.config(), imports=self.imports)
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr[-5000:]
 
     def jobs(self, changes=None):
         """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""
@@ -105,9 +119,7 @@ def read_jobs(text):
 def finished(tmp_path_factory):
     """The smoke study, run to its end. Tests that change files take `study`, a copy."""
     study = Study(tmp_path_factory.mktemp("finished"))
-    study.imports.mkdir()
-    done = study.run(imports=study.imports)
-    assert done.returncode == 0, done.stderr[-5000:]
+    study.make()
     return study
 
 
@@ -115,11 +127,8 @@ def finished(tmp_path_factory):
 def suites(tmp_path_factory):
     """A study on suites in the user's own files, run up to the report. Tests only read it."""
     study = Study(tmp_path_factory.mktemp("suites"))
-    study.imports.mkdir()
     targets = ["results/report/report.html", "results/report/reader.html"]
-    config = write_config(study.folder, SMOKE)
-    options = ("--cores", "2", "--show-failed-logs", *targets)
-    done = snakemake(study.folder, *options, config=config, imports=study.imports)
+    done = snakemake(study.folder, *RUN, *targets, config=write_config(study.folder, SMOKE))
     assert done.returncode == 0, done.stderr[-5000:]
     return study
 

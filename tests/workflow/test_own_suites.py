@@ -5,11 +5,25 @@ import csv
 import gzip
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
+from conftest import Study, clean_environment, snakemake
 from own_suites import CONTRASTIVE, GENERATIVE
+from test_workflow_imports import ALLOWED, TEXT, TORCH, read_imports, too_many
 
 SYSTEMS = ("g_transformer", "greedy")
+CALLS = re.compile(r"^Shell command: (?:exec )?(docmt (\w+) ([a-z]\S+) .*)", re.MULTILINE)
+
+ALLOWED_WITH_SUITES = {
+    "corpora suite": set(),
+    "decode generate": TORCH | TEXT,
+    "evaluate cxmi": TORCH | TEXT,
+    "evaluate generation": TEXT,
+    "evaluate generation-difference": {"numpy", "sacrebleu", "lxml", "scipy"} | TEXT,
+}
+"""Slow libraries that may be imported by the commands that only this study runs."""
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +77,19 @@ def test_the_reader_has_the_items_of_all_suites(suites):
         assert list(item["runs"]) == ["0", "1"]
         for run in item["runs"].values():
             assert run["right"] == (len(run["payload"]) == 3)
+
+
+def test_commands_of_suites_import_only_what_they_need(suites, tmp_path):
+    """Each is run again in a copy; the study itself was made by a process that had imported everything."""
+    copied = Study(shutil.copytree(suites.folder, tmp_path / "study"))
+    copied.imports.mkdir()
+    options = ("--forceall", "--dry-run", "--printshellcmds", "results/report/report.html")
+    planned = snakemake(copied.folder, *options, config=copied.folder / "study.yaml")
+    calls = {f"{group} {name}": call for call, group, name in CALLS.findall(planned.stdout)}
+    assert set(calls) - set(ALLOWED) == set(ALLOWED_WITH_SUITES)
+    for name in ALLOWED_WITH_SUITES:
+        environment = clean_environment(copied.imports)
+        subprocess.run(["bash", "-euc", calls[name]], cwd=copied.folder, env=environment, check=True)
+    found = read_imports(copied)
+    assert set(found) == set(ALLOWED_WITH_SUITES)
+    assert too_many(found, ALLOWED_WITH_SUITES) == {}

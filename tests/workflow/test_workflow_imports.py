@@ -45,15 +45,6 @@ ALLOWED = {
 }
 """Command → the slow libraries (recorder/sitecustomize.py) that it may import; None for all."""
 
-ALLOWED_WITH_SUITES = {
-    "corpora suite": set(),
-    "decode generate": TORCH | TEXT,
-    "evaluate cxmi": TORCH | TEXT,
-    "evaluate generation": TEXT,
-    "evaluate generation-difference": {"numpy", "sacrebleu", "lxml", "scipy"} | TEXT,
-}
-"""The same for the commands that only the study with the user's suites runs."""
-
 
 def read_imports(study):
     """What each command of a study imported."""
@@ -74,9 +65,3 @@ def test_commands_import_only_what_they_need(finished):
     found = read_imports(finished)
     assert set(found) == set(ALLOWED)
     assert too_many(found, ALLOWED) == {}
-
-
-def test_commands_of_suites_import_only_what_they_need(suites):
-    found = read_imports(suites)
-    assert set(found) - set(ALLOWED) == set(ALLOWED_WITH_SUITES)
-    assert too_many(found, ALLOWED_WITH_SUITES) == {}
