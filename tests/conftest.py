@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-FIRST = ("test_slurm_study", "workflow", "training", "test_hostile_input", "test_fuzzing", "report")
-"""Long tests start first, so that at the end no process waits long for another: words in their paths."""
+FIRST = ("/test_slurm_study", "/workflow/", "/training/", "/report/", "/standin/")
+"""Long tests start first, so that at the end no process waits long for another: parts of their paths."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
     """Long tests first; last, those that wait until no other test uses Slurm."""
 
     def rank(item):
-        found = next((place for place, word in enumerate(FIRST) if word in item.nodeid), len(FIRST))
+        found = next((place for place, part in enumerate(FIRST) if part in str(item.path)), len(FIRST))
         return "alone" in item.fixturenames, found
 
     items.sort(key=rank)

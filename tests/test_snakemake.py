@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 import time
 from importlib import metadata
 from pathlib import Path
@@ -11,6 +9,7 @@ from threading import Semaphore
 from types import SimpleNamespace
 
 import pytest
+import warm
 from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resources
 from snakemake.scheduling.job_scheduler import JobScheduler
@@ -54,8 +53,7 @@ def snakemake(tmp_path):
         assert change[0] in SNAKEFILE
         (tmp_path / "Snakefile").write_text(SNAKEFILE.replace(*change))
         shutil.copytree(ROOT / "profiles", tmp_path / "profiles", dirs_exist_ok=True)
-        command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = warm.run("snakemake", ["--cores", "1", "--nocolor", *options], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return {name for name in re.findall(r"^(?:local)?rule (\w+):", done.stdout + done.stderr, re.MULTILINE)} - {
             "all"
