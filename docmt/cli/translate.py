@@ -239,8 +239,8 @@ def _summarize(translator: "Translator", where: str, counts: "FileCounts | None"
     parts += [f"{seen.forced_ends} forced ends", f"{seen.unknown} of {seen.subwords} subwords unknown"]
     if counts:
         parts += [f"{counts.lost} placeholders lost"] if counts.lost else []
-        simplified = f" ({counts.simplified} without changes of style)" if counts.simplified else ""
-        parts.append(f"{counts.segments - len(counts.left)} of {counts.segments} segments{simplified}")
+        aligned = f", {counts.aligned} of them with markup put back by alignment" if counts.aligned else ""
+        parts.append(f"{counts.segments - len(counts.left)} of {counts.segments} segments{aligned}")
     log.info("%s%s", where, "; ".join(parts))
     if seen.unknown > MANY_UNKNOWN * seen.subwords:
         share = 100 * seen.unknown / seen.subwords

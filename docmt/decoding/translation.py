@@ -17,11 +17,13 @@ from docmt.decoding.matmul import int8_matmul
 from docmt.decoding.search_batches import batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.two_pass_search import TwoPassSearch
+from docmt.decoding.word_alignment import align_words
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.files import read_bytes, write_bytes
 from docmt.formats.file_translation import FileCounts, fill_file
 from docmt.formats.registry import open_file
+from docmt.formats.tag_placement import WordAlignment
 from docmt.formats.translatable_file import Languages
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
@@ -209,6 +211,10 @@ class Translator:
             translated[owner] += text
         return translated
 
+    def align(self, pairs: Sequence[tuple[str, str]]) -> list[WordAlignment]:
+        """The words of sentences that belong to those of their translations, by the model's attention."""
+        return align_words(self.trained, self.model, pairs)
+
     @cached_property
     def _annotator(self) -> "BundleAnnotator":
         from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
@@ -270,7 +276,7 @@ def translate_bytes(
     pipeline = translator.trained.pipeline
     languages = Languages(pipeline.src_lang, pipeline.tgt_lang, are_checked=not force)
     file = open_file(path, data, languages=languages, name=form)
-    counts = fill_file(file, translator.translate_documents, with_context=with_context)
+    counts = fill_file(file, translator.translate_documents, translator.align, with_context=with_context)
     return file.translated(), counts
 
 

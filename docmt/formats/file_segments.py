@@ -6,7 +6,7 @@ trimming and comparing are then operations on plain strings, and no part of a ma
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,6 +31,7 @@ POSITIONAL = re.compile(r"%(?!\d+\$|\(|%)[^%]*[a-zA-Z@]")
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 
 Kind = Literal["value", "tag", "open", "close"]
+KINDS: tuple[Kind, ...] = ("value", "tag", "open", "close")
 
 
 class TooManyMarksError(UserError):
@@ -48,7 +49,6 @@ class Mark:
         pair: number shared by the two sides of a pair.
         is_text: whether `raw` is text, which a file may have to escape, and not markup of the file.
         is_ordered: whether it must keep its order among ordered marks: `%s` is filled by position.
-        is_optional: whether it only changes the look of the text, and may be left out as a last resort.
     """
 
     raw: str
@@ -56,7 +56,6 @@ class Mark:
     pair: int | None = None
     is_text: bool = False
     is_ordered: bool = False
-    is_optional: bool = False
 
 
 @dataclass
@@ -95,9 +94,9 @@ class FileSegment:
         """A text with its marks as they are in the file."""
         return MARK.sub(lambda found: self.mark(found[0]).raw, text)
 
-    def without_styles(self) -> str:
-        """The text without marks that may be left out."""
-        return MARK.sub(lambda found: "" if self.mark(found[0]).is_optional else found[0], self.text)
+    def has_marks(self, kinds: Collection[Kind]) -> bool:
+        """Whether there are marks of some kinds."""
+        return any(self.mark(found).kind in kinds for found in MARK.findall(self.text))
 
 
 class SegmentDraft:
@@ -172,12 +171,9 @@ def _paired(marks: Iterable[tuple[Mark, str]]) -> list[Mark]:
     ]
 
 
-def is_intact(segment: FileSegment, filled: str, expected: str | None = None) -> bool:
-    """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order.
-
-    `expected` is the text whose marks must come back (by default the segment's).
-    """
-    before, after = MARK.findall(segment.text if expected is None else expected), MARK.findall(filled)
+def is_intact(segment: FileSegment, filled: str) -> bool:
+    """Whether a translation has each mark once, pairs nest, and positional placeholders keep their order."""
+    before, after = MARK.findall(segment.text), MARK.findall(filled)
     if sorted(before) != sorted(after):
         return False
     if [m for m in before if segment.mark(m).is_ordered] != [m for m in after if segment.mark(m).is_ordered]:

@@ -49,6 +49,8 @@ SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
 LINE_BREAK = re.compile(r"(?<![ \\])[ \\]*+\r?\n[ \t>]*+")
 
 NOWHERE = -1
+# Levels of `!!! note` inside one another; the file is read once more for each.
+DEEPEST = 5
 
 Structure = list[Any]
 
@@ -70,9 +72,26 @@ class MarkdownFile(TextFile):
         front = found[0] if (found := FRONT_MATTER.match(self.text)) else ""
         self._references: dict[str, Any] = {}
         # Blank lines replace the front matter, so that the parser counts lines as the file does.
-        blocks = self._parser.parse("\n" * front.count("\n") + self.text[len(front) :], self._references)
+        blocks = self._blocks("\n" * front.count("\n") + self.text[len(front) :])
         starts = list(itertools.accumulate(map(len, self.text.split("\n")), lambda total, n: total + n + 1, initial=0))
         return [list(self._segments(blocks, starts))]
+
+    def _blocks(self, text: str) -> list[MarkdownToken]:
+        """The blocks of the file; what is indented below `!!! note` is text, but code for the parser."""
+        blocks = self._parser.parse(text, self._references)
+        for _ in range(DEEPEST):
+            lines = text.split("\n")
+            for before, _, block in zip(blocks, blocks[1:], blocks[2:], strict=False):
+                titles = (PREFIX.match(line.lstrip()) for line in before.content.split("\n"))
+                if block.type == "code_block" and block.map and any(found and found["line"] for found in titles):
+                    first, last = block.map
+                    if not "".join(lines[last : last + 1]).strip():  # else, the next line would be joined to it
+                        lines[first:last] = [re.sub("^(?: {4}|\t)", "", line) for line in lines[first:last]]
+            if "\n".join(lines) == text:
+                break
+            text = "\n".join(lines)
+            blocks = self._parser.parse(text, self._references)
+        return blocks
 
     def _segments(self, blocks: list[MarkdownToken], starts: list[int]) -> Iterator[FileSegment]:
         cursor, lines = 0, (0, 0)

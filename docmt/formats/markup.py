@@ -5,7 +5,7 @@ XML libraries give no places of tags and attributes, and write entities, quotes 
 
 import html
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -175,7 +175,6 @@ def draft_of(
     stream: Sequence[Token],
     *,
     opaque: Callable[[Token], bool] = lambda token: False,
-    optional: Container[str] = (),
     collapse: bool = False,
 ) -> SegmentDraft:
     """A draft of tokens: text, and tags as marks. An opaque element is one mark, with its content."""
@@ -186,5 +185,5 @@ def draft_of(
         else:
             kind = token.kind if token.kind in ("open", "close") else "value" if token.kind == "whole" else "tag"
             raw = text[token.start : token.end]
-            draft.mark(Mark(raw, kind, is_optional=token.name in optional), name=token.name)
+            draft.mark(Mark(raw, kind), name=token.name)
     return draft

@@ -1,7 +1,4 @@
-"""DOCX and ODT: XML parts in a ZIP archive. Only the text of paragraphs is rewritten.
-
-A change of look within a paragraph (bold, italics) is a mark that may be left out.
-"""
+"""DOCX and ODT: XML parts in a ZIP archive. Only the text of paragraphs is rewritten."""
 
 import copy
 import io
@@ -63,18 +60,18 @@ class OfficeFile(TranslatableFile):
     Attributes:
         parts: pattern of the names of these parts.
         part: their class.
-        languages_in: patterns of the names of all parts that declare languages, and of what precedes a language.
+        languages_in: pattern of the names of all parts that declare languages.
     """
 
     parts: ClassVar[str]
     part: ClassVar[type[OfficePart]]
-    languages_in: ClassVar[tuple[str, bytes]] = "", b""
+    languages_in: ClassVar[str]
 
     def __init__(self, data: bytes, *, where: str, languages: Languages) -> None:
         super().__init__(data, where=where, languages=languages)
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
-            read = f"(?:{self.parts})|(?:{self.languages_in[0]})"
+            read = f"(?:{self.parts})|(?:{self.languages_in})"
             n_bytes = sum(info.file_size for info in self._archive.infolist() if re.fullmatch(read, info.filename))
             check_expansion(n_bytes, len(data), where=where)
             found = [info for info in self._archive.infolist() if re.fullmatch(self.parts, info.filename)]
@@ -97,21 +94,23 @@ class OfficeFile(TranslatableFile):
     def accepts(self, segment: FileSegment, filled: str) -> bool:
         return self._part_of[id(segment)].accepts(segment, filled)
 
+    @abstractmethod
+    def declared(self, content: bytes) -> bytes:
+        """A part that declares the target language where it declared the source language."""
+
     @override
     def translated(self) -> bytes:
         stream = io.BytesIO()
-        names, before = self.languages_in
-        src, tgt = language_of(self.languages.src).encode(), language_tag(self.languages.tgt).encode()
-        language = re.compile(b"(" + before + b")" + src + rb"(?:-[^\"]*)?(?=\")")
         is_changed = any(any(part.edits()) for part in self._parts.values())
         with zipfile.ZipFile(stream, "w") as archive:
             for info in self._archive.infolist():
                 part = self._parts.get(info.filename)
                 is_new = part is not None and any(part.edits())
                 content = part.translated() if part and is_new else b""
-                if is_changed and re.fullmatch(names, info.filename):
-                    content, n_found = language.subn(b"\\1" + tgt, content or self._archive.read(info))
-                    is_new |= n_found > 0
+                if is_changed and re.fullmatch(self.languages_in, info.filename):
+                    before = content or self._archive.read(info)
+                    content = self.declared(before)
+                    is_new |= content != before
                 if is_new:  # `info` keeps the order, dates and compression of the members
                     archive.writestr(copy.copy(info), content)  # it changes what it is given
                 else:
@@ -135,6 +134,10 @@ def _copy_packed(source: zipfile.ZipFile, info: zipfile.ZipInfo, target: zipfile
     target.start_dir = target.fp.tell()  # type: ignore[attr-defined]
 
 
+def _is_whole(token: Token) -> bool:
+    return token.name.rpartition(":")[2] in WHOLE
+
+
 class _WordPart(OfficePart):
     @override
     def paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
@@ -142,23 +145,37 @@ class _WordPart(OfficePart):
             if paragraph.opening.name != "w:p":
                 continue
             draft, first, last = SegmentDraft(), 0, 0
-            # The looks of this run and of the run of the last text, and whether nothing but their ends is between them.
+            # The looks of this run, of the run of the last text, and before the last change of look.
             look = look_before = ""
-            is_optional = True
-            for token in merged(paragraph.content, lambda token: token.name.rpartition(":")[2] in WHOLE):
+            look_outside: str | None = None
+            n_looks = 0
+            for token in merged(paragraph.content, _is_whole):
                 if token.name in ("w:r", "w:rPr"):
                     look = SPELLING.sub("", self.text[token.start : token.end]) if token.kind == "whole" else ""
                 inner = list(tokens(self.text, token.start, token.end))[1:] if token.name == "w:t" else []
                 if len(inner) < 2:  # no text
-                    is_optional &= not token.name or token.name.removeprefix("w:") in RUN
                     continue
                 if not last:
                     first = token.start
-                elif not is_optional or look != look_before:  # else, Word has split a run as it likes
+                else:
                     raw = self.text[last : token.start] + TEXT
-                    draft.mark(Mark(raw, "tag", is_optional=is_optional, is_ordered=not is_optional))
+                    pieces = merged(list(tokens(raw)), _is_whole)
+                    between = [t for t in pieces if t.name and t.name.removeprefix("w:") not in RUN]
+                    if between:
+                        # A link begins or ends here, or there is a tab: in its place among all such marks.
+                        is_pair = len(between) == 1 and between[0].kind in ("open", "close")
+                        kind = between[0].kind if is_pair else "tag"
+                        draft.mark(Mark(raw, kind, is_ordered=not is_pair), name=between[0].name)
+                        look_outside = look_outside if look == look_before else None
+                    elif look == look_outside:
+                        draft.mark(Mark(raw, "close"), name=f"look {n_looks}")
+                        look_outside = None
+                    elif look != look_before:  # else, Word has split a run as it likes
+                        n_looks += 1
+                        draft.mark(Mark(raw, "open"), name=f"look {n_looks}")
+                        look_outside = look_before
                 draft.add("".join(part.text for part in inner))
-                last, look_before, is_optional = inner[-1].start, look, True
+                last, look_before = inner[-1].start, look
             if last:
                 yield draft.segment(first, last)
 
@@ -178,7 +195,6 @@ class _OpenDocumentPart(OfficePart):
                     self.text,
                     each.content,
                     opaque=lambda token: token.name in OPAQUE,
-                    optional=("text:span",),
                     collapse=True,
                 )
                 yield draft.segment(*each.inner)
@@ -189,7 +205,13 @@ class DocxFile(OfficeFile):
 
     name, suffixes = "docx", (".docx",)
     parts, part = r"word/(?:document|header\d*|footer\d*|footnotes|endnotes)\.xml", _WordPart
-    languages_in = r"word/\w+\.xml", rb"<w:(?:lang|themeFontLang)\s[^<>]*?\bw:val=\""
+    languages_in = r"word/\w+\.xml"
+
+    @override
+    def declared(self, content: bytes) -> bytes:
+        src, tgt = language_of(self.languages.src).encode(), language_tag(self.languages.tgt).encode()
+        before = rb"(<w:(?:lang|themeFontLang)\s[^<>]*?\bw:val=\")" + src
+        return re.sub(before + rb"(?:-[^\"]*)?(?=\")", rb"\1" + tgt, content)
 
 
 class OdtFile(OfficeFile):
@@ -197,3 +219,15 @@ class OdtFile(OfficeFile):
 
     name, suffixes = "odt", (".odt",)
     parts, part = r"content\.xml|styles\.xml", _OpenDocumentPart
+    languages_in = parts
+
+    @override
+    def declared(self, content: bytes) -> bytes:
+        src, (tgt, *others) = language_of(self.languages.src), language_tag(self.languages.tgt).split("-")
+        region = next((part for part in others if len(part) == 2), "none")
+
+        def renamed(found: re.Match[bytes]) -> bytes:
+            tag = found[0].replace(f'fo:language="{src}"'.encode(), f'fo:language="{tgt}"'.encode())
+            return re.sub(rb"(\bfo:country=\")[^\"]*", rb"\1" + region.encode(), tag)
+
+        return re.sub(rf'<[^<>]*\sfo:language="{src}"[^<>]*>'.encode(), renamed, content)

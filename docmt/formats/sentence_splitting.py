@@ -84,10 +84,3 @@ def trim(segment: FileSegment, sentence: str) -> tuple[str, str, str]:
         else:
             break
     return sentence[:start], sentence[start:end], sentence[end:]
-
-
-def numbered(sentence: str) -> tuple[str, Sequence[str]]:
-    """A sentence with marks as `{0}`, `{1}`, …, as models see it; and the marks."""
-    numbers: dict[str, int] = {}
-    text = MARK.sub(lambda found: f"{{{numbers.setdefault(found[0], len(numbers))}}}", sentence)
-    return text, list(numbers)

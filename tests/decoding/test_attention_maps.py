@@ -9,7 +9,8 @@ import torch
 from core_fixtures import run_training
 
 from docmt.cli.main import main
-from docmt.decoding.attention_maps import MOST_WORDS, AttentionRecorder, attend, words_of
+from docmt.decoding.attention_maps import MOST_WORDS, attend
+from docmt.decoding.cross_attention import AttentionRecorder, words_of
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
