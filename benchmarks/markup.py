@@ -15,6 +15,7 @@ import itertools
 import json
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -135,6 +136,7 @@ def translated(translator: Translator, messages: Sequence[tuple[str, str, str]],
 
 
 def main() -> None:
+    """Print the results."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--corpus", type=Path, required=True, help="folder with de/source/")
@@ -149,12 +151,17 @@ def main() -> None:
     for layer, is_read in itertools.product(range(trained.model.settings.decoder_layers), (False, True)):
         align = partial(align_words, trained, translator.model, layer=layer, is_read=is_read)
         results["placement"][f"layer {layer + 1}, {'read' if is_read else 'predicted'}"] = placed(messages, align)
+        print(results["placement"], file=sys.stderr, flush=True)
     if not options.only_placement:
-        results["translation"] = {
-            "numbers": translated(translator, messages),
-            "numbers, then alignment": translated(translator, messages, align=translator.align),
-            "alignment": translated(translator, messages, align=translator.align, reads_tags=False),
+        ways: dict[str, dict[str, Any]] = {
+            "numbers": {},
+            "alignment": {"align": translator.align, "reads_tags": False},
+            "numbers, then alignment": {"align": translator.align},
         }
+        results["translation"] = {}
+        for name, way in ways.items():
+            results["translation"][name] = translated(translator, messages, **way)
+            print(results["translation"], file=sys.stderr, flush=True)
     print(json.dumps(results, indent=1))
 
 

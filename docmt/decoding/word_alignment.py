@@ -26,8 +26,8 @@ def align_words(
     model: Transformer,
     pairs: Sequence[tuple[str, str]],
     *,
-    layer: int | None = None,
-    is_read: bool = True,
+    layer: int = -1,
+    is_read: bool = False,
 ) -> list[WordAlignment]:
     """Alignments of pairs of a sentence and its translation, each read by itself, in one pass for many pairs.
 
@@ -37,7 +37,7 @@ def align_words(
         trained: the model.
         model: it as it translates, on its device.
         pairs: sentences and translations.
-        layer: the layer of the decoder; None chooses by their number.
+        layer: number of the layer of the decoder.
         is_read: whether the attention counts where the model reads a word, or where it predicts it.
     """
     settings, device = trained.model.settings, model.embedding.weight.device
@@ -48,7 +48,6 @@ def align_words(
         for src, tgt in pairs
     ]
     skipped = 1 if settings.target_stream == "aligned" else 0
-    layer = best_layer(settings.decoder_layers) if layer is None else layer
     context = "document" if settings.context is None else "none"
     lengths = [max(map(len, both)) for both in subwords]
     short = [number for number, length in enumerate(lengths) if length <= BATCH_TOKENS]
@@ -65,21 +64,17 @@ def align_words(
         weights_NS = next(iter(recorder.weights.values())).cpu().numpy()
         src_words, src_rows = words_of(trained, src, "src")
         tgt_words, tgt_rows = words_of(trained, tgt, "tgt", skipped=skipped)
-        # A word has two rows: where the model predicts it, and one later, where it reads it.
+        # A word has two rows: where the model predicts it, and one later, where it reads it. The last layer aligns best
+        # where it predicts (benchmarks/markup.py).
         tgt_rows = [rows + skipped - (not is_read) for rows in tgt_rows]
         src_rows, tgt_rows = iter(src_rows), iter(tgt_rows)
         for number, words_M, words_N in zip(numbers, src_words, tgt_words, strict=True):
             columns = [next(src_rows) for _ in words_M]
             rows = [next(tgt_rows) for _ in words_N]
-            places = map(places_of, pairs[number], (words_M, words_N))
+            places_M, places_N = places_of(pairs[number][0], words_M), places_of(pairs[number][1], words_N)
             weights_NM = np.array([[weights_NS[np.ix_(r, c)].sum(1).mean() for c in columns] for r in rows])
-            found[number] = WordAlignment(*places, weights_NM.reshape(len(rows), len(columns)))
+            found[number] = WordAlignment(places_M, places_N, weights_NM.reshape(len(rows), len(columns)))
     return found
-
-
-def best_layer(n_layers: int) -> int:
-    """The layer of a decoder whose cross-attention aligns words best."""
-    return n_layers - 1
 
 
 def places_of(text: str, words: Sequence[str]) -> list[Place]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from docmt.formats.file_segments import KINDS, MARK, FileSegment, Kind, is_intact
 from docmt.formats.sentence_splitting import WITHOUT_BLANKS, split_segment, trim
-from docmt.formats.tag_placement import MOST_MARKS, Align, BareSentence, TagPlacer
+from docmt.formats.tag_placement import Align, BareSentence, TagPlacer
 from docmt.formats.translatable_file import TranslatableFile
 
 BLANKS = re.compile(r"[ \t\r\n]+")
@@ -176,7 +176,7 @@ def _joined(file: TranslatableFile, segment: FileSegment, sentences: Sequence[_S
 
 
 def _with_marks(segment: FileSegment, sentence: _Sentence) -> str:
-    """The translation of a core with marks in place of their numbers; pairs are as close to their text as in the source."""
+    """The translation of a core with marks in place of their numbers; pairs are as close to text as in the source."""
     if sentence.translation is None:
         return sentence.core
     marks = sentence.bare.numbered

@@ -163,9 +163,9 @@ class _WordPart(OfficePart):
                     between = [t for t in pieces if t.name and t.name.removeprefix("w:") not in RUN]
                     if between:
                         # A link begins or ends here, or there is a tab: in its place among all such marks.
-                        is_pair = len(between) == 1 and between[0].kind in ("open", "close")
-                        kind = between[0].kind if is_pair else "tag"
-                        draft.mark(Mark(raw, kind, is_ordered=not is_pair), name=between[0].name)
+                        side = between[0].kind if len(between) == 1 else "other"
+                        kind = side if side in ("open", "close") else "tag"
+                        draft.mark(Mark(raw, kind, is_ordered=kind == "tag"), name=between[0].name)
                         look_outside = look_outside if look == look_before else None
                     elif look == look_outside:
                         draft.mark(Mark(raw, "close"), name=f"look {n_looks}")

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-from collections.abc import Sequence
 
 from docmt.formats.file_segments import MARK, FileSegment
 

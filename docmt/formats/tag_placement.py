@@ -1,5 +1,6 @@
 """Markup put back into a translation: marks stand around and beside the words that an alignment finds."""
 
+import itertools
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,7 +99,8 @@ class BareSentence:
                 continue
             if kind in ("tag", "value") and text.endswith(" ") and following in CLOSING:
                 text = text[:-1]
-                removed = [replace(mark, place=min(mark.place, len(text))) for mark in removed]
+                for number in itertools.takewhile(lambda n: removed[n].place > len(text), reversed(range(len(removed)))):
+                    removed[number] = replace(removed[number], place=len(text))
             removed.append(RemovedMark(character, len(text), not before.strip(), not after.strip(), is_next))
         return cls(text, numbered, removed)
 
@@ -145,8 +147,9 @@ class TagPlacer:
         shares_MS = _shares(alignment.src, self.src)
         shares_NT = _shares(alignment.tgt, self.tgt)
         weights_TS = shares_NT.T @ alignment.weights_NM @ shares_MS
-        sums_T = weights_TS.sum(1, keepdims=True)
-        self.weights_TS = weights_TS / np.where(sums_T > 0, sums_T, 1)
+        # In both directions: what many target words attend to a little, such as a full stop, is aligned with none.
+        weights_TS = weights_TS * weights_TS / np.maximum(weights_TS.sum(0, keepdims=True), 1e-9)
+        self.weights_TS = weights_TS / np.maximum(weights_TS.sum(1, keepdims=True), 1e-9)
 
     def run(self) -> str:
         """The translation with all marks."""

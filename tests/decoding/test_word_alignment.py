@@ -48,9 +48,9 @@ def test_the_weights_are_those_of_the_layer_where_a_word_is_read_or_predicted(st
         seen.append(scores.softmax(-1).mean(0).numpy())
 
     handle = layer.register_forward_pre_hook(attend)
-    (read,) = align_words(trained, trained.model, [(src, tgt)], layer=0)
+    (read,) = align_words(trained, trained.model, [(src, tgt)], layer=0, is_read=True)
     handle.remove()
-    (predicted,) = align_words(trained, trained.model, [(src, tgt)], layer=0, is_read=False)
+    (predicted,) = align_words(trained, trained.model, [(src, tgt)], layer=0)
     (weights,) = seen
     n_src, n_tgt = len(src.split()), len(tgt.split())
     for found, first in ((predicted, 0), (read, 1)):  # `<s>` predicts the first word

@@ -1,9 +1,12 @@
 """One golden file per format: only text changes, everything else stays byte by byte."""
 
+import subprocess
 from pathlib import Path
+from shutil import which
 
+import defusedxml.ElementTree
 import pytest
-from formats_standin import PARTS, members, packed, translated
+from formats_standin import PARTS, forget, members, packed, shout, translated, word_for_word
 
 from docmt.formats.registry import FORMATS, find_format
 
@@ -24,10 +27,10 @@ SOURCES = [
 ]
 
 
-def run(source, translate=None):
+def run(source, translate=None, align=None):
     """The translation of a golden file, and its bytes before; of office files, the part that holds text."""
     content = (GOLDEN / source).read_bytes()
-    options = {} if translate is None else {"translate": translate}
+    options = {} if translate is None else {"translate": translate, "align": align}
     if source.endswith(".xml"):
         suffix = source.split(".")[1]
         data = packed(content, suffix)
@@ -56,6 +59,19 @@ def test_what_cannot_be_translated_stays_and_is_counted(source):
         out, before = (text.replace(b"#, fuzzy\n", b"").replace(b" fuzzy,", b"") for text in (out, before))
     assert out == before
     assert counts.untouched.total() == counts.segments > 0
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s.endswith((".xlf", ".xliff", ".tmx", ".xml", ".po"))])
+@pytest.mark.parametrize("translate", [shout, forget])
+def test_other_programs_read_what_is_written(source, translate, tmp_path):
+    out, _, counts = run(source, translate, word_for_word)
+    assert not counts.left
+    if not source.endswith(".po"):
+        assert defusedxml.ElementTree.fromstring(out) is not None
+    elif which("msgfmt"):
+        (tmp_path / source).write_bytes(out)
+        checked = subprocess.run(["msgfmt", "-c", "-o", "/dev/null", tmp_path / source], capture_output=True)
+        assert checked.returncode == 0, checked.stderr.decode()
 
 
 def test_every_format_has_a_golden_file():

@@ -105,6 +105,26 @@ def test_word_checks_the_spelling_of_the_target_language():
     assert 'w:val="fr-FR"' in text
 
 
+@pytest.mark.parametrize(
+    ("lang", "expected"),
+    [
+        ("de", 'fo:country="none" x="1" fo:language="de"'),
+        ("pt_BR", 'fo:country="BR" x="1" fo:language="pt"'),
+        ("zho_Hant", 'fo:country="none" x="1" fo:language="zh"'),
+    ],
+)
+def test_opendocument_declares_the_target_language(lang, expected):
+    style = '<style:text-properties fo:country="{1}" x="1" fo:language="{0}"/>'
+    styles = style.format("en", "US") + style.format("fr", "FR") + "<s fo:language='en'/>"
+    body = f'<a xmlns:fo="f" xmlns:style="s" xmlns:text="t">{styles}<text:p>a b</text:p></a>'
+    languages = Languages("en", lang)
+    out, _ = translated(Path("a.odt"), packed(body.encode(), "odt"), languages=languages)
+    text = members(out)[PARTS["odt"]].decode()
+    assert text == body.replace("a b", "A B").replace('fo:country="US" x="1" fo:language="en"', expected)
+    nothing = packed(body.replace("a b", "1").encode(), "odt")
+    assert translated(Path("a.odt"), nothing, languages=languages)[0] == nothing
+
+
 SYNONYMS = [("pes", "fa"), ("ekk", "et"), ("msa", "ms"), ("iw", "he"), ("nn", "no"), ("nb", "no")]
 
 

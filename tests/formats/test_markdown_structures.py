@@ -19,6 +19,14 @@ STRUCTURES = {
         '!!! note "A title"\n    Body text.\n\n??? warning\n    Body.\n\n???+ tip ""\n    Body.\n\n=== "Tab"\n    Body.\n',
         '!!! note "A TITLE"\n    BODY TEXT.\n\n??? warning\n    BODY.\n\n???+ tip ""\n    BODY.\n\n=== "TAB"\n    BODY.\n',
     ),
+    "bodies after a blank line": (
+        "!!! note\n\n    Body `x` text.\n\n    - item\n\n    ```\n    code\n    ```\n\n    !!! tip\n\n        Deep.\n\nNext.\n\n    code\n",
+        "!!! note\n\n    BODY `x` TEXT.\n\n    - ITEM\n\n    ```\n    code\n    ```\n\n    !!! tip\n\n        DEEP.\n\nNEXT.\n\n    code\n",
+    ),
+    "bodies of other kinds": (
+        '=== "Tab"\n\n    One.\n\n    Two.\n\n??? a\n\n\tTab.\n\n!!! note\n\n    Body.\nNext.\n\n```\n!!! note\n\n    code\n```\n',
+        '=== "TAB"\n\n    ONE.\n\n    TWO.\n\n??? a\n\n\tTAB.\n\n!!! note\n\n    Body.\nNEXT.\n\n```\n!!! note\n\n    code\n```\n',
+    ),
     "sentences like admonitions": (
         "??? What does it mean\nto you?\n\n!!! Danger ahead\n\n=== Part one ===\n\n!!! Sie sagte \"a\"\n",
         "??? WHAT DOES IT MEAN TO YOU?\n\n!!! DANGER AHEAD\n\n=== PART ONE ===\n\n!!! SIE SAGTE \"A\"\n",

@@ -66,7 +66,15 @@ def test_marks_stand_at_aligned_words(source, bare, target, links, expected):
 
 def test_languages_without_blanks_are_cut_between_the_words_of_the_alignment():
     zh = Languages("en", "zh")
-    assert place("open <b>big file</b> %s now", "现在打开大文件", [(0, 3), (1, 3), (2, 0), (3, 0), (4, 1), (5, 2), (6, 2)], zh)[1] == "现在打开<b>大文件</b>%s"
+    assert (
+        place(
+            "open <b>big file</b> %s now",
+            "现在打开大文件",
+            [(0, 3), (1, 3), (2, 0), (3, 0), (4, 1), (5, 2), (6, 2)],
+            zh,
+        )[1]
+        == "现在打开<b>大文件</b>%s"
+    )
     assert place("打开%s文件", "open file", [(0, 0), (1, 2)], Languages("zh", "en"))[1] == "open %s file"
 
 
@@ -160,3 +168,32 @@ def test_what_the_model_kept_stays_and_only_the_rest_is_put_back():
     assert b'msgstr "A %s B"' in out
     assert b'msgstr "C <i>D</i> %s E"' in out
     assert (counts.segments, counts.aligned) == (2, 1)
+
+
+def test_looks_and_links_of_a_document_move_with_their_words():
+    def run(text, look=""):
+        return f'<w:r>{look and f"<w:rPr><w:{look}/></w:rPr>"}<w:t xml:space="preserve">{text}</w:t></w:r>'
+
+    def paragraph(*runs):
+        return f'<w:document xmlns:w="w"><w:p>{"".join(runs)}</w:p></w:document>'
+
+    link = f'<w:hyperlink w:id="1">{run("the help")}</w:hyperlink>'
+    source = paragraph(
+        run("press "), run("Save", "b"), run(" after "), link, run(" is "), run("read", "i"), run(" now")
+    )
+    link = f'<w:hyperlink w:id="1">{run("die Hilfe")}</w:hyperlink>'
+    target = paragraph(
+        run("jetzt nach "), link, run(" "), run("lesen", "i"), run(" ist "), run("Speichern", "b"), run(" drücken")
+    )
+
+    def align(pairs):
+        assert pairs == [("press Save after the help is read now", "jetzt nach die Hilfe lesen ist Speichern drücken")]
+        src, tgt = ([word.span() for word in re.finditer(r"\w+", text)] for text in pairs[0])
+        return [WordAlignment(src, tgt, np.eye(8)[[7, 2, 3, 4, 6, 5, 1, 0]])]
+
+    def translate(documents):
+        return [["jetzt nach die Hilfe lesen ist Speichern drücken"] for _ in documents]
+
+    out, counts = translated(Path("a.docx"), packed(source.encode(), "docx"), translate, align)
+    assert members(out)[PARTS["docx"]].decode() == target
+    assert counts.aligned == 1
