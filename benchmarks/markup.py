@@ -4,10 +4,9 @@ Usage: `python benchmarks/markup.py --model MODEL --corpus resources/corpora/lib
 folder of a study of `config/examples/real_ende_short.yaml`, with one of its models.
 
 Takes messages of the test and development pages whose source and reference have the same tags inside, and prints one
-JSON object. Tags are compared by the words inside them (F1 over all words in tags of the references), and those that
-stand alone by the number of words before them. `placement` puts the tags into the references, whose words are right, by
-the attention of each layer, where the model predicts a word or where it reads it. `translation` compares ways to treat
-markup: a message that stays in English has no words in its tags.
+JSON object. Tags are compared by the words inside them (F1 over all words in tags). `placement` puts the tags into the
+references, whose words are right, by the attention of each layer, where the model predicts a word or where it reads it.
+`translation` compares ways to treat markup: a message that stays in English has no words in its tags.
 """
 
 import argparse
@@ -62,49 +61,38 @@ def read_messages(folder: Path, n_messages: int) -> list[tuple[str, str, str]]:
 
 
 class TagScore:
-    """Counts of words in tags, and of tags that stand alone, in outputs and references."""
+    """Counts of words in tags in outputs and references."""
 
     def __init__(self) -> None:
-        self.common = self.output = self.reference = self.singles = self.right = 0
+        self.common = self.output = self.reference = 0
 
     def add(self, segment: FileSegment, output: str, reference: FileSegment) -> None:
         """Count an output with the marks of `segment`, empty if there is none."""
-        (words, singles), (expected, expected_singles) = _inside(segment, output), _inside(reference, reference.text)
+        words, expected = _inside(segment, output), _inside(reference, reference.text)
         self.common += (words & expected).total()
         self.output += words.total()
         self.reference += expected.total()
-        self.singles += expected_singles.total()
-        self.right += (singles & expected_singles).total()
 
-    def values(self) -> dict[str, float]:
-        """F1 in percent, and the share of single tags in their places."""
-        return {
-            "F1": round(200 * self.common / max(self.output + self.reference, 1), 1),
-            "single tags in place": round(100 * self.right / max(self.singles, 1), 1),
-        }
+    def f1(self) -> float:
+        """F1 in percent."""
+        return round(200 * self.common / max(self.output + self.reference, 1), 1)
 
 
-def _inside(segment: FileSegment, text: str) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, int]]]:
-    """Words in pairs of tags, by tag; and tags that stand alone, with the number of words before them."""
+def _inside(segment: FileSegment, text: str) -> Counter[tuple[str, str]]:
+    """Words in pairs of tags, by tag."""
     words: Counter[tuple[str, str]] = Counter()
-    singles: Counter[tuple[str, int]] = Counter()
     open_tags: list[str] = []
-    n_words = 0
     for piece in re.split(f"({MARK.pattern})", text):
         if not MARK.fullmatch(piece):
-            found = WORD.findall(piece.lower())
-            n_words += len(found)
-            words.update(itertools.product(open_tags, found))
+            words.update(itertools.product(open_tags, WORD.findall(piece.lower())))
         elif (mark := segment.mark(piece)).kind == "open":
             open_tags.append(mark.raw)
         elif mark.kind == "close":
             open_tags.pop()
-        else:
-            singles[mark.raw, n_words] += 1
-    return words, singles
+    return words
 
 
-def placed(messages: Iterable[tuple[str, str, str]], align: Align) -> dict[str, float]:
+def placed(messages: Iterable[tuple[str, str, str]], align: Align) -> float:
     """The tags of the sources, put into the references."""
     score, pairs = TagScore(), []
     jobs: list[tuple[FileSegment, BareSentence, FileSegment, str]] = []
@@ -115,7 +103,7 @@ def placed(messages: Iterable[tuple[str, str, str]], align: Align) -> dict[str, 
         pairs.append((bare.text, jobs[-1][-1]))
     for (segment, bare, reference, text), alignment in zip(jobs, align(pairs), strict=True):
         score.add(segment, TagPlacer(segment, bare, text, alignment, LANGUAGES).run(), reference)
-    return score.values()
+    return score.f1()
 
 
 def translated(translator: Translator, messages: Sequence[tuple[str, str, str]], **options: Any) -> dict[str, float]:
@@ -132,7 +120,7 @@ def translated(translator: Translator, messages: Sequence[tuple[str, str, str]],
     for segment, (_, _, ref) in zip(itertools.chain(*file.documents), messages, strict=True):
         score.add(segment, segment.filled or "", plain_segment(ref))
     share = round(100 * (counts.segments - len(counts.left)) / counts.segments, 1)
-    return {"translated": share, **score.values(), "seconds": round(seconds, 1)}
+    return {"translated": share, "F1": score.f1(), "seconds": round(seconds, 1)}
 
 
 def main() -> None:

@@ -276,7 +276,14 @@ def translate_bytes(
     pipeline = translator.trained.pipeline
     languages = Languages(pipeline.src_lang, pipeline.tgt_lang, are_checked=not force)
     file = open_file(path, data, languages=languages, name=form)
-    counts = fill_file(file, translator.translate_documents, translator.align, with_context=with_context)
+    counts = fill_file(
+        file,
+        translator.translate_documents,
+        translator.align,
+        with_context=with_context,
+        # Published models copy most numbers; those that docmt trains have never seen any (benchmarks/markup.py).
+        reads_tags="imported" in translator.trained.provenance,
+    )
     return file.translated(), counts
 
 
