@@ -1,6 +1,5 @@
 """Markup put back into a translation: marks stand around and beside the words that an alignment finds."""
 
-import itertools
 import re
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
@@ -99,7 +98,9 @@ class BareSentence:
                 continue
             if kind in ("tag", "value") and text.endswith(" ") and following in CLOSING:
                 text = text[:-1]
-                for number in itertools.takewhile(lambda n: removed[n].place > len(text), reversed(range(len(removed)))):
+                number = len(removed)
+                while number and removed[number - 1].place > len(text):
+                    number -= 1
                     removed[number] = replace(removed[number], place=len(text))
             removed.append(RemovedMark(character, len(text), not before.strip(), not after.strip(), is_next))
         return cls(text, numbered, removed)
