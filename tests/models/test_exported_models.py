@@ -1,5 +1,8 @@
 """Sentence models for other programs: the same output."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from published_models import LINES, write_text, write_weights
@@ -11,6 +14,7 @@ from docmt.errors import UserError
 from docmt.models.model_file import TrainedModel, load_model, save_model
 from docmt.models.published.exporting import export_ctranslate2, export_marian
 from docmt.models.published.importing import import_model
+from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import SPECIALS
 
 MAX_WORDS = 14
@@ -56,6 +60,25 @@ def test_ctranslate2_translates_alike(name, request, tmp_path):
     expected = greedy(trained)
     assert len({tuple(words) for words in expected}) > 5
     assert [result.hypotheses[0] for result in found] == expected
+
+
+@pytest.mark.parametrize("name", ["marian", "baseline"])
+def test_the_five_lines_beside_an_exported_model_translate(name, request, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("ctranslate2")
+    trained = request.getfixturevalue(name)
+    export_ctranslate2(trained, tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "out")
+    (lines,) = re.findall(r"```python\n(.*?)```", Path("README.md").read_text(encoding="utf-8"), flags=re.S)
+    assert lines.count("\n") == 5
+    monkeypatch.setattr("builtins.input", lambda: LINES[0])
+    exec(compile(lines, "README.md", "exec"), {})
+    shown = capsys.readouterr().out.strip()
+    assert shown
+    assert TextPipeline.load(Path("pipeline.json")).prepare(LINES[0], lang="en") == trained.pipeline.prepare(
+        LINES[0], lang="en"
+    )
+    if name == "baseline":  # it has learned these lines
+        assert shown == trained.pipeline.restore(greedy(trained)[0], lang="de")
 
 
 def test_a_marian_folder_comes_back_as_the_same_model(marian, tmp_path):

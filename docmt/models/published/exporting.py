@@ -20,6 +20,20 @@ from docmt.text.vocabulary import BOS, EOS, PAD, UNK
 
 MAX_POSITIONS = 1024
 """Positions of an exported model with sinusoids."""
+EXAMPLE = """\
+# A model of docmt for CTranslate2, from {src} to {tgt}
+
+`pipeline.json` splits sentences into subwords, and joins them. With `pip install ctranslate2` and docmt, in this
+folder:
+
+```python
+import ctranslate2, pathlib
+from docmt.text.pipeline import TextPipeline
+pipeline = TextPipeline.load(pathlib.Path("pipeline.json"))
+found = ctranslate2.Translator(".").translate_batch([pipeline.prepare(input(), lang="{src}")], min_decoding_length=1)
+print(pipeline.restore(found[0].hypotheses[0], lang="{tgt}"))
+```
+"""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
@@ -63,7 +77,9 @@ def export_marian(trained: TrainedModel, folder: Path) -> None:
 
 
 def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
-    """Write a model of CTranslate2. It reads and writes the subwords of the text pipeline, without marks.
+    """Write a model of CTranslate2, its text pipeline and how to use both.
+
+    The model reads and writes the subwords of the pipeline, without marks.
 
     Raises UserError as `ctranslate2_spec` does.
     """
@@ -71,6 +87,10 @@ def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     with atomic_path(folder, checksum=False) as temporary:
         temporary.mkdir()
         spec.save(str(temporary))
+        pipeline = trained.pipeline
+        write_json(temporary / "pipeline.json", pipeline.to_dict(), checksum=False)
+        example = EXAMPLE.format(src=pipeline.src_lang, tgt=pipeline.tgt_lang)
+        (temporary / "README.md").write_text(example, encoding="utf-8")
 
 
 def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -> Any:
