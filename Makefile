@@ -2,6 +2,8 @@
 
 VENV := .venv
 STAMP := $(VENV)/installed
+# With what tests, types and style need besides.
+TESTED := $(VENV)/installed-test
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; \
 	done)
@@ -23,7 +25,7 @@ help:
 	@echo "make docs       update the generated parts of docs/"
 	@echo "make site       build the documentation as a web site, in site/, and check its links"
 	@echo "make dist       build the wheel and the source archive, in dist/, and check them"
-	@echo "make hashes     update requirements.hashes after a change of requirements.lock"
+	@echo "make hashes     update requirements*.hashes after a change of requirements*.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
 # Rebuilt when the lock or pyproject.toml changes. The stamp is touched last, so an interrupted installation is repeated.
@@ -40,36 +42,40 @@ $(STAMP): requirements.lock requirements.hashes pyproject.toml
 		echo "make: cannot install eflomal (see $(VENV)/eflomal.log): the metric APT will be unavailable" >&2
 	touch $@
 
+$(TESTED): $(STAMP) requirements-test.lock requirements-test.hashes
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes -r requirements-test.hashes
+	touch $@
+
 demo: $(STAMP)
 	snakemake --cores all --show-failed-logs
 	@cat results/report/summary.txt
 	@echo "Tables and pictures: $(CURDIR)/results/report/report.html"
 	@echo "Translations:        $(CURDIR)/results/report/reader.html"
 
-test: $(STAMP)
+test: $(TESTED)
 	pytest -n logical -m "not slow and not gpu and not slurm"
 
 # Adds the programs with which docmt's models are compared to .venv. They are large, and no user needs them.
 test-others: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r tests/others.txt
 
-test-slow: $(STAMP)
+test-slow: $(TESTED)
 	pytest -m slow
 
-test-gpu: $(STAMP)
+test-gpu: $(TESTED)
 	pytest -m gpu
 
-test-slurm: $(STAMP)
+test-slurm: $(TESTED)
 	pytest -n 4 -m slurm tests/slurm
 
-lint: $(STAMP)
+lint: $(TESTED)
 	ruff check .
 	ruff format --check .
 	pyright --pythonpath $(VENV)/bin/python
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
-format: $(STAMP)
+format: $(TESTED)
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
@@ -77,7 +83,7 @@ format: $(STAMP)
 bench: $(STAMP)
 	for script in $(wildcard benchmarks/*.py); do python $$script || exit 1; done
 
-docs: $(STAMP)
+docs: $(TESTED)
 	docmt config manual --into docs/configuration.md
 	docmt config schema --out config/schema.json
 	docmt evaluate metrics --into docs/evaluation.md
@@ -103,11 +109,11 @@ dist: $(SITE)/installed
 
 # Reads the checksums of all files of all packages from the package index. Needs uv.
 hashes:
-	{ printf '# The packages of requirements.lock with the checksums of all their files, but for torch, whose build depends on the\n'; \
-	printf '# machine (CPU, CUDA). Made by: make hashes\n'; \
-	grep -v '^torch==' requirements.lock | uv pip compile - --quiet --generate-hashes --no-deps --no-header \
-		--no-annotate --universal --python-version 3.11; } > requirements.hashes.new
-	mv requirements.hashes.new requirements.hashes
+	for list in requirements requirements-test; do \
+		{ echo "# The packages of $$list.lock, but torch, whose build depends on the machine. Made by: make hashes"; \
+		grep -v '^torch==' $$list.lock | uv pip compile - --quiet --generate-hashes --no-deps --no-header \
+			--no-annotate --universal --python-version 3.11; } > $$list.hashes.new && \
+		mv $$list.hashes.new $$list.hashes || exit 1; done
 
 clean:
 	rm -rf results logs .snakemake .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""List the licenses of all packages of requirements.lock, as their metadata state them (LICENSES.md).
+"""List the licenses of all packages of the two locks, as their metadata state them (LICENSES.md).
 
 python scripts/list_licenses.py [--write]
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from marked_page import print_or_write, replace_between_marks
 
 ROOT = Path(__file__).parents[1]
-LOCK = ROOT / "requirements.lock"
+LOCKS = (ROOT / "requirements.lock", ROOT / "requirements-test.lock")
 PAGE = ROOT / "LICENSES.md"
 NAME = "python scripts/list_licenses.py"
 LONGEST = 70
@@ -41,9 +41,9 @@ def license_of(name: str) -> str:
 
 
 def listing() -> str:
-    """The packages of the lock by license, the most frequent first."""
+    """The packages of the locks by license, the most frequent first."""
     packages: dict[str, list[str]] = {}
-    for line in LOCK.read_text(encoding="utf-8").splitlines():
+    for line in sorted("".join(lock.read_text(encoding="utf-8") for lock in LOCKS).splitlines(), key=str.lower):
         name, _, version = line.partition("==")
         packages.setdefault(license_of(name), []).append(f"`{name}` {version}")
     lines = [f"- **{name}**: {', '.join(packages[name])}" for name in sorted(packages, key=lambda n: -len(packages[n]))]

@@ -139,7 +139,7 @@ def test_environment_is_in_step_with_pyproject():
 
 def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
     lock = {}
-    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
+    for line in [*locked("requirements"), *locked("requirements-test")]:
         name, equals, version = line.partition("==")
         assert equals, line
         assert re.fullmatch(r"[0-9][0-9a-z.]*", version), line
@@ -147,21 +147,25 @@ def test_lock_holds_one_exact_version_of_each_package_that_pyproject_names():
         assert name not in lock, f"duplicate {name}"
         lock[name] = version
     extras = project()["optional-dependencies"].values()
+    assert {normal(name.partition("==")[0]) for name in locked("requirements-test")}.isdisjoint(
+        normal(Requirement(text).name) for text in project()["dependencies"]
+    )
     for text in [*project()["dependencies"], *(line for extra in extras for line in extra)]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(lock[normal(requirement.name)]), text
     assert lock["torch"] == "2.13.0"
 
 
-def test_every_package_of_the_lock_but_torch_has_checksums():
+@pytest.mark.parametrize("name", ["requirements", "requirements-test"])
+def test_every_package_of_the_lock_but_torch_has_checksums(name):
     """Those of all its files, so that pip can compare on every platform; the build of torch depends on the machine."""
     blocks = re.findall(
         r"^([\w.-]+==[\w.]+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)",
-        (ROOT / "requirements.hashes").read_text(encoding="utf-8"),
+        (ROOT / f"{name}.hashes").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    hashed = [name.partition("==") for name, _ in blocks]
+    lock = locked(name)
+    hashed = [package.partition("==") for package, _ in blocks]
     pinned = [line.partition("==") for line in lock if not line.startswith("torch==")]
     assert sorted((normal(n), v) for n, _, v in hashed) == sorted((normal(n), v) for n, _, v in pinned)
     assert all(checksums.count("sha256") >= 1 for _, checksums in blocks)
@@ -174,9 +178,13 @@ def test_every_package_of_the_lock_has_a_known_license(monkeypatch):
     licenses = re.findall(r"^- \*\*(.*)\*\*: (.*)$", page, re.MULTILINE)
     packages = [found for _, names in licenses for found in re.findall(r"`(.+?)` (\S+?)(?:,|$)", names)]
     listed = ["==".join(found) for found in packages]
-    assert sorted(listed) == sorted((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines())
+    assert sorted(listed) == sorted([*locked("requirements"), *locked("requirements-test")])
     assert not {"", "UNKNOWN"} & {license for license, _ in licenses}
     assert page == listing.updated_page(page)
+
+
+def locked(name):
+    return (ROOT / f"{name}.lock").read_text(encoding="utf-8").splitlines()
 
 
 def normal(name):
