@@ -4,6 +4,7 @@ import io
 import itertools
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,8 +79,9 @@ def translate(
         force: translate files that declare other languages than the model's.
         context: `none` translates each sentence by itself, without the context encoder if there is one.
         sentences: same as --context none.
-        discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it;
-            the default where it has that), `none`, or a file with trees of the documents of plain lines.
+        discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it, or
+            else with the segmenter and parser of its study; the default where there is one), `none`, or a file with
+            trees of the documents of plain lines.
         source_lang: source language, where the model has several; by default the one it was imported for.
         target_lang: target language, where the model has several; by default the one it was imported for.
         beam_size: hypotheses kept at each step; by default that of --settings.
@@ -158,12 +160,27 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
         model = model.for_languages(source_lang, target_lang)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
+    if discourse in (None, "auto") and model.discourse is None and model.model.settings.needs_trees:
+        model = _with_discourse_of_study(model, file)
     if discourse == "auto" and model.discourse is None:
         raise UserError(
             "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
             "bundle`, or give a file of trees"
         )
     return model
+
+
+def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":
+    """The model with the segmenter and parser of its study, results/DATASET/runs/SYSTEM/seedN/, if it has one each."""
+    from docmt.discourse.annotation import read_bundle
+
+    folders = file.absolute().parents
+    discourse = folders[min(4, len(folders) - 1)] / "discourse"
+    segmenters, parsers = (sorted(discourse.glob(f"{kind}s/*/{kind}.pt")) for kind in ("segmenter", "parser"))
+    if folders[min(2, len(folders) - 1)].name != "runs" or len(segmenters) != 1 or len(parsers) != 1:
+        return model
+    log.info("trees by %s and %s; --discourse none translates without them", segmenters[0], parsers[0])
+    return replace(model, discourse=read_bundle(segmenters[0], str(parsers[0]), sentences="parser"))
 
 
 def _targets(files: tuple[Path, ...], output: str | None, tgt_lang: str) -> list[Path]:
