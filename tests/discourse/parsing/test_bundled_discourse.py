@@ -95,7 +95,7 @@ def test_a_model_finds_the_segmenter_and_parser_of_its_study(files, tmp_path, ca
     assert found == translate(tmp_path / "bundled.pt")[0] != without
     assert f"trees by {results}/segmenters/one/segmenter.pt and" in messages
     assert "reads trees, but" not in messages
-    shutil.copytree(results / "parsers/one", results / "parsers/two")  # which one the model had is not known
+    shutil.copytree(results / "parsers/one", results / "parsers/two")  # either could have made the trees
     assert translate(run / "model.pt")[0] == without
 
 
