@@ -18,9 +18,12 @@ from docmt.files import read_lines
 def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
     """Read the references of a test set without a study.
 
-    The first file has a line for each sentence. Its documents are those of PREFIX.documents.tsv, if that is beside
-    it, and else end at blank lines. Returns the documents, the sentences of each reference, and for each line of the
-    first file whether it is a blank line between documents.
+    The first file has a line for each sentence. PREFIX.documents.tsv beside it tells its documents apart or, without
+    such a file, its blank lines do.
+
+    Returns:
+        The documents, the sentences of each reference, and for each line of the first file whether it is blank between
+        documents.
     """
     first, *others = paths
     lines = [line.removesuffix("\r") for line in read_lines(first)]

@@ -55,14 +55,14 @@ def test_a_wheel_runs_a_study_where_no_repository_is(wheel, tmp_path):
     environment, study = tmp_path / "environment", tmp_path / "study"
     venv.create(environment, with_pip=False, symlinks=True)
     bin_folder, packages = environment / "bin", Path(sysconfig.get_path("purelib"))
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables["PATH"] = f"{bin_folder}:{variables['PATH']}"
     pip = [sys.executable, "-m", "pip", f"--python={bin_folder / 'python'}", "install", "--no-deps", "--no-index", "-q"]
-    checked([*pip, wheel])
+    checked([*pip, wheel], env=variables, cwd=tmp_path)
     # The other packages of this environment; an editable docmt is not among them, since it is named by a file that
     # Python reads in folders of packages only.
     (site_packages,) = environment.glob("lib/python*/site-packages")
     (site_packages / "others.pth").write_text(f"{packages}\n", encoding="utf-8")
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    variables["PATH"] = f"{bin_folder}:{variables['PATH']}"
     where = checked([bin_folder / "python", "-c", "import docmt; print(docmt.__file__)"], env=variables, cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(site_packages)
 
