@@ -1,13 +1,17 @@
-"""What the tests of baselines share: attention token by token, as equations write it, and random layouts."""
+"""What tests of attention share: token by token, as equations write it; group by group; and random layouts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
 from core_fixtures import assert_close
 from torch import Tensor
 
+from docmt.models.attention import varlen
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import SIDES, Slot
@@ -96,3 +100,65 @@ def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequenc
 
 def root(width: int) -> float:
     return math.sqrt(width)
+
+
+def group_weights(
+    query: Tensor, key: Tensor, offsets: Sequence[Tensor], is_causal: bool
+) -> Iterator[tuple[slice, slice, Tensor, Tensor]]:
+    """Of each group its queries, its keys, its weights [heads, queries, keys] and the log-sums of its scores."""
+    for (a, b), (c, d) in zip(*(pairwise(part.tolist()) for part in offsets), strict=True):
+        scores = torch.einsum("nhk,mhk->hnm", query[a:b].float(), key[c:d].float()) / root(query.shape[2])
+        if is_causal:
+            scores = scores.masked_fill(~torch.ones(b - a, d - c).bool().tril(d - c - b + a), -torch.inf)
+        yield slice(a, b), slice(c, d), scores.softmax(-1), scores.logsumexp(-1)
+
+
+class PlainKernels:
+    """Variable-length attention with the functions of docmt.models.attention.short_groups, on CPUs."""
+
+    @staticmethod
+    @torch.autocast("cpu", enabled=False)
+    def forward(query: Tensor, key: Tensor, value: Tensor, offsets: Any, is_causal: bool) -> tuple[Tensor, Tensor]:
+        output, sums = query.new_empty(query.shape), torch.empty(query.shape[1], len(query))
+        for queries, keys, weights, log_sums in group_weights(query, key, offsets, is_causal):
+            output[queries] = torch.einsum("hnm,mhk->nhk", weights, value[keys].float()).to(query.dtype)
+            sums[:, queries] = log_sums
+        return output, sums
+
+    @staticmethod
+    @torch.autocast("cpu", enabled=False)
+    def backward(
+        gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, results: Any, offsets: Any, is_causal: bool
+    ) -> tuple[Tensor, ...]:
+        assert results[0].shape == gradient.shape == query.shape
+        found = tuple(rows.new_zeros(rows.shape) for rows in (query, key, value))
+        for queries, keys, weights, _ in group_weights(query, key, offsets, is_causal):
+            grad = gradient[queries].float()
+            scores = torch.einsum("nhk,mhk->hnm", grad, value[keys].float())
+            scores = weights * (scores - (weights * scores).sum(-1, keepdim=True)) / root(query.shape[2])
+            found[0][queries] = torch.einsum("hnm,mhk->nhk", scores, key[keys].float()).to(query.dtype)
+            found[1][keys] = torch.einsum("hnm,nhk->mhk", scores, query[queries].float()).to(query.dtype)
+            found[2][keys] = torch.einsum("hnm,nhk->mhk", weights, grad).to(query.dtype)
+        return found
+
+
+def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
+    """Let docmt's operator for variable-length attention run here; `taken` gets the name of each kernel that it ran."""
+
+    def noting(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: (taken.append(name), kernel(*arguments))[1]
+
+    def flash(*arguments: Any) -> tuple[Tensor, Tensor]:
+        *inputs, query_offsets, key_offsets, _, _, is_causal = arguments
+        return PlainKernels.forward(*inputs, (query_offsets, key_offsets), is_causal)
+
+    def flash_backward(*arguments: Any) -> tuple[Tensor, ...]:
+        *inputs, output, sums, query_offsets, key_offsets, _, _, is_causal = arguments
+        return PlainKernels.backward(*inputs, (output, sums), (query_offsets, key_offsets), is_causal)
+
+    kernels = SimpleNamespace(
+        forward=noting("short", PlainKernels.forward), backward=noting("short backward", PlainKernels.backward)
+    )
+    monkeypatch.setattr(varlen, "short_groups", lambda: kernels)
+    monkeypatch.setattr(varlen, "_flash_forward", noting("flash", flash))
+    monkeypatch.setattr(varlen, "_flash_backward", noting("flash backward", flash_backward))

@@ -21,6 +21,7 @@ from docmt.models.attention.ragged import (
     ragged_attention,
     varlen_attention,
 )
+from docmt.models.attention.varlen import SWITCH, find_flash
 
 HEADS, HEAD_WIDTH = 2, 4
 SLOTS = [(slot, pattern) for slot in ("encoder", "decoder", "cross") for pattern in ("group", "window", "global")]
@@ -218,7 +219,7 @@ def test_uniform_attention_over_n_keys_has_log2_n_bits():
 
 
 def test_torch_offers_what_the_varlen_path_calls():
-    varlen_attn = ragged.find_varlen()
+    varlen_attn = find_flash()
     if varlen_attn is None:
         pytest.skip("this torch has no variable-length attention")
     parameters = inspect.signature(varlen_attn).parameters
@@ -254,10 +255,12 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("switch", ["", "flash"])
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
-def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern):
+def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern, switch, monkeypatch):
     if not torch.cuda.is_available():
         pytest.skip("no GPU")
+    monkeypatch.setenv(SWITCH, switch)
     instances = [[(3, 4), (1, 1), (60, 20), (2, 2)], [(200, 150)]]
     pairs = [pair for instance in instances for pair in instance]
     layout = AttentionLayout(

@@ -6,6 +6,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, G groups;
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import standin.device  # before torch
@@ -13,8 +14,11 @@ import standin.device  # before torch
 # isort: split
 
 import torch
+from plain_attention import PlainKernels
 from torch import Tensor
 
+from docmt.models.attention import varlen
+from docmt.models.buffers import map_leaves
 from standin.counting import note, uncounted
 
 LIBRARY = torch.library.Library("aten", "IMPL")
@@ -52,6 +56,23 @@ def _kernel(
         return function
 
     return register
+
+
+def _short(name: str) -> Callable[..., tuple[Tensor, ...]]:
+    """A kernel of docmt for short groups, computed plainly; it counts as one launch."""
+
+    def run(*arguments: Any) -> tuple[Tensor, ...]:
+        note("launch", f"short_groups_{name}", frame=sys._getframe().f_back)
+        with uncounted():
+            cpu = map_leaves(arguments, lambda tensor: tensor.detach().cpu())
+            return tuple(found.to("cuda") for found in getattr(PlainKernels, name)(*cpu))
+
+    return run
+
+
+# A machine with a GPU has Triton.
+SHORT_GROUPS = SimpleNamespace(forward=_short("forward"), backward=_short("backward"))
+varlen.short_groups = lambda: SHORT_GROUPS
 
 
 def _groups(offsets_q: Tensor, offsets_k: Tensor) -> Iterator[tuple[slice, slice]]:

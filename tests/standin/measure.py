@@ -140,8 +140,11 @@ def budgets(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
     quiet = {"log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
     training = RECIPE | quiet | {"max_steps": 7, "precision": "auto"}
     updates, history = scenarios.updates(study, folder, architecture, model=HALF, training=training)
+    micro_batch = scenarios.micro_batch(architecture)
+    kernels = ("short_groups_forward", "short_groups_backward", "_flash_attention_forward")
     return {
-        "micro_batch": scenarios.micro_batch(architecture).totals(),
+        "micro_batch": micro_batch.totals(),
+        "attention": {name: micro_batch.launches(name) for name in kernels},
         "updates": [counts.totals() for counts in updates],
         "text": updates[1].describe("sync", "pageable copy", "pinned copy", "copy to host"),
         "history": _rows(history),

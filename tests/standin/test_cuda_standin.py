@@ -127,6 +127,12 @@ def test_a_micro_batch_keeps_to_its_launches(found, preset):
     assert found("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
 
 
+def test_short_groups_have_their_own_kernels(found):
+    attention = found("budgets")["attention"]
+    assert attention["short_groups_forward"] >= attention["short_groups_backward"] > 0
+    assert attention["_flash_attention_forward"] == 0
+
+
 def test_an_update_lets_nobody_wait(found):
     budgets = found("budgets")
     # The first counts are of update 2; those of an update include what follows the one before it.

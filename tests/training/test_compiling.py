@@ -1,9 +1,7 @@
 """Forward pass and loss as one graph of `torch.compile`, for batches of any shape.
 
-The variable-length kernel is an opaque operator that computes group by group; it stands for that of a GPU.
+Variable-length attention is docmt's operator of a GPU, with plain kernels.
 """
-
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,9 +16,9 @@ from core_fixtures import (
     random_documents,
     run_training,
 )
-from torch import Tensor
+from plain_attention import take_plain_kernels
 
-from docmt.models.attention import compiled_layout, ragged
+from docmt.models.attention import ragged
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer
@@ -32,70 +30,14 @@ BATCHES = ([3, 2], [4, 1, 2], [5], [2, 2, 2], [1, 1, 1], [1], [7, 3])
 SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 
 
-def groups(q, k, query_offsets, key_offsets, is_causal):
-    """Of each group its queries, its keys and its weights [heads, queries, keys]."""
-    for (a, b), (c, d) in zip(pairwise(query_offsets.tolist()), pairwise(key_offsets.tolist()), strict=True):
-        scores = torch.einsum("nhk,mhk->hnm", q[a:b], k[c:d]) * q.shape[2] ** -0.5
-        if is_causal:
-            scores = scores.masked_fill(~torch.ones(b - a, d - c).bool().tril(d - c - b + a), -torch.inf)
-        yield slice(a, b), slice(c, d), scores.softmax(-1)
-
-
-@torch.library.custom_op("docmt_tests::varlen", mutates_args=())
-def varlen(
-    q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, n: int, m: int, is_causal: bool
-) -> Tensor:
-    assert n >= int(query_offsets.diff().max())
-    assert m >= int(key_offsets.diff().max())
-    output = torch.empty_like(q, memory_format=torch.contiguous_format)
-    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
-        output[queries] = torch.einsum("hnm,mhk->nhk", weights, v[keys])
-    return output
-
-
-@torch.library.custom_op("docmt_tests::varlen_backward", mutates_args=())
-def varlen_backward(
-    gradient: Tensor, q: Tensor, k: Tensor, v: Tensor, query_offsets: Tensor, key_offsets: Tensor, is_causal: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    found = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-    for queries, keys, weights in groups(q, k, query_offsets, key_offsets, is_causal):
-        scores = torch.einsum("nhk,mhk->hnm", gradient[queries], v[keys])
-        scores = weights * (scores - (weights * scores).sum(-1, keepdim=True)) * q.shape[2] ** -0.5
-        found[0][queries] = torch.einsum("hnm,mhk->nhk", scores, k[keys])
-        found[1][keys] = torch.einsum("hnm,nhk->mhk", scores, q[queries])
-        found[2][keys] = torch.einsum("hnm,nhk->mhk", weights, gradient[queries])
-    return tuple(found)
-
-
-def keep(ctx, inputs, output):
-    ctx.save_for_backward(*inputs[:5])
-    ctx.is_causal = inputs[7]
-
-
-def like(*tensors):
-    return tuple(torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in tensors)
-
-
-varlen.register_fake(lambda q, *_: like(q)[0])
-varlen_backward.register_fake(lambda gradient, q, k, v, *_: like(q, k, v))
-varlen.register_autograd(
-    lambda ctx, gradient: (*varlen_backward(gradient, *ctx.saved_tensors, ctx.is_causal), *[None] * 5),
-    setup_context=keep,
-)
-
-
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """The kernel of a GPU."""
-
-    def attend(q, k, v, query_offsets, key_offsets, n, m, window_size):
-        return varlen(q, k, v, query_offsets, key_offsets, n, m, window_size == (-1, 0))
-
+    """The operator of a GPU, computed plainly; the names of the kernels that it took are collected."""
+    taken = []
     monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
-    for module in (ragged, compiled_layout):
-        monkeypatch.setattr(module, "find_varlen", lambda: attend)
+    take_plain_kernels(monkeypatch, taken)
     torch._dynamo.reset()
-    yield
+    yield taken
     torch._dynamo.reset()
 
 

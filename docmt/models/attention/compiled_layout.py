@@ -11,7 +11,7 @@ from torch import Tensor
 from docmt.models.attention.grouping import CompiledGrouping
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.patterns import Index, Side, Slot
-from docmt.models.attention.ragged import find_varlen
+from docmt.models.attention.varlen import find_varlen
 from docmt.models.settings import Positions
 
 IN_ORDER = ("group", "global")

@@ -21,7 +21,7 @@ from docmt.instances.storage import expand_ranges, offsets_of
 from docmt.models.buffers import map_leaves
 
 Kernel = Literal["varlen", "padded"]
-"""An implementation of ragged attention: variable-length flash attention, or padded buckets."""
+"""An implementation of ragged attention: variable-length kernels, or padded buckets."""
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 """Ragged attention: packed queries, keys and values, and a grouping. The one primitive of all models.
 
 Three implementations that must agree: a dense mask (the oracle in tests), buckets of padded batches (any device), and
-variable-length flash attention (CUDA, half precision).
+variable-length attention (CUDA, half precision; `varlen.py`).
 
 Shape letters: N packed queries, M packed keys, H heads, K head width, P padded rows (or keys in the order of the groups
 that see them), g groups of a bucket, q and k its padded queries and keys.
 """
 
-import functools
-import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,6 +26,7 @@ from docmt.models.attention.grouping import (
     Padding,
     VarlenInputs,
 )
+from docmt.models.attention.varlen import find_varlen
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 EXPLICIT_MAX_KEYS = 512
@@ -45,17 +44,6 @@ class AttentionInputs(NamedTuple):
     key_MHK: Tensor
     value_MHK: Tensor
     adjust: Adjust | None
-
-
-@functools.cache
-def find_varlen() -> Callable[..., Any] | None:
-    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
-    try:
-        from torch.nn.attention import varlen
-    except ImportError:  # an older torch: the padded path serves every device
-        return None
-    function = getattr(varlen, "varlen_attn", None)
-    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
 
 
 def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Kernel:
@@ -124,7 +112,7 @@ def padded_attention(
 def varlen_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """Ragged attention through variable-length flash attention (CUDA, float16 or bfloat16)."""
+    """Ragged attention through variable-length kernels (CUDA, float16 or bfloat16)."""
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
     compiled = CompiledGrouping(grouping.varlen_inputs(query_NHK.device), grouping.is_causal, varlen_attn)

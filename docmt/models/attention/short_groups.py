@@ -1,0 +1,215 @@
+"""Attention in groups of few queries and keys, as kernels of Triton: one program computes one head of one group.
+
+Flash attention has tiles of 128 queries and adds up their gradients in a float32 table of whole tiles: in sentences of
+28 tokens, three times the traffic of everything else. Here tiles are small, and a program owns all rows of its group:
+no two programs write to one place, and gradients are the same in every run. Longer groups take several tiles.
+
+The module needs Triton; `varlen.py` asks for it. Sums are in float32; products of float32 are not rounded to TF32.
+
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups; B rows of a tile, P head width padded
+to a power of two.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import triton  # pyright: ignore[reportMissingImports]
+import triton.language as tl  # pyright: ignore[reportMissingImports]
+from torch import Tensor
+
+TILE = 32
+"""Rows of a tile. With 64, the backward pass would need more than the 255 registers of a thread."""
+
+
+@triton.jit
+def _place(first, stride, head, head_stride):
+    """Where a head begins in the first row of a group; int64, since packed rows can have more than 2³¹ entries."""
+    return first.to(tl.int64) * stride + head * head_stride
+
+
+@triton.jit
+def _load(pointer, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
+    """Rows from `start` of a group of n rows, [B, P]; zeros beyond."""
+    rows, columns = start + tl.arange(0, B), tl.arange(0, P)
+    seen = (rows < n)[:, None] & (columns < width)[None, :]
+    return tl.load(pointer + rows[:, None].to(tl.int64) * stride + columns[None, :], mask=seen, other=0.0)
+
+
+@triton.jit
+def _store(pointer, tile, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
+    """The inverse of `_load`."""
+    rows, columns = start + tl.arange(0, B), tl.arange(0, P)
+    seen = (rows < n)[:, None] & (columns < width)[None, :]
+    places = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
+    tl.store(places, tile.to(pointer.dtype.element_ty), mask=seen)
+
+
+@triton.jit
+def _scores(query, key, i, j, n, m, scale, is_causal: tl.constexpr, B: tl.constexpr):
+    """Scaled scores of queries from i and keys from j, [B, B]; −inf where a query sees no key."""
+    rows, columns = i + tl.arange(0, B), j + tl.arange(0, B)
+    seen = (columns < m)[None, :]
+    if is_causal:
+        # The last query sees all keys, as in `Grouping`.
+        seen = seen & (columns[None, :] <= rows[:, None] + (m - n))
+    return tl.where(seen, tl.dot(query, tl.trans(key), input_precision="ieee") * scale, float("-inf"))
+
+
+@triton.jit
+def _queries(query, gradient, output, sums, i, n, query_stride, gradient_stride, stride, width: tl.constexpr,
+             B: tl.constexpr, P: tl.constexpr):  # fmt: skip
+    """Queries and gradients, [B, P], log-sums and products of output and gradient, [B], from query i of a group."""
+    rows = i + tl.arange(0, B)
+    gradient_BP = _load(gradient, i, n, gradient_stride, width, B, P)
+    products = gradient_BP.to(tl.float32) * _load(output, i, n, stride, width, B, P).to(tl.float32)
+    # Beyond the group, log-sums of ∞ make weights of 0.
+    sums_B = tl.load(sums + rows, mask=rows < n, other=float("inf"))
+    return _load(query, i, n, query_stride, width, B, P), gradient_BP, sums_B, tl.sum(products, 1)
+
+
+@triton.jit
+def _slopes(query, key, value, gradient, sums, inner, i, j, n, m, scale, is_causal: tl.constexpr, B: tl.constexpr):
+    """Attention weights and gradients of scaled scores, [B, B]; zeros beyond the group."""
+    weights = tl.exp(_scores(query, key, i, j, n, m, scale, is_causal, B) - sums[:, None])
+    products = tl.dot(gradient, tl.trans(value), input_precision="ieee")
+    return weights, weights * (products - inner[:, None]) * scale
+
+
+@triton.jit(do_not_specialize=["n_rows"])
+def short_groups_forward(
+    query, key, value, output, sums, query_offsets, key_offsets,
+    query_stride, query_head, key_stride, key_head, value_stride, value_head, n_rows, scale,
+    heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
+    """Output and logarithms of the sums of exponentials of scores, natural as in flash attention."""
+    group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
+    n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
+    query += _place(first_query, query_stride, head, query_head)
+    key += _place(first_key, key_stride, head, key_head)
+    value += _place(first_key, value_stride, head, value_head)
+    output += _place(first_query, heads * width, head, width)
+    sums += _place(head, n_rows, first_query, 1)
+    for i in range(0, n, B):
+        query_BP = _load(query, i, n, query_stride, width, B, P)
+        highest = tl.full([B], float("-inf"), tl.float32)
+        total = tl.zeros([B], tl.float32)
+        mean = tl.zeros([B, P], tl.float32)
+        end = m
+        if is_causal:
+            end = tl.minimum(m, i + B + m - n)
+        for j in range(0, end, B):
+            key_BP = _load(key, j, m, key_stride, width, B, P)
+            value_BP = _load(value, j, m, value_stride, width, B, P)
+            scores = _scores(query_BP, key_BP, i, j, n, m, scale, is_causal, B)
+            now = tl.maximum(highest, tl.max(scores, 1))
+            shift = tl.where(now == float("-inf"), 0.0, now)  # −inf − (−inf) would be NaN
+            weights = tl.exp(scores - shift[:, None])
+            fade = tl.exp(highest - shift)
+            total = total * fade + tl.sum(weights, 1)
+            mean = mean * fade[:, None] + tl.dot(weights.to(value_BP.dtype), value_BP, input_precision="ieee")
+            highest = now
+        has_keys = total > 0
+        divisor = tl.where(has_keys, total, 1.0)
+        _store(output, mean / divisor[:, None], i, n, heads * width, width, B, P)
+        rows = i + tl.arange(0, B)
+        tl.store(sums + rows, tl.where(has_keys, highest + tl.log(divisor), float("inf")), mask=rows < n)
+
+
+@triton.jit(do_not_specialize=["n_rows"])
+def short_groups_backward(
+    gradient, query, key, value, output, sums, query_gradient, key_gradient, value_gradient,
+    query_offsets, key_offsets, gradient_stride, gradient_head,
+    query_stride, query_head, key_stride, key_head, value_stride, value_head, n_rows, scale,
+    heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
+):  # fmt: skip
+    """Gradients of queries, keys and values of one head of one group."""
+    group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
+    n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
+    stride = heads * width  # of tensors that were made here
+    gradient += _place(first_query, gradient_stride, head, gradient_head)
+    query += _place(first_query, query_stride, head, query_head)
+    key += _place(first_key, key_stride, head, key_head)
+    value += _place(first_key, value_stride, head, value_head)
+    output += _place(first_query, stride, head, width)
+    query_gradient += _place(first_query, stride, head, width)
+    key_gradient += _place(first_key, stride, head, width)
+    value_gradient += _place(first_key, stride, head, width)
+    sums += _place(head, n_rows, first_query, 1)
+    for j in range(0, m, B):
+        key_BP = _load(key, j, m, key_stride, width, B, P)
+        value_BP = _load(value, j, m, value_stride, width, B, P)
+        key_sum = tl.zeros([B, P], tl.float32)
+        value_sum = tl.zeros([B, P], tl.float32)
+        for i in range(0, n, B):
+            query_BP, gradient_BP, sums_B, inner = _queries(
+                query, gradient, output, sums, i, n, query_stride, gradient_stride, stride, width, B, P
+            )
+            weights, slopes = _slopes(
+                query_BP, key_BP, value_BP, gradient_BP, sums_B, inner, i, j, n, m, scale, is_causal, B
+            )
+            slopes = slopes.to(query_BP.dtype)
+            value_sum += tl.dot(tl.trans(weights.to(query_BP.dtype)), gradient_BP, input_precision="ieee")
+            key_sum += tl.dot(tl.trans(slopes), query_BP, input_precision="ieee")
+            if m <= B:  # one tile has all keys, so that the gradient of its queries is complete
+                products = tl.dot(slopes, key_BP, input_precision="ieee")
+                _store(query_gradient, products, i, n, stride, width, B, P)
+        _store(key_gradient, key_sum, j, m, stride, width, B, P)
+        _store(value_gradient, value_sum, j, m, stride, width, B, P)
+    if m > B:
+        for i in range(0, n, B):
+            query_BP, gradient_BP, sums_B, inner = _queries(
+                query, gradient, output, sums, i, n, query_stride, gradient_stride, stride, width, B, P
+            )
+            query_sum = tl.zeros([B, P], tl.float32)
+            end = m
+            if is_causal:
+                end = tl.minimum(m, i + B + m - n)
+            for j in range(0, end, B):
+                key_BP = _load(key, j, m, key_stride, width, B, P)
+                value_BP = _load(value, j, m, value_stride, width, B, P)
+                _, slopes = _slopes(
+                    query_BP, key_BP, value_BP, gradient_BP, sums_B, inner, i, j, n, m, scale, is_causal, B
+                )
+                query_sum += tl.dot(slopes.to(key_BP.dtype), key_BP, input_precision="ieee")
+            _store(query_gradient, query_sum, i, n, stride, width, B, P)
+
+
+def forward(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, offsets: Sequence[Tensor], is_causal: bool
+) -> tuple[Tensor, Tensor]:
+    """Output [N, H, K], and log-sums, float32 [H, N], for `backward`; offsets of queries and of keys, int32 [G + 1]."""
+    output_NHK = query_NHK.new_empty(query_NHK.shape)
+    sums_HN = query_NHK.new_empty((query_NHK.shape[1], len(query_NHK)), dtype=torch.float32)
+    _launch(short_groups_forward, (query_NHK, key_MHK, value_MHK), (output_NHK, sums_HN), offsets, is_causal)
+    return output_NHK, sums_HN
+
+
+def backward(
+    gradient_NHK: Tensor, query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, results: Sequence[Tensor],
+    offsets: Sequence[Tensor], is_causal: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of queries, keys and values; `results` of `forward`, `offsets` as there."""
+    inputs = gradient_NHK, query_NHK, key_MHK, value_MHK
+    query, key, value = (rows.new_empty(rows.shape) for rows in inputs[1:])
+    _launch(short_groups_backward, inputs, (*results, query, key, value), offsets, is_causal)
+    return query, key, value
+
+
+def _launch(
+    kernel: Any, inputs: Sequence[Tensor], made: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
+) -> None:
+    """Run a kernel for each group and head; the strides of its inputs are arguments, other tensors are contiguous."""
+    inputs = [rows if rows.stride(2) == 1 else rows.contiguous() for rows in inputs]
+    n_rows, heads, width = inputs[-3].shape
+    strides = [stride for rows in inputs for stride in rows.stride()[:2]]
+    padded = max(16, triton.next_power_of_2(width))  # the least that tensor cores multiply
+    with torch.cuda.device_of(inputs[-3]):
+        kernel[((len(offsets[0]) - 1) * heads,)](
+            *inputs, *made, *offsets, *strides, n_rows, width**-0.5,
+            heads=heads, width=width, is_causal=is_causal, B=TILE, P=padded,
+            # Several stages would hold several tiles of a loop in shared memory, and most loops have one turn.
+            num_warps=4, num_stages=1,
+        )  # fmt: skip

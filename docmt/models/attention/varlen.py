@@ -1,0 +1,155 @@
+"""Variable-length attention on GPUs: flash attention for long groups, kernels of Triton for short ones.
+
+One operator serves both, and chooses when it runs: a compiled graph is the same for batches of all lengths.
+
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups.
+"""
+
+import functools
+import inspect
+import logging
+import os
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+SWITCH = "DOCMT_ATTENTION"
+"""Environment variable that, with the value `flash`, leaves all groups to flash attention."""
+MEAN_LENGTH = 128
+"""Groups are short if they have at most this many queries and keys on average …"""
+MAX_LENGTH = 512
+"""… and the longest at most this many: one program computes it, while the others wait."""
+MAX_HEAD_WIDTH = 128
+"""The widest heads whose tiles fit into the shared memory of every GPU with bfloat16."""
+TOLERANCE = 0.03
+"""Greatest relative difference from flash attention; bfloat16 rounds by 0.004."""
+
+
+@functools.cache
+def find_flash() -> Callable[..., Any] | None:
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    try:
+        from torch.nn.attention import varlen
+    except ImportError:  # an older torch: the padded path serves every device
+        return None
+    function = getattr(varlen, "varlen_attn", None)
+    return function if function is not None and "window_size" in inspect.signature(function).parameters else None
+
+
+def find_varlen() -> Callable[..., Any] | None:
+    """Variable-length attention with the arguments of `varlen_attn` of torch; None if this torch has none."""
+    if find_flash() is None or os.environ.get(SWITCH) == "flash" or short_groups() is None:
+        return find_flash()
+    return attention
+
+
+@functools.cache
+def short_groups() -> ModuleType | None:
+    """The kernels for short groups, if Triton is installed."""
+    return import_module("docmt.models.attention.short_groups") if find_spec("triton") else None
+
+
+def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> Tensor:
+    """As `varlen_attn` of torch; causal with window (−1, 0)."""
+    return _attend(query_NHK, *others, window_size == (-1, 0))[0]
+
+
+def takes_short_groups(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_rows: int) -> bool:
+    """Whether the kernels for short groups compute this; lengths are known without asking the device."""
+    n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
+    if n_rows > MEAN_LENGTH * n_groups or max_rows > MAX_LENGTH or query_NHK.shape[2] > MAX_HEAD_WIDTH:
+        return False
+    return short_groups_work(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:])
+
+
+@functools.cache
+def short_groups_work(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> bool:
+    """Whether the kernels for short groups run and agree with flash attention here, tried once on a small problem."""
+    kernels = short_groups()
+    assert kernels is not None, "asked for only where Triton is installed"
+    # Groups of one and of several tiles, with and without keys before the queries; and one without queries.
+    lengths = torch.tensor([[0, 1, 21, 32, 70, 0], [0, 3, 40, 32, 75, 5]], dtype=torch.int32)
+    offsets = tuple(lengths.to(device).cumsum(1, dtype=torch.int32).unbind())
+    sizes, longest = lengths.sum(1).tolist(), lengths.amax(1).tolist()
+    # A generator of its own: the numbers that a training draws stay the same.
+    rows = torch.randn(4, sizes[1], heads, width, generator=torch.Generator().manual_seed(1)).to(device, dtype)
+    gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
+    try:
+        for is_causal in (False, True):
+            results = kernels.forward(query, key, value, offsets, is_causal)
+            found = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
+            flash = _flash_forward(query, key, value, *offsets, *longest, is_causal)
+            expected = _flash_backward(gradient, query, key, value, *flash, *offsets, *longest, is_causal)
+            for ours, theirs in zip((results[0], *found), (flash[0], *expected), strict=True):
+                difference = float((ours.float() - theirs.float()).norm() / theirs.float().norm())
+                if not difference < TOLERANCE:
+                    raise ValueError(f"relative difference {difference:.3f} from flash attention")
+    except (torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:  # a compiler or a driver that Triton cannot use, whatever it raises
+        log.warning("flash attention computes short groups, too: Triton's kernels fail: %s", str(error).split("\n")[0])
+        return False
+    return True
+
+
+@torch.library.custom_op("docmt::varlen_attention", mutates_args=())
+def _attend(
+    query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, key_offsets: Tensor,
+    max_queries: int, max_keys: int, is_causal: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Output [N, H, K], and the logarithms of sums of exponentials of scores, float32 [H, N]."""
+    offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
+    kernels = short_groups()
+    if kernels is not None and takes_short_groups(query, key, query_offsets, max(longest)):
+        return kernels.forward(query, key, value, offsets, is_causal)
+    return _flash_forward(query, key, value, *offsets, *longest, is_causal)
+
+
+@torch.library.custom_op("docmt::varlen_attention_backward", mutates_args=())
+def _differentiate(
+    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, output: Tensor, sums: Tensor,
+    query_offsets: Tensor, key_offsets: Tensor, max_queries: int, max_keys: int, is_causal: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of queries, keys and values."""
+    inputs, results = (gradient, query, key, value), (output, sums)
+    offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
+    kernels = short_groups()
+    if kernels is not None and takes_short_groups(query, key, query_offsets, max(longest)):
+        return kernels.backward(*inputs, results, offsets, is_causal)
+    return _flash_backward(*inputs, *results, *offsets, *longest, is_causal)
+
+
+def _flash_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+    *rest, is_causal = arguments
+    output, sums, *_ = torch.ops.aten._flash_attention_forward(*rest, 0.0, is_causal, False)
+    return output, sums
+
+
+def _flash_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    *rest, is_causal = arguments
+    # The state of dropout's random numbers, although there is no dropout, and a tensor that nothing reads.
+    state, unused = (rest[0].new_empty(n, dtype=torch.uint64) for n in (2, 0))
+    return torch.ops.aten._flash_attention_backward(*rest, 0.0, is_causal, state, unused)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal = inputs
+    ctx.save_for_backward(*tensors[:3], *output, *tensors[3:])
+    ctx.set_materialize_grads(False)  # nothing asks for gradients of the sums
+
+
+def _backward(ctx: Any, gradient: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    found = _differentiate(gradient, *ctx.saved_tensors, ctx.max_queries, ctx.max_keys, ctx.is_causal)
+    return *found, None, None, None, None, None
+
+
+_attend.register_fake(lambda q, *_: (q.new_empty(q.shape), q.new_empty(q.shape[1::-1], dtype=torch.float32)))
+_differentiate.register_fake(lambda _, *rows: tuple(x.new_empty(x.shape) for x in rows[:3]))
+_attend.register_autograd(_backward, setup_context=_keep)

@@ -1,0 +1,311 @@
+"""Variable-length attention in short groups: the kernels in Triton's interpreter, and the operator that chooses.
+
+Inputs are what flash attention gets, too; the oracle is attention token by token, or group by group in float32.
+"""
+
+import math
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from core_fixtures import document_trees, make_batch, model_settings, random_documents
+from plain_attention import (
+    PlainKernels,
+    assert_equal_with_gradients,
+    attend_plainly,
+    layout_of,
+    randomize,
+    take_plain_kernels,
+)
+
+from docmt.models.attention import ragged, varlen
+from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.ragged import distances_of, varlen_attention
+from docmt.models.presets import ARCHITECTURES
+from docmt.models.settings import ModelSettings
+
+HEADS = 2
+LENGTHS = (np.array([5, 0, 33, 1, 0, 2, 128]), np.array([9, 4, 40, 1, 1, 70, 128]))
+"""Queries and keys of groups: one tile and several, full and not; two groups without queries."""
+TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 0.02, torch.float16: 0.002}
+
+
+@pytest.fixture(scope="module")
+def triton():
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("the interpreter of Triton is for machines without a GPU")
+    return pytest.importorskip("triton", reason="Triton is not installed (make test-others)")
+
+
+@pytest.fixture
+def kernels(triton, monkeypatch):
+    """The kernels, interpreted."""
+    import triton.language as tl
+    from triton.runtime.interpreter import interpreter_builder as builder
+
+    multiply = builder.create_dot
+
+    def create_dot(a, b, *rest):
+        # The interpreter of Triton 3.8 multiplies the bit patterns of bfloat16 numbers.
+        return multiply(*(builder.cast_impl(x, tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b)), *rest)
+
+    monkeypatch.setattr(builder, "create_dot", create_dot)
+    module = varlen.short_groups()
+    monkeypatch.setattr(varlen, "takes_short_groups", lambda *_: True)
+    return module
+
+
+def random_rows(dtype, width, lengths=LENGTHS):
+    """Gradient, queries, keys and values, as projections leave them, and the offsets of groups."""
+    torch.manual_seed(1)
+    n, m = (int(part.sum()) for part in lengths)
+    gradient, query = torch.randn(n, 3, HEADS, width).to(dtype).unbind(1)[:2]
+    key, value = torch.randn(m, 2, HEADS, width).to(dtype).unbind(1)
+    offsets = [torch.from_numpy(np.concatenate(([0], part.cumsum()))).int() for part in lengths]
+    return (gradient, query, key, value), offsets
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "width", "n_groups"),
+    [(torch.float32, 20, 7), (torch.bfloat16, 64, 6), (torch.float16, 8, 6)],
+    ids=["float32", "bfloat16", "float16"],
+)
+def test_groups_of_up_to_128_equal_the_formula(kernels, dtype, width, n_groups, is_causal):
+    inputs, offsets = random_rows(dtype, width, [part[:n_groups] for part in LENGTHS])
+    results = kernels.forward(*inputs[1:], offsets, is_causal)
+    found = kernels.backward(*inputs, results, offsets, is_causal)
+    floats = [rows.float() for rows in inputs]
+    expected = PlainKernels.forward(*floats[1:], offsets, is_causal)
+    gradients = PlainKernels.backward(*floats, expected, offsets, is_causal)
+    for ours, plain in zip((*results, *found), (*expected, *gradients), strict=True):
+        assert ours.isfinite().all()
+        assert (ours.float() - plain).norm() < TOLERANCES[dtype] * plain.norm()
+
+
+def test_gradients_are_the_same_in_every_run(kernels):
+    inputs, offsets = random_rows(torch.float32, 8, [part[:3] for part in LENGTHS])
+    first, second = (
+        kernels.backward(*inputs, kernels.forward(*inputs[1:], offsets, True), offsets, True) for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def make_layout(architecture):
+    """The layout of a small batch with trees where the model reads them, and what its attentions are."""
+    settings = model_settings(architecture)
+    documents = random_documents([3, 1], longest=5)
+    return make_batch(settings, documents, document_trees(documents) if settings.needs_trees else None).layout
+
+
+CASES = {part: architecture for architecture in ARCHITECTURES for part in make_layout(architecture).attention_parts()}
+
+
+@pytest.mark.parametrize(("slot", "pattern"), CASES)
+def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot, pattern):
+    """With distances where the pattern has them, and gradients of all parameters."""
+    monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
+    grouping = make_layout(CASES[slot, pattern]).grouping(slot, pattern)
+    part = randomize(MultiHeadAttention(8, HEADS, pattern))
+    n, m = grouping.n_queries, grouping.key_rows.max() + 1
+    query = torch.randn(n, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    memory = torch.randn(m, 8, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    memory = None if slot in ("encoder", "decoder") else memory
+    seen = []
+    first = 0
+    for n, m in zip(grouping.query_lengths_G.tolist(), grouping.key_lengths_G.tolist(), strict=True):
+        seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
+        first += m
+    inputs = part.inputs(query, memory, grouping)
+    found = varlen_attention(*inputs[:3], grouping, inputs.adjust).flatten(1)
+
+    query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
+    key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
+    if adjust is not None:
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(grouping.varlen_inputs(query.device)))
+    expected = attend_plainly(
+        len(seen), HEADS, lambda i, _: seen[i],
+        lambda i, j, h: query_NHK[i, h] @ key_PHK[j, h] / math.sqrt(query_NHK.shape[2]),
+        lambda i, j, h: value_PHK[j, h],
+    )  # fmt: skip
+    wanted = [query, *(() if memory is None else (memory,)), *part.parameters()]
+    assert_equal_with_gradients(found, expected, wanted)
+
+
+# Which kernel
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """The names of the kernels that the operator ran; all of them are plain."""
+    names = []
+    take_plain_kernels(monkeypatch, names)
+    return names
+
+
+def run(n_groups, n, m, width=8, longest=None):
+    lengths = [np.full(n_groups, n), np.full(n_groups, m)]
+    if longest is not None:
+        lengths = [np.append(part, longest) for part in lengths]
+    inputs, offsets = random_rows(torch.float32, width, lengths)
+    arguments = [rows.requires_grad_() for rows in inputs[1:]]
+    found = varlen.attention(*arguments, *offsets, *(int(part.max()) for part in lengths), window_size=(-1, -1))
+    found.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kernel"),
+    [
+        ({"n": 28, "m": 28}, "short"),
+        ({"n": 128, "m": 128}, "short"),
+        ({"n": 129, "m": 20}, "flash"),
+        ({"n": 20, "m": 129}, "flash"),
+        ({"n": 28, "m": 28, "longest": 400}, "short"),
+        ({"n": 28, "m": 28, "longest": 513}, "flash"),
+        ({"n": 28, "m": 28, "width": 256}, "flash"),
+    ],
+)
+def test_short_groups_leave_long_ones_to_flash_attention(taken, monkeypatch, sizes, kernel):
+    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    run(8, **sizes)
+    assert taken == [kernel, f"{kernel} backward"]
+
+
+def test_an_environment_variable_leaves_all_to_flash_attention(taken, monkeypatch):
+    assert varlen.find_varlen() is varlen.attention
+    monkeypatch.setenv(varlen.SWITCH, "flash")
+    assert varlen.find_varlen() is varlen.find_flash()
+    monkeypatch.delenv(varlen.SWITCH)
+    monkeypatch.setattr(varlen, "short_groups", lambda: None)
+    assert varlen.find_varlen() is varlen.find_flash()
+
+
+class Wrong(PlainKernels):
+    """Forgets the last key of each group in one gradient."""
+
+    @staticmethod
+    def backward(*arguments):
+        found = PlainKernels.backward(*arguments)
+        found[2][arguments[5][1][1:].long() - 1] = 0
+        return found
+
+
+def broken(*_):
+    raise RuntimeError("Failed to find C compiler\nmore")
+
+
+def full(*_):
+    raise torch.OutOfMemoryError("out of memory")
+
+
+@pytest.mark.parametrize(
+    ("kernels", "message", "n_flash"),
+    [
+        (PlainKernels, None, 2),  # for comparison, with and without causality
+        (Wrong, "relative difference 0.", 1 + 2),
+        (SimpleNamespace(forward=broken), "Failed to find C compiler", 2),
+    ],
+)
+def test_kernels_that_fail_their_first_test_are_left_alone(taken, monkeypatch, caplog, kernels, message, n_flash):
+    varlen.short_groups_work.cache_clear()
+    monkeypatch.setattr(varlen, "short_groups", lambda: kernels)
+    for _ in range(2):
+        run(3, 4, 5)
+    varlen.short_groups_work.cache_clear()
+    warnings = [record.getMessage() for record in caplog.records if record.name == varlen.log.name]
+    assert len(warnings) == (message is not None)
+    assert all(message in text and "more" not in text for text in warnings)
+    assert taken.count("flash") == taken.count("flash backward") == n_flash
+
+
+def test_a_lack_of_memory_in_the_first_test_is_raised(taken, monkeypatch):
+    varlen.short_groups_work.cache_clear()
+    monkeypatch.setattr(varlen, "short_groups", lambda: SimpleNamespace(forward=full))
+    with pytest.raises(torch.OutOfMemoryError):
+        run(3, 4, 5)
+
+
+def test_the_operator_keeps_the_rules_of_torch(taken):
+    """Its schema, its shapes without data, and its gradients, also in graphs for any length."""
+    inputs, offsets = random_rows(torch.float32, 8, [part[:4] for part in LENGTHS])
+    tensors = [rows.detach().clone().requires_grad_() for rows in inputs[1:]]
+    torch.library.opcheck(torch.ops.docmt.varlen_attention.default, (*tensors, *offsets, 33, 40, True))
+
+
+# Traffic
+
+
+def traffic(n_G, m_G, *, heads, width, is_short):
+    """Bytes that one attention reads and writes in forward and backward pass, in half precision.
+
+    Each tensor counts once per kernel. Flash attention (flash_api.cpp, `mha_varlen_bwd`) adds up gradients of queries
+    in a float32 table of whole tiles of 128: it is cleared, added to (read and written) and converted.
+    """
+    query, key = (int(part.sum()) * heads * width * 2 for part in (n_G, m_G))
+    sums = int(n_G.sum()) * heads * 4
+    forward = 2 * query + 2 * key + sums
+    backward = 4 * query + 4 * key + sums  # with the output and its gradient
+    if is_short:
+        return forward + backward
+    tiles = int((np.ceil(n_G / 128) * 128).sum()) * heads * width * 4
+    return forward + backward + 2 * query + 2 * sums + 4 * tiles
+
+
+def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(monkeypatch):
+    """The attentions of G-Transformer, and of its base size: 6 + 6 layers, upper two of which see documents, too."""
+    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    generator = np.random.default_rng(1)
+    documents = []
+    while sum(src for document in documents for src, _ in document) < 16_384:
+        lengths = np.minimum(generator.gamma(6, 26 / 6, 18).astype(int) + 4, 200)
+        documents.append([(int(n), int(n)) for n in lengths])
+    settings = ModelSettings.load(ARCHITECTURES["g_transformer"] | {"heads": 8, "width": 512}, where="test")
+    layout = layout_of(documents, settings)
+    sums = {"flash": 0, "chosen": 0}
+    n_short = 0
+    for slot, attention in settings.attentions.items():
+        for layer in range(6):
+            for pattern in ("group", "global") if "combined" in attention.pattern(layer, 6) else ("group",):
+                grouping = layout.grouping(slot, pattern)
+                n_G, m_G = grouping.query_lengths_G, grouping.key_lengths_G
+                query, key = (torch.empty(int(part.sum()), 8, 64, device="meta") for part in (n_G, m_G))
+                offsets = grouping.varlen_inputs(torch.device("cpu")).query_offsets
+                is_short = varlen.takes_short_groups(query, key, offsets, int(max(n_G.max(), m_G.max())))
+                n_short += is_short
+                for name, short in (("flash", False), ("chosen", is_short)):
+                    sums[name] += traffic(n_G, m_G, heads=8, width=64, is_short=short)
+    assert n_short == 18
+    assert sums["chosen"] <= 0.4 * sums["flash"]
+
+
+COMPILE = """
+import sys, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from docmt.models.attention import short_groups as groups
+
+kinds = {"sums": "*fp32", "query_offsets": "*i32", "key_offsets": "*i32", "scale": "fp32", "n_rows": "i32"}
+for kernel in (groups.short_groups_forward, groups.short_groups_backward):
+    for width in (64, 128):
+        constants = {"heads": 8, "width": width, "is_causal": True, "B": groups.TILE, "P": width}
+        types = kinds | {name: "constexpr" for name in constants}
+        whole = {n: types.get(n, "i32" if n.endswith(("stride", "head")) else "*bf16") for n in kernel.arg_names}
+        target = GPUTarget("cuda", int(sys.argv[1]), 32)
+        made = triton.compile(ASTSource(kernel, whole, constants), target, {"num_warps": 4, "num_stages": 1})
+        print(made.metadata.shared)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", ["80", "90"])
+def test_kernels_become_machine_code_that_fits_into_small_gpus(triton, capability):
+    environment = os.environ | {"TRITON_INTERPRET": "0"}
+    done = subprocess.run([sys.executable, "-c", COMPILE, capability], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    shared = [int(line) for line in done.stdout.split()]
+    assert len(shared) == 4
+    assert max(shared) <= 99 * 1024  # of a GeForce; data centers have more
