@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
 	@echo "make test       run the tests"
-	@echo "make test-others install what some tests compare docmt with: transformers, CTranslate2"
+	@echo "make test-others install what some tests need: transformers, CTranslate2, Triton"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
 	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"
@@ -55,7 +55,7 @@ demo: $(STAMP)
 test: $(TESTED)
 	pytest -n logical -m "not slow and not gpu and not slurm"
 
-# Adds the programs with which docmt's models are compared to .venv. They are large, and no user needs them.
+# Adds to .venv what only some tests need (tests/others.txt). It is large, and no user needs it.
 test-others: $(STAMP)
 	$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet -r tests/others.txt
 

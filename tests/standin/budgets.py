@@ -12,7 +12,7 @@ MICRO_BATCH_LAUNCHES = {
     "lstm_transformer": 1101,
     "flat_transformer": 845,
     "hybrid_context": 1387,
-    "g_transformer": 989,
+    "g_transformer": 917,
     "g_transformer_no_target_context": 927,
     "g_transformer_no_context": 789,
     "g_transformer_no_language_locality": 865,
@@ -27,7 +27,7 @@ MICRO_BATCH_LAUNCHES = {
     "han_encoder": 958,
     "han": 1127,
     "san": 1028,
-    "cadec": 2196,
+    "cadec": 2040,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
 UPDATE_SYNCS = 0

@@ -18,7 +18,7 @@ from core_fixtures import (
 )
 from plain_attention import take_plain_kernels
 
-from docmt.models.attention import ragged
+from docmt.models.attention import ragged, varlen
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer
@@ -82,6 +82,13 @@ def compare(module, *, backend, tolerance=1e-5):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_one_graph_serves_all_batches(architecture):
     compare(LossModule(make_model(architecture, **SMALL), 0.1), backend="eager")
+
+
+def test_one_graph_chooses_the_kernels_of_each_batch(kernel, monkeypatch):
+    """Short groups and long ones have different kernels."""
+    monkeypatch.setattr(varlen, "MEAN_LENGTH", 8)
+    compare(LossModule(make_model(**SMALL), 0.1), backend="aot_eager")
+    assert set(kernel) == {"short", "short backward", "flash", "flash backward"}
 
 
 def test_one_graph_draws_drafts(monkeypatch):
