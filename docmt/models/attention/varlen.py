@@ -78,7 +78,7 @@ def short_groups_work(device: torch.device, dtype: torch.dtype, heads: int, widt
     lengths = torch.tensor([[0, 1, 21, 32, 70, 0], [0, 3, 40, 32, 75, 5]], dtype=torch.int32)
     offsets = tuple(lengths.to(device).cumsum(1, dtype=torch.int32).unbind())
     sizes, longest = lengths.sum(1).tolist(), lengths.amax(1).tolist()
-    # A generator of its own: the numbers that a training draws stay the same.
+    # A separate generator, so that trainings draw the same numbers as without this.
     rows = torch.randn(4, sizes[1], heads, width, generator=torch.Generator().manual_seed(1)).to(device, dtype)
     gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
     try:
