@@ -54,9 +54,8 @@ def kernels(triton, monkeypatch):
         return multiply(*(builder.cast_impl(x, tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b)), *rest)
 
     monkeypatch.setattr(builder, "create_dot", create_dot)
-    module = varlen.short_groups()
-    monkeypatch.setattr(varlen, "takes_short_groups", lambda *_: True)
-    return module
+    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    return varlen.short_groups()
 
 
 def random_rows(dtype, width, lengths=LENGTHS):
@@ -255,7 +254,7 @@ def traffic(n_G, m_G, *, heads, width, is_short):
     return forward + backward + 2 * query + 2 * sums + 4 * tiles
 
 
-def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(monkeypatch):
+def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(taken, monkeypatch):
     """The attentions of G-Transformer, and of its base size: 6 + 6 layers, upper two of which see documents, too."""
     monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
     generator = np.random.default_rng(1)
@@ -274,7 +273,7 @@ def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(mon
                 n_G, m_G = grouping.query_lengths_G, grouping.key_lengths_G
                 query, key = (torch.empty(int(part.sum()), 8, 64, device="meta") for part in (n_G, m_G))
                 offsets = grouping.varlen_inputs(torch.device("cpu")).query_offsets
-                is_short = varlen.takes_short_groups(query, key, offsets, int(max(n_G.max(), m_G.max())))
+                is_short = varlen.kernels_for(query, key, offsets, int(max(n_G.max(), m_G.max()))) is not None
                 n_short += is_short
                 for name, short in (("flash", False), ("chosen", is_short)):
                     sums[name] += traffic(n_G, m_G, heads=8, width=64, is_short=short)

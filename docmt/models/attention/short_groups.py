@@ -29,20 +29,25 @@ def _place(first, stride, head, head_stride):
 
 
 @triton.jit
-def _load(pointer, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
-    """Rows from `start` of a group of n rows, [B, P]; zeros beyond."""
+def _tile(start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
+    """Places of rows from `start` of a group of n rows, [B, P], and whether they are in the group."""
     rows, columns = start + tl.arange(0, B), tl.arange(0, P)
-    seen = (rows < n)[:, None] & (columns < width)[None, :]
-    return tl.load(pointer + rows[:, None].to(tl.int64) * stride + columns[None, :], mask=seen, other=0.0)
+    places = rows[:, None].to(tl.int64) * stride + columns[None, :]
+    return places, (rows < n)[:, None] & (columns < width)[None, :]
+
+
+@triton.jit
+def _load(pointer, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
+    """Rows of a group, [B, P]; zeros beyond."""
+    places, seen = _tile(start, n, stride, width, B, P)
+    return tl.load(pointer + places, mask=seen, other=0.0)
 
 
 @triton.jit
 def _store(pointer, tile, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
     """The inverse of `_load`."""
-    rows, columns = start + tl.arange(0, B), tl.arange(0, P)
-    seen = (rows < n)[:, None] & (columns < width)[None, :]
-    places = pointer + rows[:, None].to(tl.int64) * stride + columns[None, :]
-    tl.store(places, tile.to(pointer.dtype.element_ty), mask=seen)
+    places, seen = _tile(start, n, stride, width, B, P)
+    tl.store(pointer + places, tile.to(pointer.dtype.element_ty), mask=seen)
 
 
 @triton.jit

@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -53,7 +52,10 @@ def find_varlen() -> Callable[..., Any] | None:
 @functools.cache
 def short_groups() -> ModuleType | None:
     """The kernels for short groups, if Triton is installed."""
-    return import_module("docmt.models.attention.short_groups") if find_spec("triton") else None
+    try:
+        return import_module("docmt.models.attention.short_groups")
+    except ImportError:
+        return None
 
 
 def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> Tensor:
@@ -61,21 +63,21 @@ def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> 
     return _attend(query_NHK, *others, window_size == (-1, 0))[0]
 
 
-def takes_short_groups(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_rows: int) -> bool:
-    """Whether the kernels for short groups compute this; lengths are known without asking the device."""
+def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_rows: int) -> ModuleType | None:
+    """The kernels for short groups, where they compute this; lengths are known without asking the device."""
     n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
     if n_rows > MEAN_LENGTH * n_groups or max_rows > MAX_LENGTH or query_NHK.shape[2] > MAX_HEAD_WIDTH:
-        return False
-    return short_groups_work(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:])
+        return None
+    return short_groups() if short_groups_work(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:]) else None
 
 
 @functools.cache
 def short_groups_work(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> bool:
     """Whether the kernels for short groups run and agree with flash attention here, tried once on a small problem."""
-    kernels = short_groups()
-    assert kernels is not None, "asked for only where Triton is installed"
-    # Groups of one and of several tiles, with and without keys before the queries; and one without queries.
-    lengths = torch.tensor([[0, 1, 21, 32, 70, 0], [0, 3, 40, 32, 75, 5]], dtype=torch.int32)
+    if (kernels := short_groups()) is None:
+        return False
+    # Groups of no, one and several tiles, with and without keys before the queries.
+    lengths = torch.tensor([[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]], dtype=torch.int32)
     offsets = tuple(lengths.to(device).cumsum(1, dtype=torch.int32).unbind())
     sizes, longest = lengths.sum(1).tolist(), lengths.amax(1).tolist()
     # A separate generator, so that trainings draw the same numbers as without this.
@@ -106,10 +108,9 @@ def _attend(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Output [N, H, K], and the logarithms of sums of exponentials of scores, float32 [H, N]."""
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    kernels = short_groups()
-    if kernels is not None and takes_short_groups(query, key, query_offsets, max(longest)):
-        return kernels.forward(query, key, value, offsets, is_causal)
-    return _flash_forward(query, key, value, *offsets, *longest, is_causal)
+    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
+        return _flash_forward(query, key, value, *offsets, *longest, is_causal)
+    return kernels.forward(query, key, value, offsets, is_causal)
 
 
 @torch.library.custom_op("docmt::varlen_attention_backward", mutates_args=())
@@ -120,10 +121,9 @@ def _differentiate(
     """Gradients of queries, keys and values."""
     inputs, results = (gradient, query, key, value), (output, sums)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
-    kernels = short_groups()
-    if kernels is not None and takes_short_groups(query, key, query_offsets, max(longest)):
-        return kernels.backward(*inputs, results, offsets, is_causal)
-    return _flash_backward(*inputs, *results, *offsets, *longest, is_causal)
+    if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
+        return _flash_backward(*inputs, *results, *offsets, *longest, is_causal)
+    return kernels.backward(*inputs, results, offsets, is_causal)
 
 
 def _flash_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
