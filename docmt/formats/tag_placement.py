@@ -217,18 +217,16 @@ class TagPlacer:
         others = {s for s in self._within(parent.source) if self._is_word(self.sentence.text, self.src[s])}
         if others <= set(content) and len(free) == free[-1] + 1 - free[0]:
             return self.tgt[words[0]][0], self.tgt[words[-1]][1]
-        gains_T = np.full(len(self.tgt), -np.inf)
-        gains_T[list(free)] = 0  # punctuation is bridged
-        gains_T[words] = self.weights_TS[np.ix_(words, content)].sum(1) - THRESHOLD
-        best, chosen = -np.inf, (words[0], words[0])
-        for first in words:
-            total = 0.0
-            for last in range(first, len(self.tgt)):
-                total += gains_T[last]
-                if total == -np.inf:
-                    break
-                if total > best and last in words:
-                    best, chosen = total, (first, last)
+        gains = dict.fromkeys(free, 0.0)  # punctuation is bridged
+        gains |= dict(zip(words, self.weights_TS[np.ix_(words, content)].sum(1) - THRESHOLD, strict=True))
+        best, chosen, is_word = -np.inf, (words[0], words[0]), set(words)
+        first, total = words[0], 0.0
+        for t in range(words[0], words[-1] + 1):
+            if total <= 0 or t not in gains:  # a run that gains nothing is better left out
+                first, total = t, 0.0
+            total += gains.get(t, -np.inf) if first in is_word else 0.0
+            if t in is_word and total > best:
+                best, chosen = total, (first, t)
         return self.tgt[chosen[0]][0], self.tgt[chosen[1]][1]
 
     def _is_single(self, node: _Node) -> bool:
