@@ -1,19 +1,30 @@
 """The training loss, computed chunk by chunk of the labels, so that the scores of all symbols are never stored.
 
-Shape letters: N labels, D width, V vocabulary, C labels of a chunk.
+Shape letters: N labels, D width, V vocabulary, X padded vocabulary, C labels of a chunk.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch
-from docmt.models.numerics import chunks, product_dtype
+from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype
 from docmt.models.systems.transformer import Transformer
+
+COMPILED_CHUNKS = ("cuda",)
+"""Kinds of devices on which chunks are compiled, if the model is."""
+ALIGNED = ("cuda",)
+"""Kinds of devices on which rows of scores begin at multiples of 64."""
+CHUNK_ROWS = 2048
+"""Most labels of a compiled chunk."""
+NO_LABEL = -1
+"""The label of rows that pad a chunk."""
 
 
 class LossModule(nn.Module):
@@ -38,7 +49,8 @@ class LossModule(nn.Module):
         """As `forward`, of the parts of a batch."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
         table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
-        return SummedLoss.apply(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, dtype, bias_V)
+        options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
+        return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options)[0]
 
     @torch.no_grad()
     def validate(self, batch: Batch) -> tuple[float, float, int]:
@@ -98,46 +110,26 @@ class _Connected(torch.autograd.Function):
         return (*grad_outputs, *(None for _ in range(ctx.n_unused)))
 
 
-class SummedLoss(torch.autograd.Function):
-    """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed; float32. There may be no bias b.
-
-    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")`. The gradients of a chunk, with
-    respect to its scores softmax − (1 − ε) · one-hot − ε / V, are computed with its loss, and its scores dropped.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        hidden_ND: Tensor,
-        table_VD: Tensor,
-        labels_N: Tensor,
-        smoothing: float,
-        dtype: torch.dtype,
-        bias_V: Tensor | None = None,
-    ) -> Tensor:
-        """The loss; `dtype` is that of the matrix products."""
-        compute = _traced_loss if torch.compiler.is_compiling() else _loss_and_gradients
-        loss, *gradients = compute(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
-        ctx.has_bias = bias_V is not None
-        ctx.save_for_backward(*gradients)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients that were computed with the loss."""
-        hidden_gradient_ND, table_gradient_VD, bias_gradient_V = ctx.saved_tensors
-        (scale,) = grad_outputs
-        bias_gradient_V = bias_gradient_V * scale if ctx.has_bias else None
-        return hidden_gradient_ND.to(scale.dtype) * scale, table_gradient_VD * scale, None, None, None, bias_gradient_V
-
-
-def _loss_and_gradients(
-    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
+# The number of chunks depends on the batch, so a compiler must not look inside. Unlike an `autograd.Function`, an
+# operator lets torch keep compiled graphs for later trainings.
+@torch.library.custom_op("docmt::loss_and_gradients", mutates_args=())
+def loss_and_gradients(
+    hidden_ND: Tensor,
+    table_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    bias_V: Tensor | None = None,
+    is_compiled: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The loss, and its gradients with respect to states, table and bias, chunk by chunk; see `SummedLoss`.
+    """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients, the scores dropped.
 
-    Without a bias, its gradient has no entries.
+    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")`. The gradient with respect to the
+    scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the matrix products. There may be no
+    bias b; then its gradient has no entries. `is_compiled`: chunks go through `torch.compile`.
     """
+    if is_compiled:
+        return _in_compiled_chunks(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
     n_symbols = len(table_VD)
     table_gradient_VD = torch.zeros_like(table_VD)
     bias_gradient_V = table_VD.new_empty(0) if bias_V is None else table_VD.new_zeros(n_symbols)
@@ -164,23 +156,103 @@ def _loss_and_gradients(
     return loss, hidden_gradient_ND, table_gradient_VD, bias_gradient_V
 
 
-def _scores(hidden_CD: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """Float32 [C, V]."""
-    scores_CV = (hidden_CD @ table_VD.T).float()
-    return scores_CV if bias_V is None else scores_CV + bias_V
-
-
-# The number of chunks depends on the batch, so a compiler must not look inside.
-_traced_loss = torch.library.custom_op("docmt::loss_and_gradients", _loss_and_gradients, mutates_args=())
-
-
-@_traced_loss.register_fake
+@loss_and_gradients.register_fake
 def _(
-    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
+    hidden_ND: Tensor,
+    table_VD: Tensor,
+    labels_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    bias_V: Tensor | None = None,
+    is_compiled: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     loss = hidden_ND.new_empty((), dtype=torch.float32)
     bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))
     return loss, torch.empty_like(hidden_ND, dtype=dtype), torch.empty_like(table_VD), bias_gradient_V
+
+
+def _keep_gradients(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    ctx.has_bias = inputs[5] is not None
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*output[1:])
+
+
+def _scale_gradients(ctx: Any, scale: Tensor, *_: None) -> tuple[Tensor | None, ...]:
+    """Scale the gradients that were computed with the loss."""
+    hidden_gradient_ND, table_gradient_VD, bias_gradient_V = ctx.saved_tensors
+    bias_gradient_V = bias_gradient_V * scale if ctx.has_bias else None
+    dtype = torch.promote_types(hidden_gradient_ND.dtype, scale.dtype)
+    gradients = hidden_gradient_ND.to(dtype) * scale, table_gradient_VD * scale
+    return *gradients, None, None, None, bias_gradient_V, None
+
+
+loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradients)
+
+
+def _in_compiled_chunks(
+    hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As `loss_and_gradients`, in chunks of one size, for which one graph is compiled; the last one is padded."""
+    n_labels, n_symbols = len(hidden_ND), len(table_VD)
+    n_rows = min(CHUNK_ROWS, max(64, CHUNK_SCORES["cuda"] // n_symbols // 64 * 64))
+    # cuBLAS takes several times as long when rows of scores begin at any address.
+    table_XD = F.pad(table_VD.to(dtype), (0, 0, 0, -n_symbols % 64 if table_VD.device.type in ALIGNED else 0))
+    bias_X = None if bias_V is None else F.pad(bias_V, (0, len(table_XD) - n_symbols))
+    hidden_RD = F.pad(hidden_ND.to(dtype), (0, 0, 0, -n_labels % n_rows))
+    labels_R = F.pad(labels_N, (0, -n_labels % n_rows), value=NO_LABEL)
+    loss = torch.zeros((), device=hidden_ND.device)
+    table_gradient_XD = torch.zeros_like(table_XD, dtype=table_VD.dtype)
+    bias_gradient_X = table_VD.new_zeros(0 if bias_X is None else len(bias_X))
+    gradients = []
+    for hidden_CD, labels_C in zip(hidden_RD.split(n_rows), labels_R.split(n_rows), strict=True):
+        sums = (loss, table_gradient_XD, bias_gradient_X)
+        gradients.append(_compiled_chunk()(hidden_CD, table_XD, labels_C, bias_X, sums, n_symbols, smoothing))
+    hidden_gradient_ND = torch.cat(gradients)[:n_labels]
+    return loss, hidden_gradient_ND, table_gradient_XD[:n_symbols], bias_gradient_X[:n_symbols]
+
+
+@cache
+def _compiled_chunk() -> Callable[..., Tensor]:
+    return torch.compile(_chunk, dynamic=False, fullgraph=True)
+
+
+def _chunk(
+    hidden_CD: Tensor,
+    table_XD: Tensor,
+    labels_C: Tensor,
+    bias_X: Tensor | None,
+    sums: tuple[Tensor, Tensor, Tensor],
+    n_symbols: int,
+    smoothing: float,
+) -> Tensor:
+    """The gradient of a chunk with respect to states; its loss and other gradients are added to sums.
+
+    Nothing is in place, as a compiler needs no more memory without, and joins all operations on scores.
+    """
+    is_symbol_X = torch.arange(len(table_XD), device=table_XD.device) < n_symbols
+    is_label_C = labels_C != NO_LABEL
+    loss, table_gradient_XD, bias_gradient_X = sums
+    scores_CX = _scores(hidden_CD, table_XD, bias_X)
+    total_C = scores_CX.masked_fill(~is_symbol_X, -torch.inf).logsumexp(1)
+    plain_C = total_C - scores_CX.gather(1, labels_C.clamp(min=0)[:, None])[:, 0]
+    even_C = total_C - scores_CX.masked_fill(~is_symbol_X, 0).sum(1) / n_symbols
+    loss += (((1 - smoothing) * plain_C + smoothing * even_C) * is_label_C).sum()
+    is_own_CX = torch.arange(len(table_XD), device=table_XD.device) == labels_C[:, None]
+    gradient_CX = (scores_CX - total_C[:, None]).exp() - smoothing / n_symbols
+    gradient_CX = torch.where(is_own_CX, gradient_CX - (1 - smoothing), gradient_CX)
+    gradient_CX = gradient_CX.masked_fill(~(is_symbol_X & is_label_C[:, None]), 0)
+    gradient_CX = gradient_CX.to(hidden_CD.dtype)
+    if bias_X is not None:
+        bias_gradient_X += gradient_CX.sum(0, dtype=bias_gradient_X.dtype)
+    table_gradient_XD += gradient_CX.T @ hidden_CD
+    return gradient_CX @ table_XD
+
+
+def _scores(hidden_CD: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    """[C, V], float32 at least."""
+    scores_CV = hidden_CD @ table_VD.T
+    scores_CV = scores_CV.to(torch.promote_types(scores_CV.dtype, torch.float32))
+    return scores_CV if bias_V is None else scores_CV + bias_V
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:

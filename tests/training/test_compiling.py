@@ -17,6 +17,7 @@ from core_fixtures import (
     run_training,
 )
 from plain_attention import take_plain_kernels
+from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 
 from docmt.models.attention import ragged, varlen
 from docmt.models.presets import ARCHITECTURES
@@ -102,6 +103,14 @@ def test_one_graph_draws_drafts(monkeypatch):
 def test_one_graph_reads_positions_in_documents_and_in_sentences():
     """By default both encoders read the same ones."""
     compare(LossModule(make_model("global_context", context={"positions": "instance"}), 0.1), backend="eager")
+
+
+def test_graphs_are_kept_for_later_trainings():
+    """Nothing in them keeps torch from storing them."""
+    module = LossModule(make_model(**SMALL), 0.1)
+    backend, graphs = counting("eager")
+    CompiledLoss(module, backend)(batch_of(module.model.settings, [3, 2], 0))
+    check_cacheable(graphs[0])
 
 
 def test_documents_and_sentences_without_context_are_two_graphs():

@@ -4,29 +4,56 @@ import pytest
 import torch
 import torch.nn.functional as F
 from core_fixtures import assert_close, make_batch, make_model, random_documents
+from torch._inductor import config
+from torch._inductor.exc import InductorError
+from torch._inductor.graph import GraphLowering
+from torch._inductor.scheduler import ExternKernelSchedulerNode
 
 from docmt.models.numerics import CHUNK_SCORES
-from docmt.training.loss import LossModule, SummedLoss
+from docmt.training import loss
+from docmt.training.loss import LossModule, loss_and_gradients
 
 
 def inputs(n, dtype=torch.float32, n_symbols=37):
     torch.manual_seed(n)
     hidden, table = torch.randn(n, 8), torch.randn(n_symbols, 8)
+    table = table.to(torch.promote_types(dtype, torch.float32))
     return hidden.to(dtype).requires_grad_(), table.requires_grad_(), torch.randint(n_symbols, (n,))
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
-@pytest.mark.parametrize("chunk_scores", [1, 37 * 4, 10**6])
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Chunks of one size, computed plainly, in a vocabulary padded as on a GPU."""
+    monkeypatch.setattr(loss, "_compiled_chunk", lambda: loss._chunk)
+    monkeypatch.setattr(loss, "CHUNK_ROWS", 64)
+    monkeypatch.setattr(loss, "ALIGNED", ("cpu",))
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 7, 140])
+@pytest.mark.parametrize("chunk_scores", [1, 37 * 4, None])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_chunks_have_the_loss_and_gradients_of_the_whole(n, chunk_scores, smoothing, monkeypatch):
+def test_chunks_have_the_loss_and_gradients_of_the_whole(n, chunk_scores, smoothing, has_bias, monkeypatch, uncompiled):
+    """Chunks of so many scores, or of one size."""
     monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
-    hidden, table, labels = inputs(n)
-    expected = F.cross_entropy(F.linear(hidden, table), labels, label_smoothing=smoothing, reduction="sum")
-    found = SummedLoss.apply(hidden, table, labels, smoothing, torch.float32)
-    assert_close(found, expected)
-    gradients = torch.autograd.grad(3 * expected, (hidden, table))
-    for a, b in zip(torch.autograd.grad(3 * found, (hidden, table)), gradients, strict=True):
-        assert_close(a, b)
+    hidden, table, labels = inputs(n, torch.float64)
+    leaves = [hidden, table, *([torch.randn(37).double().requires_grad_()] if has_bias else [])]
+    expected = F.cross_entropy(F.linear(*leaves), labels, label_smoothing=smoothing, reduction="sum")
+    options = smoothing, torch.float64, leaves[2] if has_bias else None, chunk_scores is None
+    found = loss_and_gradients(hidden, table, labels, *options)[0]
+    assert_close(found.double(), expected)
+    gradients = torch.autograd.grad(3 * expected, leaves)
+    for a, b in zip(torch.autograd.grad(3 * found, leaves), gradients, strict=True):
+        torch.testing.assert_close(a, b.to(a.dtype), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_chunks_of_one_size_equal_other_chunks(dtype, uncompiled):
+    hidden, table, labels = inputs(140)
+    arguments = hidden, table, labels, 0.1, dtype, torch.randn(37)
+    for a, b in zip(loss_and_gradients(*arguments, True), loss_and_gradients(*arguments, False), strict=True):
+        assert a.dtype == b.dtype
+        assert_close(a.float(), b.float(), 1e-5 if dtype == torch.float32 else 1e-2)
 
 
 def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypatch):
@@ -35,7 +62,7 @@ def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypat
     expected = F.cross_entropy(
         F.linear(hidden.bfloat16(), table.bfloat16()).float(), labels, label_smoothing=0.1, reduction="sum"
     )
-    found = SummedLoss.apply(hidden, table, labels, 0.1, torch.bfloat16)
+    found = loss_and_gradients(hidden, table, labels, 0.1, torch.bfloat16)[0]
     assert found.dtype == torch.float32
     assert_close(found, expected)
     for a, b in zip(*(torch.autograd.grad(x, (hidden, table)) for x in (found, expected)), strict=True):
@@ -71,3 +98,30 @@ def test_autocast_reaches_the_loss():
     assert float(found) == pytest.approx(float(expected), rel=2e-2)
     found.backward()
     assert model.embedding.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_a_compiled_chunk_moves_ten_bytes_per_score(has_bias, monkeypatch):
+    """Beside its three matrix products, by the count of inductor's scheduler."""
+    moved = []
+    n, v, d = 2048, 8192, 64
+
+    def count(graph):
+        if getattr(graph, "scheduler", None) is None:
+            graph._update_scheduler()
+        moved.extend(
+            node.get_read_write_buffers_sizes()
+            for node in graph.scheduler.nodes
+            if not isinstance(node, ExternKernelSchedulerNode)
+        )
+        raise NotImplementedError
+
+    monkeypatch.setattr(GraphLowering, "_compile_to_module", count)
+    bias = torch.zeros(v) if has_bias else None
+    sums = torch.zeros(()), torch.zeros(v, d), torch.zeros(v if has_bias else 0)
+    hidden, table = (torch.zeros(rows, d, dtype=torch.bfloat16) for rows in (n, v))
+    with config.patch(force_disable_caches=True), pytest.raises(InductorError), torch.no_grad():
+        loss._compiled_chunk()(hidden, table, torch.zeros(n, dtype=torch.int64), bias, sums, v - 5, 0.1)
+    # The sum of the gradients with respect to the table is not per score.
+    assert 8 <= (sum(moved) - v * d * 10) / (n * v) <= 10.1
