@@ -33,9 +33,19 @@ def training_batches(
     return instance_batches(order, instance_set.n_tokens(), max_tokens)
 
 
-def validation_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
-    """Cut all instances into batches, in file order."""
-    return instance_batches(np.arange(len(instance_set)), instance_set.n_tokens(), max_tokens)
+def validation_batches(
+    instance_set: InstanceSet, *, max_tokens: int, device_tokens: int = 0, n_ranks: int = 1, n_metered: int = 0
+) -> list[np.ndarray]:
+    """Cut all instances into batches, in file order.
+
+    After the first `n_metered`, a batch has up to `device_tokens` if these are more than `max_tokens`, but not so many
+    that any of `n_ranks` devices would have none.
+    """
+    tokens = instance_set.n_tokens()
+    batches = instance_batches(np.arange(len(instance_set)), tokens, max_tokens)
+    rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
+    larger = min(device_tokens, int(tokens[rest].sum()) // n_ranks)
+    return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
 
 
 def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:

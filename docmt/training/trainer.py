@@ -40,7 +40,6 @@ from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import validation_batches
 from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
@@ -371,7 +370,7 @@ class Trainer:
         """
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
-        batches = validation_batches(task.dev, max_tokens=self.settings.max_batch_tokens)
+        batches = self.reader.validation_batches(task, n_metered)
         sums = np.zeros(3)  # label-smoothed loss, negative log likelihood, labels
         meter = EntropyMeter(self.raw_module.model)
         with fabric.autocast():

@@ -29,7 +29,7 @@ from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import idle_share, share_update, training_batches
+from docmt.training.sharding import idle_share, share_update, training_batches, validation_batches
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -240,6 +240,18 @@ class UpdateReader:
             )
             kept = self._passes[task] = (epoch, batches)
         return kept[1]
+
+    def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
+        """The batches of a validation, on a GPU of as many tokens as it takes after the first `n_metered`."""
+        # Padded attention gains nothing by them, and on a CPU losses would be rounded otherwise than before.
+        device_tokens = self.device_tokens if self.kernel == "varlen" else None
+        return validation_batches(
+            task.dev,
+            max_tokens=self.settings.max_batch_tokens,
+            device_tokens=device_tokens or 0,
+            n_ranks=self.n_ranks,
+            n_metered=n_metered,
+        )
 
     @staticmethod
     def _task_seed(task: int) -> tuple[int, ...]:

@@ -44,8 +44,24 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 
     assert order(1, 0) == order(1, 0)
     assert len({str(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1, 2)}) == 6
-    batches = validation_batches(instance_set, max_tokens=30)
-    assert np.concatenate(batches).tolist() == list(range(len(instance_set)))
+
+
+@pytest.mark.parametrize("n_metered", [0, 2, 10**6])
+@pytest.mark.parametrize("n_ranks", [1, 3])
+def test_validation_reads_larger_batches_on_a_gpu_after_the_metered_ones(study_files, n_ranks, n_metered):
+    instance_set = load_instances(study_files.instances("sentences"))
+    before, after = (
+        validation_batches(instance_set, max_tokens=30, device_tokens=n, n_ranks=n_ranks, n_metered=n_metered)
+        for n in (20, 120)
+    )
+    sizes = [[instance_set.n_tokens()[batch].sum() for batch in batches] for batches in (before, after)]
+    assert sizes[0][:n_metered] == sizes[1][:n_metered]
+    assert max(sizes[1]) <= 120
+    for batches in (before, after):
+        assert np.concatenate(batches).tolist() == list(range(len(instance_set)))
+    if n_metered < len(before):
+        assert n_ranks <= len(after[n_metered:]) <= len(before[n_metered:])
+        assert n_ranks > 1 or len(after) < len(before)
 
 
 # Word dropout
