@@ -90,7 +90,7 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
     assert "site-packages" not in messages
 
 
-@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 660), ("paper_rst_transformer", 320)])
+@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 670), ("paper_rst_transformer", 340)])
 def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
     done = snakemake(tmp_path, "--dry-run", config=ROOT / f"config/examples/papers/{config}.yaml")
     assert done.returncode == 0, done.stderr
