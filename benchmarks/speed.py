@@ -20,8 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dense import DenseDecoder, DenseTransformer
+from dense import DenseDecoder
 
+from docmt.bench.dense import DenseTransformer
+from docmt.bench.speed import training_flops
 from docmt.decoding.beam_search import search_instances
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
@@ -90,35 +92,6 @@ def matmul_rate(dtype: torch.dtype) -> float:
     for _ in range(3):
         a @ b
     return 3 * 2 * 2048**3 / (time.process_time() - started)
-
-
-def training_flops(model: Transformer, batch: Batch) -> float:
-    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
-    settings = model.settings
-    width, inner = settings.width, settings.feed_forward_width
-    n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
-    total = 2.0 * n_tgt * width * model.embedding.num_embeddings
-    for slot, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
-        n = n_src if slot == "encoder" else n_tgt
-        for layer in layers:
-            total += 4 * n * width * inner
-            total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
-            if slot == "decoder":
-                total += _attention_flops(layer.cross_attention, batch, "cross", n, n_src, width)
-    return 3 * total
-
-
-def _attention_flops(attention: torch.nn.Module, batch: Batch, slot: str, n: int, m: int, width: int) -> float:
-    from docmt.models.attention.multi_head import FusedAttention, parts
-
-    has_gate = isinstance(attention, FusedAttention) and attention.has_gate
-    total = 4.0 * n * width * width if has_gate else 0.0
-    for part in parts(attention):
-        grouping = batch.layout.grouping(slot, part.pattern)
-        pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())
-        inner = part.out.in_features
-        total += 4 * (n + m) * width * inner + 4 * pairs * inner
-    return total
 
 
 def bench_training(

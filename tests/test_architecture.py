@@ -22,6 +22,7 @@ STAGES = (
     "models",
     "training",
     "decoding",
+    "bench",
     "evaluation",
     "report",
     "config",

@@ -42,6 +42,7 @@ for group, module, name, help in (
     (PEOPLE, "docmt.cli.status:command", "status", "Show the state of a study, and its costs."),
     (PEOPLE, "docmt.cli.tidy:command", "tidy", "List, or delete, what a study no longer needs."),
     (PEOPLE, "docmt.cli.translate:command", "translate", "Translate files, or plain lines."),
+    (PEOPLE, "docmt.bench.commands:commands", "bench", "Prove that a GPU computes correctly, and measure it."),
     (PEOPLE, "docmt.models.commands:commands", "models", "Fetch, import, bundle and export published models."),
     (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
     (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),

@@ -120,6 +120,7 @@ def _install() -> None:
         "get_device_properties": _properties,
         "is_bf16_supported": lambda including_emulation=True: True,
         "synchronize": lambda device=None: library.standin_synchronize(),
+        "set_sync_debug_mode": lambda mode: library.standin_set_may_sync(mode != "error"),
         "empty_cache": lambda: None,
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,

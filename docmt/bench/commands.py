@@ -1,0 +1,139 @@
+"""`docmt bench gpu`: whether a GPU computes what a CPU does, and how fast, in one table and one file."""
+
+import math
+import os
+import tempfile
+from collections import Counter
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from docmt.commands import CommandGroup
+from docmt.errors import UserError
+from docmt.gpu_locks import VISIBLE, claim_gpus, visible_gpus
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.provenance import describe, package_versions
+
+if TYPE_CHECKING:
+    import torch
+
+    from docmt.bench.rows import BenchRow, Check, Outcome
+
+BUDGETS: dict[str, dict[str, float]] = {}
+"""By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
+LEAST_SHARE = 0.9
+"""Of a budget: measurements of one machine vary by a few percent."""
+PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
+
+commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
+
+
+@commands.command
+def gpu(
+    *,
+    out: Path = Path("bench-gpu.json"),
+    only: list[str] | None = None,
+    device: Literal["cuda", "cpu"] = "cuda",
+    size: str = "",
+    tokens: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    minutes: float = 7.0,
+) -> int:
+    """Compare this machine's GPU with its CPU, and measure it: one table, and one file to send us (docs/gpu.md).
+
+    It takes 8 minutes at most, and needs neither network nor corpora. The exit code is 1 if a row FAILED.
+
+    Example:
+        docmt bench gpu --out bench-gpu.json
+
+    Args:
+        out: JSON file to write, after each row.
+        only: rows to run: names, parts before a slash, or patterns such as `*/rst_mix`.
+        device: cpu is a small trial of the command, which says nothing about a GPU.
+        size: size of the measured model (default: base on a GPU, tiny on a CPU).
+        tokens: source tokens of a measured update; 0 means 16,384 on a GPU, 1,024 on a CPU.
+        minutes: rows that would begin later are not run.
+    """
+    if size not in ("", *SIZES):
+        raise UserError(f"--size {size}: one of {', '.join(SIZES)}")
+    names = ["cpu", "cpu"]
+    if device == "cuda":
+        names = visible_gpus()
+        claim_gpus()
+        if len(names) > 1 and "," in os.environ.get(VISIBLE, ","):
+            os.environ[VISIBLE] = names[0]  # a job of Slurm that sees several: all rows but the last use one
+
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler prints when it starts and stops
+
+    import torch
+
+    from docmt.bench.rows import BenchRow, run_checks
+    from docmt.models.gpus import missing_gpus
+    from docmt.training.devices import prepare_cuda
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"no GPU: {missing_gpus() or 'none is visible here'}; --device cpu tries the command on a CPU")
+    if device == "cuda":
+        prepare_cuda("auto")  # as a training does, before CUDA starts
+    is_cuda, place = device == "cuda", torch.device(device)
+    size, tokens = size or ("base" if is_cuda else "tiny"), tokens or (16384 if is_cuda else 1024)
+    name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
+    provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens)
+    provenance["versions"] |= package_versions(PACKAGES)
+    rows: dict[str, BenchRow] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        checks = all_checks(place, Path(folder), names, size=size, tokens=tokens, rows=rows)
+        chosen = {
+            key: check
+            for key, check in checks.items()
+            if not only or any(fnmatch(key, part) or key.startswith(f"{part}/") for part in only)
+        }
+        if not chosen:
+            raise UserError(f"--only {' '.join(only or [])}: no such row; they are {', '.join(checks)}")
+        print(f"docmt bench gpu on {name}, commit {provenance['commit']}: {len(chosen)} rows")
+        run_checks(chosen, rows, out=out, provenance=provenance, minutes=minutes)
+        run_checks({"budgets": partial(compare, name, rows)}, rows, out=out, provenance=provenance, minutes=math.inf)
+    counts = Counter(row.verdict for row in rows.values())
+    print(f"{len(rows)} rows: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}; all figures are in {out}")
+    failed = [row.name for row in rows.values() if row.verdict == "FAILED"]
+    if failed:
+        print(f"FAILED: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def all_checks(
+    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, BenchRow]"
+) -> "dict[str, Check]":
+    """The checks of a device by the names of their rows, in their order; `names` are those of all devices."""
+    from docmt.bench.correctness import Correctness
+    from docmt.bench.environment import environment_checks
+    from docmt.bench.several import SeveralDevices
+    from docmt.bench.speed import Speed
+
+    is_cuda = device.type == "cuda"
+    correctness = Correctness(device, folder / "tiny")
+    speed = Speed(device, folder / "large", size=size, tokens=tokens, rows=rows)
+    presets = {str(values): preset for preset, values in reversed(ARCHITECTURES.items())}.values()
+    presets = sorted(presets, key=list(ARCHITECTURES).index)  # without second names of a model
+    checks = environment_checks(device, max(1, len(names)))
+    for preset in presets:
+        checks |= {f"{kind}/{preset}": partial(check, preset) for kind, check in correctness.checks().items()}
+    checks |= ({"probe": correctness.probe} if is_cuda else {}) | speed.checks()
+    checks |= SeveralDevices(device, names, size=size, tokens=tokens).checks()
+    # Last, since each takes half a minute on a GPU: there may be no time for all.
+    return checks | {f"compiled/{preset}": partial(correctness.compiled, preset) for preset in presets if is_cuda}
+
+
+def compare(name: str, rows: "dict[str, BenchRow]") -> "Outcome":
+    """The figures measured so far against the budgets of a GPU."""
+    from docmt.bench.rows import Outcome
+
+    if name not in BUDGETS:
+        return Outcome(f"there are no figures of {name} yet: send us the file (docs/gpu.md)", "not measured yet")
+    found = {f"{row.name}.{key}": number for row in rows.values() for key, number in row.numbers.items()}
+    shares = {key: found[key] / budget for key, budget in BUDGETS[name].items() if key in found}
+    low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if share < LEAST_SHARE]
+    return Outcome("; ".join(low) or f"{len(shares)} figures keep to their budgets", "FAILED" if low else "ok", shares)

@@ -1,0 +1,108 @@
+"""Driver, torch and GPU of this machine: one row each, one sentence per defect."""
+
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from docmt.bench.rows import Check, Outcome
+from docmt.errors import UserError
+from docmt.gpu_locks import SECONDS_FOR_LIST
+from docmt.models.attention.ragged import find_varlen
+from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16, check_gpus
+
+GIB = 1 << 30
+MAX_SHARE_OF_OTHERS = 0.05
+HEALTH = {
+    "driver_version": "driver",
+    "ecc.errors.uncorrected.volatile.total": "uncorrected ECC errors",
+    "temperature.gpu": "°C",
+    "power.limit": "power limit",
+    "clocks.max.sm": "maximum clock",
+    "clocks_throttle_reasons.hw_slowdown": "slowed down by the hardware",
+}
+
+
+def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]:
+    """The checks of what a training on a device needs; on a CPU, only torch is looked at."""
+    version = f"torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
+    if device.type == "cpu":
+        return {"environment/torch": lambda: Outcome(f"{version}: a trial on a CPU, not an acceptance")}
+    capability = torch.cuda.get_device_capability()
+
+    def gpu() -> Outcome:
+        memory = torch.cuda.get_device_properties(0).total_memory / GIB
+        numbers = f"capability {capability[0]}.{capability[1]}, {memory:.1f} GiB"
+        value = f"{n_devices} × {torch.cuda.get_device_name()}, {numbers}"
+        return Outcome(value, "measured", {"n": n_devices, "memory_gib": memory})
+
+    def kernels() -> Outcome:
+        try:
+            check_gpus()
+        except UserError as error:
+            return Outcome(str(error), "FAILED")
+        return Outcome(f"{version}, kernels for {' '.join(torch.cuda.get_arch_list())}", "ok")
+
+    def attention() -> Outcome:
+        if capability < CAPABILITY_WITH_BFLOAT16:
+            return Outcome("none before capability 8.0: padded attention, several times slower", "measured")
+        return _needed(find_varlen() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
+
+    def compiler() -> Outcome:
+        # Triton compiles a part of each kernel in C, on the machine of the job.
+        has_compiler = any(map(shutil.which, ("cc", "gcc", "clang")))
+        header = Path(sysconfig.get_path("include"), "Python.h")
+        missing = f"no {header}" if has_compiler else "no C compiler"
+        defect = f"{missing}: trainings run uncompiled; install gcc and Python's headers"
+        return _needed(has_compiler and header.exists(), "C compiler and Python.h", defect)
+
+    def nccl() -> Outcome:
+        from torch.cuda.nccl import version  # of a build for CUDA
+
+        if not torch.distributed.is_nccl_available():
+            return Outcome("this torch has no NCCL: trainings can use one GPU; install torch's default build", "FAILED")
+        return Outcome(f"NCCL {'.'.join(map(str, version()))}", "ok")
+
+    def memory() -> Outcome:
+        free, total = torch.cuda.mem_get_info()
+        others = (total - free - torch.cuda.memory_reserved()) / GIB
+        advice = "end them, or take another GPU with CUDA_VISIBLE_DEVICES: all figures below suffer"
+        defect = f"{others:.1f} GiB are in use, mostly by other processes (`nvidia-smi`): {advice}"
+        limit = max(1.0, MAX_SHARE_OF_OTHERS * total / GIB)  # the driver itself takes half a GiB for this process
+        return _needed(others <= limit, f"{others:.1f} GiB in use, beside what torch holds", defect)
+
+    def triton() -> Outcome:
+        defect = "triton is not installed: trainings run uncompiled; install torch's default build for Linux"
+        return _needed(find_spec("triton") is not None, "installed", defect)
+
+    rows: dict[str, Callable[[], Outcome]] = {"gpu": gpu, "torch": kernels, "attention": attention, "triton": triton}
+    rows |= {"compiler": compiler, "memory": memory, "health": health}
+    if n_devices > 1:
+        rows["nccl"] = nccl
+    return {f"environment/{name}": check for name, check in rows.items()}
+
+
+def health() -> Outcome:
+    """What nvidia-smi says of the first visible GPU."""
+    identifier = str(getattr(torch.cuda.get_device_properties(0), "uuid", "0"))
+    command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]
+    command += ["-i", identifier if identifier == "0" else f"GPU-{identifier}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
+    found = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
+    value = ", ".join(f"{name} {part}" for name, part in found.items())
+    if found["uncorrected ECC errors"] not in ("0", "[N/A]"):
+        return Outcome(f"{value}: its memory is defective: have the GPU reset or replaced", "FAILED", found)
+    if found["slowed down by the hardware"] == "Active":
+        return Outcome(f"{value}: look at power supply and cooling", "FAILED", found)
+    return Outcome(value, "ok", found)
+
+
+def _needed(is_there: bool, value: str, defect: str) -> Outcome:
+    return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")

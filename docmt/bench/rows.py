@@ -1,0 +1,102 @@
+"""The rows of an acceptance: each check makes one, and none stops the others."""
+
+import contextlib
+import gc
+import io
+import logging
+import math
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from tqdm import tqdm
+
+from docmt.files import write_json
+
+Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found: a sentence or figures for people, the verdict, and all figures by name."""
+
+    value: str
+    verdict: Verdict = "measured"
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+Check = Callable[[], Outcome]
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """The outcome of a check, its name and its duration."""
+
+    name: str
+    value: str
+    verdict: Verdict
+    numbers: dict[str, Any]
+    seconds: float
+
+
+def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
+    """Figures against their limits, which one that is not a number exceeds; all that do are shown, else the worst."""
+    bad = [name for name, limit in limits.items() if not numbers[name] <= limit]
+    shown = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
+    parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in shown]
+    return Outcome("; ".join([*parts, *([note] if note else [])]), "FAILED" if bad else "ok", dict(numbers))
+
+
+def relative_difference(found: Sequence[float], expected: Sequence[float]) -> float:
+    """The largest difference of two lists, relative to the numbers expected; infinite if their lengths differ."""
+    if len(found) != len(expected):
+        return math.inf
+    differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(found, expected, strict=True)]
+    return math.inf if any(map(math.isnan, differences)) else max(differences, default=0.0)
+
+
+def run_checks(
+    checks: Mapping[str, Check], rows: dict[str, BenchRow], *, out: Path, provenance: Mapping[str, Any], minutes: float
+) -> None:
+    """Run checks in order, print a row for each, and write all rows so far after each: a crash loses nothing.
+
+    A check that would begin after `minutes` is not run.
+    """
+    started = time.monotonic()
+    with tqdm(checks.items(), unit=" rows", disable=None) as bar:
+        for name, check in bar:
+            bar.set_postfix_str(name)
+            begun = time.monotonic()
+            if begun - started > 60 * minutes:
+                outcome = Outcome(f"no time left: --only {name} runs it", "not run")
+            else:
+                outcome = _outcome(check)
+            rows[name] = BenchRow(name, **vars(outcome), seconds=round(time.monotonic() - begun, 2))
+            tqdm.write(f"{outcome.verdict:<17}{name:<46} {outcome.value}")
+            write_json(out, {"provenance": provenance, "rows": [asdict(row) for row in rows.values()]}, checksum=False)
+
+
+def _outcome(check: Check) -> Outcome:
+    """The outcome of a check; that of an error is FAILED, with its message and its place."""
+    logging.disable(logging.INFO)
+    # Trainings and searches set these for the whole process: each check begins with torch's own choice.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # progress bars of trainings and searches
+            return check()
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        message = " ".join(str(error).split())[:600]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        numbers = {"traceback": traceback.format_exc()}
+        return Outcome(f"{type(error).__name__}: {message} ({place})", "FAILED", numbers)
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

@@ -1,0 +1,78 @@
+"""Trainings on several devices of this machine, as users start them, against one device."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from docmt.bench.rows import Check, Outcome, judge, relative_difference
+from docmt.bench.speed import LONGEST, SENTENCES, SHORTEST, vocabulary_size
+from docmt.bench.workload import RECIPE, Workload, model_settings, read_history
+from docmt.gpu_locks import VISIBLE
+from docmt.models.settings import ModelSettings
+
+SECONDS = 240
+UPDATES = 12
+
+
+class SeveralDevices:
+    """The checks of n devices, which `docmt train --devices` uses; `names` are those of `CUDA_VISIBLE_DEVICES`."""
+
+    def __init__(self, device: torch.device, names: list[str], *, size: str, tokens: int) -> None:
+        self.names, self.device, self.size, self.tokens = names, device.type, size, tokens
+        self.n = len(names)
+
+    def checks(self) -> dict[str, Check]:
+        """None with one device."""
+        return {"several/equality": self.equality, "several/scaling": self.scaling} if self.n > 1 else {}
+
+    def equality(self) -> Outcome:
+        """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
+        with tempfile.TemporaryDirectory() as name:
+            counts = [3, 2, 4, 1, 2, 3, 2, 3] * self.n
+            workload = Workload.make(Path(name), counts, shortest=0, longest=8, n_symbols=32)
+            recipe = {"max_batch_tokens": 60, "accumulation_steps": self.n}
+            one, all_ = (self._train(workload, model_settings("g_transformer"), n, recipe) for n in (1, self.n))
+        columns = ("train_loss", "gradient_norm", "dev_loss")
+        numbers = {column: relative_difference(all_[column], one[column]) for column in columns}
+        return judge(numbers, dict.fromkeys(columns, 1e-3), note=f"{self.n} devices against 1")
+
+    def scaling(self) -> Outcome:
+        """Updates that are n times as large on n devices, uncompiled."""
+        with tempfile.TemporaryDirectory() as name:
+            n_instances = 2 * self.n * max(1, self.tokens // 512)
+            sizes = {"shortest": SHORTEST, "longest": LONGEST, "n_symbols": vocabulary_size(self.size)}
+            workload = Workload.make(Path(name), [SENTENCES] * n_instances, **sizes)
+            rates = []
+            for n in (1, self.n):
+                recipe = {"precision": "auto", "compile": "off", "max_steps": UPDATES, "log_every_steps": UPDATES // 2}
+                recipe |= {"max_batch_tokens": max(1024, self.tokens // 4), "accumulation_steps": 4 * n}
+                recipe |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
+                history = self._train(workload, model_settings("g_transformer", self.size), n, recipe)
+                rates.append(history["tokens_per_second"][-1])
+        numbers = {"tokens_per_second": rates[1], "scaling": rates[1] / rates[0]}
+        return Outcome(f"{self.n} devices: {rates[1]:,.0f} tokens/s, {rates[1] / rates[0]:.2f} × one", numbers=numbers)
+
+    def _train(
+        self, workload: Workload, model: ModelSettings, n: int, recipe: dict[str, Any]
+    ) -> dict[str, list[float]]:
+        folder = workload.folder / f"on-{n}"
+        settings = {"model": model.model_dump(), "training": RECIPE | recipe}
+        options = {
+            "settings": json.dumps(settings),
+            "devices": n,
+            "accelerator": "gpu" if self.device == "cuda" else "cpu",
+        }
+        options |= workload.files(folder)
+        command = [sys.executable, "-m", "docmt", "train"]
+        command += [str(part) for name, value in options.items() for part in (f"--{name}", value)]
+        environment = os.environ | ({VISIBLE: ",".join(self.names[:n])} if self.device == "cuda" else {})
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+        if done.returncode:
+            raise RuntimeError(f"docmt train --devices {n} ended with {done.returncode}: {done.stderr[-500:]}")
+        return read_history(folder / "history.csv")

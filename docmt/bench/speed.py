@@ -1,0 +1,317 @@
+"""How fast a device trains and decodes, where the time goes, and how fast the published computation is on it."""
+
+import re
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile, supported_activities
+
+from docmt.bench.dense import DenseTransformer
+from docmt.bench.rows import BenchRow, Check, Outcome
+from docmt.bench.workload import Workload, model_settings
+from docmt.decoding.incremental_decoder import IncrementalDecoder
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
+from docmt.models.attention.multi_head import Attention, FusedAttention, parts
+from docmt.models.attention.patterns import Slot
+from docmt.models.attention.ragged import kernel_for
+from docmt.models.batch import Batch
+from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
+from docmt.models.systems.transformer import Transformer
+from docmt.training.compiling import CompiledLoss, compiled_loss
+from docmt.training.devices import prepare_cuda
+from docmt.training.loss import LossModule
+
+SMALL = {"tiny", "small"}
+"""Sizes for CPUs, which are measured with a small vocabulary, and less often."""
+SENTENCES, SHORTEST, LONGEST = 17, 8, 48
+"""Sentences of an instance, and their words: about 512 tokens, as in the papers."""
+GIB = 1 << 30
+CLASSES = {
+    "attention": r"attention|attend|flash|fmha|varlen|short_group",
+    "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
+}
+"""Parts of the names of kernels, or of torch's operators on a CPU; the first that fits counts."""
+SLOW_STEP = 0.15
+"""Seconds of a step of a search that are too many on a GPU: something plans or compiles anew."""
+
+
+class Speed:
+    """Measurements of G-Transformer in one size, in half precision where the device has it.
+
+    Args:
+        device: `cpu` or `cuda`.
+        folder: for files.
+        size: of the model.
+        tokens: of an update, on each side, about.
+        rows: outcomes so far, by name, to compare with.
+    """
+
+    def __init__(
+        self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, BenchRow]
+    ) -> None:
+        self.device, self.folder, self.rows = device, folder, rows
+        self.settings = model_settings("g_transformer", size)
+        self.n_symbols = vocabulary_size(size)
+        n_sentences = max(1, tokens // ((SHORTEST + LONGEST) // 2 + 2))
+        self.n_instances = max(1, round(n_sentences / SENTENCES))
+        self.counts = [min(SENTENCES, n_sentences)] * self.n_instances
+        self.is_cuda = device.type == "cuda"
+        has_bfloat16 = self.is_cuda and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
+        self.dtype = torch.bfloat16 if has_bfloat16 else torch.float16 if self.is_cuda else torch.float32
+        self.repetitions = 2 if size in SMALL else 10
+
+    def checks(self) -> dict[str, Check]:
+        """The measurements by name, in the order in which later ones compare with earlier ones."""
+        return {
+            "speed/products": self.products,
+            "speed/eager": self.eager,
+            "speed/compiled": self.compiled,
+            "speed/shares": self.shares,
+            "speed/published": self.published,
+            "speed/decoding": self.decoding,
+        }
+
+    @cached_property
+    def workload(self) -> Workload:
+        return Workload.make(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
+
+    @cached_property
+    def module(self) -> LossModule:
+        torch.manual_seed(0)
+        return LossModule(Transformer(self.settings, self.n_symbols), 0.1).to(self.device).train()
+
+    @cached_property
+    def graph(self) -> CompiledLoss | None:
+        kernel = kernel_for(self.device, self.dtype, self.settings.width // self.settings.heads)
+        return compiled_loss(self.module, kernel)
+
+    def batch(self, n: int | None = None) -> Batch:
+        """The first n instances, or all."""
+        return self.workload.batch(self.settings, self.device, self.dtype, n=n)
+
+    def seconds(self, function: Callable[[], Any], *, warm_ups: int = 2) -> float:
+        """Mean time of a call, without waiting in between."""
+        for _ in range(warm_ups):
+            function()
+        self._wait()
+        started = time.perf_counter()
+        for _ in range(self.repetitions):
+            function()
+        self._wait()
+        return (time.perf_counter() - started) / self.repetitions
+
+    def _wait(self) -> None:
+        if self.is_cuda:
+            torch.cuda.synchronize()
+
+    def products(self) -> Outcome:
+        """The rate of large matrix products, of which MFU is a share."""
+        n = 16 * self.settings.width  # 8192 for the size base
+        a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
+        rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
+        return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
+
+    def _update(self, loss: Callable[[Batch], Tensor], batch: Batch, optimizer: torch.optim.Optimizer) -> Tensor:
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            value = loss(batch)
+        (value / len(batch.tgt_labels_N)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return value.detach()
+
+    def _measured(self, loss: Callable[[Batch], Tensor], batch: Batch) -> dict[str, float]:
+        """Time of an update (forward, backward, Adam), rates and peak memory."""
+        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
+        if self.is_cuda:
+            prepare_cuda("auto")
+            torch.cuda.reset_peak_memory_stats()
+        seconds = self.seconds(lambda: self._update(loss, batch, optimizer))
+        numbers = {
+            "ms": 1e3 * seconds,
+            "tokens_per_second": (len(batch.src_tokens_S) + len(batch.tgt_inputs_N)) / seconds,
+        }
+        if "speed/products" in self.rows and "tflops" in self.rows["speed/products"].numbers:
+            rate = 1e12 * self.rows["speed/products"].numbers["tflops"]
+            numbers["mfu"] = training_flops(self.module.model, batch) / seconds / rate
+        if self.is_cuda:
+            numbers["peak_gib"] = torch.cuda.max_memory_allocated() / GIB
+        return numbers
+
+    def eager(self) -> Outcome:
+        """An update without the compiler."""
+        numbers = self._measured(self.module, self.batch())
+        return Outcome(_describe(numbers), numbers=numbers)
+
+    def compiled(self) -> Outcome:
+        """An update as one graph, and how often the compiler starts again for batches of other shapes."""
+        if self.graph is None:
+            return Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
+        from torch._dynamo.utils import counters
+
+        batch, before = self.batch(), counters["stats"]["unique_graphs"]
+        started = time.perf_counter()
+        with torch.no_grad(), torch.autocast(self.device.type, self.dtype):
+            expected = self.module(batch)
+        found = self._update(self.graph, batch, torch.optim.Adam(self.module.parameters(), lr=0.0))
+        self._wait()
+        compile_seconds = time.perf_counter() - started
+        for n in range(1, 6):
+            self._update(self.graph, self.batch(n), torch.optim.Adam(self.module.parameters(), lr=0.0))
+        numbers = self._measured(self.graph, batch)
+        numbers |= {"compile_seconds": compile_seconds, "graphs": counters["stats"]["unique_graphs"] - before}
+        numbers["loss_difference"] = float((found - expected).abs() / expected)
+        value = f"{_describe(numbers)}, {compile_seconds:.0f} s to compile {numbers['graphs']} graph(s) for 6 shapes"
+        if self.graph.compiled is None:
+            return Outcome("the compiler or its graph failed: the warning above has the reason", "FAILED", numbers)
+        if not numbers["loss_difference"] < 0.02:  # dropout draws other numbers
+            return Outcome(f"{value}; loss differs by {numbers['loss_difference']:.2g}", "FAILED", numbers)
+        return Outcome(value, numbers=numbers)
+
+    def shares(self) -> Outcome:
+        """Where the time of the device goes, by names of kernels; the loss is what the model alone lacks."""
+        batch, model = self.batch(), self.module.model
+
+        def states(batch: Batch) -> Tensor:
+            return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
+
+        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
+
+        def quickest(loss: Callable[[Batch], Tensor]) -> tuple[Counter[str], int, float]:
+            """Of three updates: what else the machine does only adds time."""
+            updates = [self._profiled(lambda: self._update(loss, batch, optimizer)) for _ in range(3)]
+            return min(updates, key=lambda found: sum(found[0].values()))
+
+        plain, alone = quickest(self.module)[0], quickest(states)[0]
+        loss_seconds = max(0.0, sum(plain.values()) - sum(alone.values()))
+        # The compiler changes neither loss nor attention nor products, but all else.
+        used, launches, busy = quickest(self.graph or self.module)
+        total = sum(used.values())
+        share = {"loss": loss_seconds / total, **{name: alone[name] / total for name in CLASSES}}
+        share["rest"] = max(0.0, 1 - sum(share.values()))
+        value = ", ".join(f"{name} {100 * part:.0f} %" for name, part in share.items())
+        if launches:
+            value += f"; {launches} launches, GPU busy {100 * busy:.0f} % of the time"
+        what = "compiled" if self.graph else "eager"
+        return Outcome(f"{what}: {value}", numbers={**share, "launches": launches, "busy": busy})
+
+    def _profiled(self, function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
+        """Seconds of one call by class of kernels, their number, and the share of the time that they take."""
+        has_kernels = ProfilerActivity.CUDA in supported_activities() and self.is_cuda
+        function()
+        self._wait()
+        started = time.perf_counter()
+        with profile(activities=[ProfilerActivity.CUDA if has_kernels else ProfilerActivity.CPU]) as profiler:
+            function()
+            self._wait()
+            elapsed = time.perf_counter() - started
+        found: Counter[str] = Counter()
+        launches = 0
+        for event in profiler.key_averages():
+            if has_kernels and event.device_type.name != "CUDA":
+                continue  # calls of the CPU that launch kernels
+            seconds = 1e-6 * (event.self_device_time_total if has_kernels else event.self_cpu_time_total)
+            name = next((name for name, sign in CLASSES.items() if re.search(sign, event.key, re.IGNORECASE)), "rest")
+            found[name] += seconds
+            launches += event.count * (has_kernels and not event.key.startswith(("Memcpy", "Memset")))
+        return found, launches, sum(found.values()) / elapsed
+
+    def published(self) -> Outcome:
+        """The same model and instances as the published code computes them; fewer instances where memory ends."""
+        dense, n = DenseTransformer(self.module.model, with_entropies=True), self.n_instances
+        while True:
+            try:
+                numbers = self._measured(lambda batch: dense.loss(batch, 0.1), self.batch(n))
+                break
+            except torch.OutOfMemoryError:
+                if n == 1:
+                    raise
+            self.module.zero_grad()
+            torch.cuda.empty_cache()
+            n //= 2
+        value = _describe(numbers) + (f", {n} of {self.n_instances} instances fit" if n < self.n_instances else "")
+        for name in ("eager", "compiled"):
+            row = self.rows.get(f"speed/{name}")
+            if row is not None and "tokens_per_second" in row.numbers:
+                numbers[f"{name}_gain"] = row.numbers["tokens_per_second"] / numbers["tokens_per_second"]
+                value += f"; docmt's {name} update is {numbers[f'{name}_gain']:.2g} × as fast"
+        return Outcome(value, numbers=numbers)
+
+    def decoding(self) -> Outcome:
+        """Beam search over the instances, whose translations have as many words as their sources, and its steps."""
+        trained = self.workload.trained(self.settings)
+        settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
+        translator, sources = (
+            Translator(trained, settings, device=self.device.type),
+            self.workload.sources(self.settings),
+        )
+        # Other shapes than below: libraries are loaded, but nothing is planned for the shapes that are measured.
+        list(translator.translate_sources(sources[: max(1, len(sources) // 3)]))
+        steps, step = [], IncrementalDecoder.step
+
+        def timed(self: IncrementalDecoder, *arguments: Tensor) -> Tensor:
+            started = time.perf_counter()
+            found = step(self, *arguments)
+            steps.append(time.perf_counter() - started)
+            return found
+
+        started = time.perf_counter()
+        with mock.patch.object(IncrementalDecoder, "step", timed):
+            hypotheses = [hypothesis for _, hypothesis in translator.translate_sources(sources)]
+        self._wait()
+        seconds = time.perf_counter() - started
+        words = sum(len(sentence) for hypothesis in hypotheses for sentence in hypothesis.sentences)
+        numbers = {"words_per_second": words / seconds, "steps": len(steps), "ms_per_step": 1e3 * seconds / len(steps)}
+        numbers["slowest_ms"] = 1e3 * max(steps)
+        value = f"{numbers['words_per_second']:,.0f} words/s, {len(steps)} steps of {numbers['ms_per_step']:.1f} ms"
+        value += f", the slowest {numbers['slowest_ms']:.0f} ms"
+        if self.is_cuda and max(steps) > max(SLOW_STEP, 10 * statistics.median(steps)):
+            return Outcome(f"{value}: something plans or compiles anew within the search", "FAILED", numbers)
+        return Outcome(value, numbers=numbers)
+
+
+def vocabulary_size(size: str) -> int:
+    """Symbols of the vocabulary of a measured model."""
+    return 2_000 if size in SMALL else 30_000
+
+
+def _describe(numbers: dict[str, float]) -> str:
+    mfu = f", MFU {100 * numbers['mfu']:.0f} %" if "mfu" in numbers else ""
+    peak = f", peak {numbers['peak_gib']:.1f} GiB" if "peak_gib" in numbers else ""
+    return f"{numbers['ms']:,.1f} ms, {numbers['tokens_per_second']:,.0f} tokens/s{mfu}{peak}"
+
+
+def training_flops(model: Transformer, batch: Batch) -> float:
+    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
+    settings = model.settings
+    width, inner = settings.width, settings.feed_forward_width
+    n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
+    total = 2.0 * n_tgt * width * model.embedding.num_embeddings
+    stacks: tuple[tuple[Slot, Any], ...] = (("encoder", model.encoder), ("decoder", model.decoder))
+    for slot, layers in stacks:
+        n = n_src if slot == "encoder" else n_tgt
+        for layer in cast("Any", layers):
+            total += 4 * n * width * inner
+            total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
+            if slot == "decoder":
+                total += _attention_flops(layer.cross_attention, batch, "cross", n, n_src, width)
+    return 3 * total
+
+
+def _attention_flops(attention: Attention, batch: Batch, slot: Slot, n: int, m: int, width: int) -> float:
+    has_gate = isinstance(attention, FusedAttention) and attention.has_gate
+    total = 4.0 * n * width * width if has_gate else 0.0
+    for part in parts(attention):
+        grouping = batch.layout.grouping(slot, part.pattern)
+        pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())
+        inner = part.out.in_features
+        total += 4 * (n + m) * width * inner + 4 * pairs * inner
+    return total

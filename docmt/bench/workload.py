@@ -1,0 +1,179 @@
+"""Random documents with trees, as files of a study, and models for them: acceptance needs no corpus and no network."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from docmt.decoding.translation import Source
+from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, offsets_of, save_instances
+from docmt.models.attention.ragged import kernel_for
+from docmt.models.batch import Batch, collate, instance_trees
+from docmt.models.model_file import TrainedModel, load_model
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.settings import ModelSettings
+from docmt.models.systems.transformer import Transformer
+from docmt.text.pipeline import TextPipeline
+from docmt.text.settings import TextSettings
+from docmt.text.truecaser import Truecaser
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, SPECIALS, Vocabulary
+from docmt.training.run import RunSettings, TrainingFiles, train
+from docmt.training.settings import TrainingSettings
+
+# Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
+TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
+RECIPE = {
+    "learning_rate": 3e-3,
+    "warmup_steps": 10,
+    "max_batch_tokens": 100,
+    "max_steps": 6,
+    "patience": None,
+    "validate_every_steps": 4,
+    "log_every_steps": 2,
+    "checkpoint_every_steps": 2,
+    "precision": "float32",
+}
+TIMES = {"seconds", "tokens_per_second"}
+
+
+def model_settings(preset: str, size: str | None = None, **changes: Any) -> ModelSettings:
+    """An architecture in a size of `docmt config manual`, or tiny, with one upper layer in each stack."""
+    values = dict(ARCHITECTURES[preset])
+    if size is None:
+        for name in ("encoder_attention", "decoder_attention", "cross_attention"):
+            values[name] = values[name] | {"upper_layers": 1}
+    return ModelSettings.load((SIZES[size] if size else TINY) | values | changes, where="model")
+
+
+def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> Transformer:
+    """A model in evaluation mode whose attention is far from uniform, and no matrix of which is zero."""
+    torch.manual_seed(seed)
+    model = Transformer(settings, n_symbols).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                if not parameter.any():
+                    torch.nn.init.xavier_uniform_(parameter)
+                parameter.mul_(2.0)
+    return model
+
+
+def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int, seed: int = 0) -> InstanceSet:
+    """An instance of each number of sentences, of random words; each sentence of two EDUs if it has two words."""
+    generator = np.random.default_rng(seed)
+    n_sentences, sides = sum(counts), {}
+    for side in ("src", "tgt"):
+        offsets = offsets_of(generator.integers(shortest + 2, longest + 3, n_sentences))
+        tokens = generator.integers(N_SPECIALS, n_symbols, offsets[-1]).astype(np.int32)
+        tokens[offsets[:-1]], tokens[offsets[1:] - 1] = BOS, EOS
+        sides |= {f"{side}_tokens": tokens, f"{side}_offsets": offsets}
+    lengths, starts = np.diff(sides["src_offsets"]), sides["src_offsets"][:-1]
+    middles = (starts + lengths // 2)[lengths >= 4]
+    edu_counts = 1 + (lengths >= 4)
+    instances = offsets_of(counts)
+    trees = InstanceTrees(
+        edu_offsets=np.sort(np.concatenate((sides["src_offsets"], middles))),
+        sentence_edus=offsets_of(edu_counts),
+        edu_heads=_heads(np.diff(offsets_of(edu_counts)[instances])),
+        sentence_heads=_heads(np.array(counts)),
+    )
+    manifest = {"counts": {"documents_read": len(counts)}, "document_ids": [f"d{n}" for n in range(len(counts))]}
+    documents = np.arange(len(counts), dtype=np.int32)
+    return InstanceSet(**sides, instances=instances, documents=documents, manifest=manifest, trees=trees)
+
+
+def _heads(counts: np.ndarray) -> np.ndarray:
+    """Heads of the units of each instance, which form a binary tree."""
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    place = np.arange(counts.sum()) - first
+    return np.where(place > 0, first + (place - 1) // 2, -1)
+
+
+def read_history(path: Path) -> dict[str, list[float]]:
+    """The columns of a history, each without its empty cells."""
+    history = pd.read_csv(path)
+    return {str(name): history[name].dropna().tolist() for name in history}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A folder with random instances, which serve for training and validation, a vocabulary and a text pipeline."""
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path, counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> "Workload":
+        """Write the files. The first words of the vocabulary are letters, which the pipeline leaves as they are."""
+        truecasers = {lang: Truecaser(None) for lang in ("en", "de")}
+        settings = TextSettings(truecase=False)
+        pipeline = TextPipeline(settings, languages=("en", "de"), truecasers=truecasers, codes="#version: 0.2\n")
+        pipeline.save(folder / "pipeline.json")
+        words = [*ascii_lowercase, *(f"w{n}" for n in range(n_symbols))][: n_symbols - N_SPECIALS]
+        Vocabulary.from_symbols([*SPECIALS, *words]).save(folder / "vocabulary.txt")
+        built = random_instances(counts, shortest=shortest, longest=longest, n_symbols=n_symbols)
+        save_instances(folder / "instances", built)
+        return cls(folder)
+
+    @property
+    def instances(self) -> InstanceSet:
+        return load_instances(self.folder / "instances")
+
+    def files(self, folder: Path) -> dict[str, Path]:
+        """Inputs and outputs of a training in a folder, by the names of the options of `docmt train`."""
+        inputs = {"train": self.folder / "instances", "dev": self.folder / "instances"}
+        inputs |= {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
+        outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
+        return inputs | {name: folder / file for name, file in outputs.items()}
+
+    def train(
+        self,
+        folder: Path,
+        model: ModelSettings,
+        device: torch.device,
+        *,
+        device_tokens: int | None = None,
+        **recipe: Any,
+    ) -> tuple[TrainedModel, dict[str, list[float]]]:
+        """Train in this process; returns the model and the history without times."""
+        paths = self.files(folder)
+        files = TrainingFiles(
+            train_folder=paths["train"],
+            dev_folder=paths["dev"],
+            vocabulary_file=paths["vocabulary"],
+            pipeline_file=paths["pipeline"],
+            checkpoints=paths["checkpoints"],
+            history=paths["history"],
+            out=paths["out"],
+        )
+        settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
+        accelerator = "cpu" if device.type == "cpu" else "auto"
+        train(settings, files, seed=1, accelerator=accelerator, device_tokens=device_tokens)
+        history = {name: column for name, column in read_history(files.history).items() if name not in TIMES}
+        return load_model(files.out), history
+
+    def trained(self, settings: ModelSettings) -> TrainedModel:
+        """A model of random weights, as a model file has it."""
+        vocabulary = Vocabulary.load(self.folder / "vocabulary.txt")
+        pipeline = TextPipeline.load(self.folder / "pipeline.json")
+        return TrainedModel(random_model(settings, len(vocabulary)), vocabulary, pipeline, {"max_tokens": 512}, {})
+
+    def batch(
+        self, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, n: int | None = None
+    ) -> Batch:
+        """The first n instances as a batch for products of a type, prepared as a training does."""
+        instances = self.instances
+        batch = collate(instances, range(n or len(instances)), settings)
+        batch.prepare(kernel_for(device, dtype, settings.width // settings.heads))
+        return batch if device.type == "cpu" else batch.pin_memory().to(device)
+
+    def sources(self, settings: ModelSettings, *, n: int | None = None) -> list[Source]:
+        """The source sides of the first n instances."""
+        instances = self.instances
+        return [
+            Source(instances.sentences(k, "src"), instance_trees(instances, k) if settings.needs_trees else None)
+            for k in range(n or len(instances))
+        ]
