@@ -226,6 +226,12 @@ def test_no_two_classes_have_one_name():
     assert sorted(names) == sorted(set(names))
 
 
+def test_no_two_files_of_tests_have_one_name():
+    """Pytest would import only the first."""
+    names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_functions_fit_on_a_screen(file):
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
