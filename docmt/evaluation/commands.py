@@ -308,7 +308,7 @@ def compare(
         paths[name] = Path(path)
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
-        log.warning("%s: one document, since it has no blank lines: d-BLEU cannot be tested", references[0])
+        log.warning("%s: one document, by its blank lines or its documents.tsv: d-BLEU cannot be tested", references[0])
     systems = {}
     for name, path in paths.items():
         found = read_user_hypotheses(path, index, blank)
@@ -320,7 +320,7 @@ def compare(
     if out:
         import pandas as pd
 
-        with atomic_writer(out) as file:
+        with atomic_writer(out, checksum=False) as file:  # the user's folder
             pd.DataFrame(rows).to_csv(file, index=False)
     lines = [["system", "metric", "score", "± (95 %)", "difference", "± (95 %)", "p", "p (randomization)"]]
     for row in rows:

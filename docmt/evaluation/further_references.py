@@ -12,15 +12,31 @@ MARKED = (".sgm", ".sgml", ".xml")
 """Suffixes of files with refsets."""
 
 
-def read_more_references(paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str]) -> list[list[str]]:
-    """Further references of a split; files with lines come first.
+def read_sentences(path: Path, blank: Sequence[bool]) -> list[str]:
+    """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference.
+
+    Raises UserError when a line has text where the reference has none.
+    """
+    lines = [line.removesuffix("\r") for line in read_lines(path)]
+    if len(lines) != len(blank):
+        return lines
+    for number, (line, is_blank) in enumerate(zip(lines, blank, strict=True), start=1):
+        if is_blank and line.strip():
+            raise UserError(f"{path}: line {number} has text, but the reference has a blank line there: align them")
+    return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+
+
+def read_more_references(
+    paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str], blank: Sequence[bool] = ()
+) -> list[list[str]]:
+    """Further references of a split; files with lines come first, which may have the blank lines of the first one.
 
     A refset that equals the known reference is left out. Raises UserError when sentences or documents are missing, or
     when documents have different numbers of references.
     """
     marked = [path for path in paths if path.suffix.lower() in MARKED]
     plain = [path for path in paths if path not in marked]
-    texts = [[line.removesuffix("\r") for line in read_lines(path)] for path in plain]
+    texts = [read_sentences(path, blank) for path in plain]
     for path, lines in zip(plain, texts, strict=True):
         if len(lines) != index.n_sentences:
             raise UserError(f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences")

@@ -10,7 +10,7 @@ from docmt.corpora.documents import DocumentIndex, index_path, read_index
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities
-from docmt.evaluation.further_references import read_more_references
+from docmt.evaluation.further_references import read_more_references, read_sentences
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
 from docmt.files import read_lines
 
@@ -31,19 +31,12 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
     blank = [not beside.exists() and not line.strip() for line in lines]
     runs = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
     index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
-    reference = _without_blank_lines(lines, blank)
+    reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
     if len(reference) != index.n_sentences:
         raise UserError(f"{first}: {len(reference)} lines, but {beside} counts {index.n_sentences} sentences")
     if not reference:
         raise UserError(f"{first}: empty, there is nothing to score")
-    return index, [reference, *read_more_references(others, index, reference)], blank
-
-
-def _without_blank_lines(lines: list[str], blank: Sequence[bool]) -> list[str]:
-    """The sentences among lines with as many blank lines as the reference; other lines as they are."""
-    if len(lines) != len(blank):
-        return lines
-    return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+    return index, [reference, *read_more_references(others, index, reference, blank)], blank
 
 
 def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
@@ -57,7 +50,7 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
-    lines = _without_blank_lines([line.removesuffix("\r") for line in read_lines(path)], blank)
+    lines = read_sentences(path, blank)
     n_sentences, n_documents = index.n_sentences, len(index.ids)
     if len(lines) not in (n_sentences, n_documents):
         raise UserError(

@@ -136,6 +136,13 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     (tmp_path / "short.de").write_text("x\n")
     assert main([*call, str(tmp_path / "short.de")]) == 2
     assert "1 lines, but the test set has 3 sentences in 2 documents" in capsys.readouterr().err
+    # As many lines as the reference, but not where its sentences are.
+    (tmp_path / "shifted.de").write_text("Ein Satz .\n\nNoch ein Satz .\n\nDas Ende ist nah .\n")
+    assert main([*call, str(tmp_path / "shifted.de")]) == 2
+    assert "shifted.de: line 3 has text, but the reference has a blank line there" in capsys.readouterr().err
+    with_blank = [*references[:2], str(same), *references[3:]]  # a second reference in the form of the first
+    assert main([*call[:2], *with_blank, "--hypotheses", str(same), "--out", str(tmp_path / "table.csv")]) == 0
+    assert not (tmp_path / ".checksums").exists()
     (tmp_path / "r.de").write_text("\n")
     assert main([*call, str(same)]) == 2
     assert "r.de: empty, there is nothing to score" in capsys.readouterr().err
