@@ -9,7 +9,9 @@ import contextlib
 import gc
 import json
 import os
+import select
 import shutil
+import signal
 import socket
 import sys
 import traceback
@@ -45,8 +47,7 @@ def ask(folder, words, environment, cwd, streams):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(folder / "socket"))
         socket.send_fds(connection, [b"!"], [stream.fileno() for stream in streams])
-        connection.sendall(json.dumps([words, environment, str(cwd)]).encode())
-        connection.shutdown(socket.SHUT_WR)
+        connection.sendall(f"{json.dumps([words, environment, str(cwd)])}\n".encode())
         return int(connection.recv(16))
 
 
@@ -80,7 +81,6 @@ def _server():
 def serve(folder):
     """Answer calls, each in its own process, until standard input is closed."""
     import importlib
-    import select
 
     programs = {name: importlib.import_module(module).main for name, module in PROGRAMS.items()}
     for module in IMPORTED:
@@ -108,8 +108,11 @@ def answer(connection, programs):
     They end without Python's clean-up, which takes a second with all these modules.
     """
     _, files, _, _ = socket.recv_fds(connection, 1, 3)
-    words, environment, cwd = json.load(connection.makefile())
+    words, environment, cwd = json.loads(connection.makefile().readline())
     if process := os.fork():
+        ended = os.pidfd_open(process)
+        if ended not in select.select([ended, connection], [], [])[0]:
+            os.killpg(process, signal.SIGTERM)  # who called is gone
         code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         connection.sendall(str(code).encode())
         os._exit(0)
@@ -123,7 +126,7 @@ def answer(connection, programs):
     try:
         code = programs[words[0]](words[1:])
     except SystemExit as end:
-        code = end.code
+        code = end.code if isinstance(end.code, int | None) else 1
     except BaseException:
         traceback.print_exc()
         code = 1
