@@ -1,6 +1,7 @@
 """`docmt init`: a new folder with the workflow, so that an installed package needs no clone of the repository."""
 
 import logging
+import shlex
 import shutil
 import sysconfig
 from pathlib import Path
@@ -31,12 +32,12 @@ translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt 
 `workflow/` are the workflow, which needs no change. `docmt --help` lists all commands, `docmt config manual` all keys.
 """
 NEXT = """{folder} is ready. Next:
-  cd {folder}
+  cd {quoted}
   docmt run config/examples/smoke.yaml   # checks the installation in a minute or two
   cp config/config.yaml my.yaml          # edit it, then:
   docmt config check my.yaml && docmt run my.yaml"""
 NEXT_WITH_FILES = """{folder}/my.yaml is your study. Next:
-  cd {folder}
+  cd {quoted}
   docmt run my.yaml --dry-run   # lists the jobs
   docmt run my.yaml             # runs them; results/report/report.html has the scores"""
 
@@ -105,7 +106,8 @@ def init(
         print(study.summary)
         for warning in study.warnings:
             log.warning("%s", warning)
-    print((NEXT_WITH_FILES if study else NEXT).format(folder=folder))
+    quoted = ("-- " if str(folder).startswith("-") else "") + shlex.quote(str(folder))
+    print((NEXT_WITH_FILES if study else NEXT).format(folder=folder, quoted=quoted))
 
 
 def find_workflow() -> Path:

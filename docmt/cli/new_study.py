@@ -12,9 +12,10 @@ from tabulate import tabulate
 from docmt.config.loading import load_config
 from docmt.corpora.combining import LEAK_PERCENT, Overlap
 from docmt.corpora.documents import Document
-from docmt.corpora.guessing import FoundSplit, find_split
+from docmt.corpora.guessing import FoundSplit, find_split, suffix_of
 from docmt.corpora.inspection import SplitInspection
-from docmt.corpora.readers.registry import FORMATS, read
+from docmt.corpora.readers.registry import FORMATS, Format, read
+from docmt.corpora.readers.tabular import TsvLines
 from docmt.errors import UserError
 from docmt.text.tokenizer import LANGUAGES
 
@@ -24,6 +25,8 @@ SIZES = (
     (10**12, {"size": "base", "merges": 32000, "rate": "7.0e-4", "warmup": 4000, "steps": 100000, "more": 20000}),
 )
 """Model and training for corpora of up to this many sentence pairs."""
+LONG_DOCUMENTS = 1000
+"""Mean number of sentences per document above which boundaries are probably missing."""
 STUDY = Template("""\
 # Made by `docmt init`. All keys: docs/configuration.md, or docmt config manual.
 corpora:
@@ -77,20 +80,29 @@ class NewStudy:
         """Read the files of each split, for a study in `folder`. Raises UserError when they do not fit."""
         given = _format_settings(form)
         splits: dict[str, FoundSplit] = {}
-        pair = list(languages or [])
+        pair = [code.lower() for code in languages or []]
         for name, files in paths.items():
-            splits[name] = find_split(files, form=given, languages=pair, where=f"--{name}")
+            first = splits.get("train")
+            is_like_train = first and [*map(suffix_of, files)] == [*map(suffix_of, first.files.values())]
+            settings = given
+            if first and is_like_train and isinstance(first.form, TsvLines) and first.form.id_column:
+                settings = first.form.model_dump()  # a small split may not show which column has the ids
+            splits[name] = find_split(files, form=settings, languages=pair, where=f"--{name}")
             pair = pair or list(splits[name].languages)
         self.warnings: list[str] = []
         rows = self._read(splits)
         train = splits["train"]
+        forms: dict[str, list[str]] = {}
+        for name, split in splits.items():
+            settings = _settings_of(split.form)
+            forms.setdefault(split.form.reader if len(settings) == 1 else _flow(settings), []).append(name)
         self.summary = "\n".join(
             [
                 f"languages: {' → '.join(pair)}{'' if languages else ' (guessed; --languages overrides)'}",
                 *(
-                    f"format of {' and '.join(names)}: {reader}{'' if given else ' (guessed; --format overrides)'}. "
-                    + (FORMATS[reader].__doc__ or "").split("\n")[0]
-                    for reader, names in _by_reader(splits).items()
+                    f"format of {' and '.join(names)}: {text}{'' if form else ' (guessed; --format overrides)'}. "
+                    + (FORMATS[splits[names[0]].form.reader].__doc__ or "").split("\n")[0]
+                    for text, names in forms.items()
                 ),
                 tabulate(rows, headers="keys", intfmt=","),
             ]
@@ -99,7 +111,7 @@ class NewStudy:
         lines = []
         for name, split in splits.items():
             files = {role: _path_in(path, folder) for role, path in split.files.items()}
-            own = {"format": split.form.model_dump(exclude_defaults=True)} if split.form != train.form else {}
+            own = {"format": _settings_of(split.form)} if split.form != train.form else {}
             lines.append(f"        {name}: {_flow({'files': files} | own)}")
         text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
         if not LANGUAGES.issuperset(pair):
@@ -107,7 +119,7 @@ class NewStudy:
         self.yaml = STUDY.substitute(
             sizes,
             languages=_flow(pair),
-            format=_flow(train.form.model_dump(exclude_defaults=True)),
+            format=_flow(_settings_of(train.form)),
             splits="\n".join(lines),
             text=_flow(text),
             every=sizes["steps"] // 3,
@@ -141,12 +153,19 @@ class NewStudy:
             self.warnings += inspection.warnings(name)
             if counts.documents == counts.sentences:
                 self.warnings.append(f"{name}: no document has a second sentence, so there is no context to learn from")
-        for name, documents in held.items():
-            seen = overlap.count(documents)
+            elif counts.documents == 1 or counts.sentences > LONG_DOCUMENTS * counts.documents:
+                self.warnings.append(
+                    f"{name}: are boundaries between documents missing? Documents: {counts.documents:,}, sentences: "
+                    f"{counts.sentences:,}"
+                )
+        shared = Overlap.of_tests([held["test"]])
+        shared.add(held["dev"])
+        seen_in = [(name, "training", overlap.count(documents)) for name, documents in held.items()]
+        for name, where, seen in [*seen_in, ("test", "dev", shared.count(held["test"]))]:
             if seen["seen_documents"] or seen["seen_sources_percent"] >= LEAK_PERCENT:
                 self.warnings.append(
                     f"{name}: {seen['seen_documents']:,} documents and {seen['seen_sources_percent']:.0f} % of the "
-                    "source sentences are in the training text, too"
+                    f"source sentences are in the {where} text, too"
                 )
         return sorted(rows, key=lambda row: list(splits).index(row["split"]))
 
@@ -166,16 +185,17 @@ def _format_settings(form: str | None) -> dict[str, Any]:
     return values
 
 
-def _by_reader(splits: Mapping[str, FoundSplit]) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = {}
-    for name, split in splits.items():
-        names.setdefault(split.form.reader, []).append(name)
-    return names
+def _settings_of(form: Format) -> dict[str, Any]:
+    return form.model_dump(exclude_defaults=True)
 
 
 def _path_in(path: Path, folder: Path) -> str:
     """A path as seen from the folder of the study; absolute ones stay."""
-    return path.as_posix() if path.is_absolute() else Path(os.path.relpath(path, folder)).as_posix()
+    if path.is_absolute():
+        return path.as_posix()
+    # `..` of a symbolic link is the parent of its target; other links of the user's stay in the path.
+    path = path.parent.resolve() / path.name if ".." in path.parts else path
+    return Path(os.path.relpath(path, folder.resolve())).as_posix()
 
 
 def _flow(value: Any) -> str:

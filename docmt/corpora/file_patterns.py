@@ -18,6 +18,7 @@ def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
 def matching_files(path: Path) -> list[tuple[str, Path]]:
     """The files that a pattern matches, sorted, with their names below its last folder without `*`.
 
+    Hidden files, and files in hidden folders, are left out unless the pattern has such a name.
     A plain path is returned unchanged, whether there is such a file or not.
     """
     if not is_pattern(path):
@@ -29,4 +30,5 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     # A pattern without a folder does not enter folders: it would walk through all results.
     found = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
     names = (file.relative_to(folder).as_posix() for file in found if file.is_file())
-    return [(name, folder / name) for name in matching_names(pattern, names)]
+    has_hidden = "/." in f"/{pattern}"
+    return [(name, folder / name) for name in matching_names(pattern, names) if has_hidden or "/." not in f"/{name}"]

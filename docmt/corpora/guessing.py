@@ -61,7 +61,9 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     elif len(paths) <= 3:
         found = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
-        roles = [language_in(path) or "" for path in paths[:2]]
+        # Languages may be given as `eng` where names have `en`.
+        given = {language_of(code): code for code in found}
+        roles = [given.get(language_in(path) or "", "") for path in paths[:2]]
         roles = roles if sorted(roles) == sorted(found) else list(found)
         roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
     else:
@@ -87,7 +89,7 @@ def language_in(path: Path) -> str | None:
 
 def _languages_of_one(path: Path) -> tuple[str, ...]:
     """The languages of a file with both sides: of its first unit or columns, or a pair such as `en-de` in its path."""
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     _, file = matching_files(path)[0]
     codes: list[str] = []
     if suffix == ".tmx":
@@ -96,6 +98,8 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
             codes = [each.get("xml:lang") or each.get("lang") or "" for each in variants]
     elif suffix in (".csv", ".tsv", ".txt"):
         codes = [cell for cell in _header(file)[0] if cell.lower() in CODES]
+        # `id` is Indonesian where it is one of two.
+        codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
     pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
     pair = next((list(pair) for pair in reversed(pairs) if set(pair) <= CODES), [])
     return tuple(language_of(code) for code in (codes if len(codes) == 2 else pair))
@@ -103,24 +107,30 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
 
 def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
     """The format of one file with both languages."""
-    reader = form.get("reader") or BY_SUFFIX.get(_suffix(path))
+    reader = form.get("reader") or BY_SUFFIX.get(suffix_of(path))
     if reader not in (None, "dialogue_csv"):
         return {"reader": reader, **form}
     _, file = matching_files(path)[0]
     header, delimiter = _header(file)
     names = {language_of(cell) if cell.lower() in CODES else cell.lower(): cell for cell in header}
-    src, tgt = languages if len(languages) == 2 else ("", "")
+    src, tgt = map(language_of, languages) if len(languages) == 2 else ("", "")
     columns = {
         key: form.get(key) or next((names[name] for name in wanted if name in names), None)
-        for key, wanted in (("source", (src, *SOURCES)), ("target", (tgt, *TARGETS)), ("id", IDS))
+        for key, wanted in (
+            ("source", (src, *SOURCES)),
+            ("target", (tgt, *TARGETS)),
+            ("id", [name for name in IDS if name not in (src, tgt)]),
+        )
     }
-    if reader or _suffix(path) == ".csv" or (columns["source"] and columns["target"]):
-        if missing := [key for key, column in columns.items() if column is None]:
+    if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
+        if missing := [key for key, column in columns.items() if column is None and key not in form]:
             raise UserError(
                 f"{file}: which column is {missing[0]}? It has {', '.join(header)}: give, for example, --format "
-                "'{reader: dialogue_csv, id: scene, source: english, target: german}'"
+                "'{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` makes a document of "
+                "each row"
             )
-        return {"reader": "dialogue_csv", **columns, "delimiter": delimiter, **form}
+        has_quotes = form.get("delimiter", delimiter) != "\t" or '"' in next(iterate_lines(file), "")
+        return {"reader": "dialogue_csv", **columns, "delimiter": delimiter, "quotes": has_quotes, **form}
     rows = [line.rstrip("\r").split("\t") for line in itertools.islice(iterate_lines(file), HEAD_LINES) if line.strip()]
     n_cells = min(map(len, rows), default=0)
     if n_cells == PARADOCS_CELLS:
@@ -128,9 +138,20 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
     if n_cells == 2:
         return {"reader": "tsv"}
     if n_cells == 3:
-        # Ids repeat, sentences hardly do.
-        id_cell = min(range(3), key=lambda cell: len({row[cell] for row in rows}))
-        return {"reader": "tsv", "id_column": id_cell + 1, "columns": [n + 1 for n in range(3) if n != id_cell]}
+        columns = [[row[cell] for row in rows] for cell in range(3)]
+        # An id repeats, and its rows are consecutive: it has as many runs as values.
+        candidates = sorted(
+            (len(set(column)), number)
+            for number, column in enumerate(columns, start=1)
+            if len(set(column)) == len(list(itertools.groupby(column))) < len(rows)
+        )
+        if not candidates or (len(candidates) > 1 and candidates[1][0] < 1.25 * candidates[0][0]):
+            raise UserError(
+                f"{file}: which of its three columns is the document's id? Give, for example, --format "
+                "'{reader: tsv, id_column: 1, columns: [2, 3]}', or without ids '{reader: tsv, columns: [1, 2]}'"
+            )
+        id_column = candidates[0][1]
+        return {"reader": "tsv", "id_column": id_column, "columns": [n for n in (1, 2, 3) if n != id_column]}
     raise UserError(f"{file}: its format cannot be guessed: give both sides, or --format (docs/corpora.md)")
 
 
@@ -142,7 +163,7 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         if heads[2].startswith("["):
             return {"reader": "indexed_lines"}
         return {"reader": "named_lines"} | ({"id_cells": 2} if heads[2].count("\t") == 3 else {})
-    if all(_suffix(path) == ".srt" for path in firsts):
+    if all(suffix_of(path) == ".srt" for path in firsts):
         return {"reader": "srt_pairs"}
     if any(map(is_pattern, paths)):
         return {"reader": "document_files"}
@@ -150,17 +171,21 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         return {"reader": "segments"}
     if all(head == "<d>" for head in heads):
         return {"reader": "marked_lines"}
-    # One side alone has empty sentences; where both have blank lines, these end documents.
-    has_blank = all(any(not line.strip(" \t\r") for line in iterate_lines(path)) for path in paths)
-    return {"reader": "blank_lines" if has_blank else "single_lines"}
+    # One side alone has empty sentences; where both have blank lines with text on either side, these end documents.
+    for path in paths:
+        blanks = itertools.dropwhile(bool, (not line.strip(" \t\r") for line in iterate_lines(path)))
+        if (True, False) not in itertools.pairwise(blanks):
+            return {"reader": "single_lines"}
+    return {"reader": "blank_lines"}
 
 
 def _header(file: Path) -> tuple[list[str], str]:
     """The cells of the first line, and what separates them."""
     line = next(iterate_lines(file), "").rstrip("\r")
-    delimiter = max(",;\t", key=line.count)
+    delimiter = "\t" if suffix_of(file) == ".tsv" and "\t" in line else max(",;\t", key=line.count)
     return [cell.strip('" ') for cell in line.split(delimiter)], delimiter
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """The suffix of a name in lower case, without `.gz`."""
     return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 from docmt.corpora.documents import Document
 from docmt.errors import UserError
+from docmt.formats.translatable_file import language_of
 
 HEAD_SENTENCES = 5000
 """Sentences of each side from which a language is told."""
 LEAST_WORDS = 50
 EQUAL_PERCENT = 10.0
 """Share of target sentences that equal their source from which a warning is due: names and numbers are fewer."""
+ONE_SIDED_PERCENT = 10.0
+"""Share of pairs with one empty side from which a warning is due."""
 WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+")
 FREQUENT = {
     "ar": "في من على أن إلى لا هذا ما",
@@ -53,6 +56,8 @@ class SplitInspection:
 
     languages: Sequence[str]
     n_sentences: int = 0
+    n_pairs: int = 0
+    n_one_sided: int = 0
     n_equal: int = 0
     n_duplicates: int = 0
     heads: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
@@ -62,7 +67,10 @@ class SplitInspection:
         """The documents, unchanged."""
         for document in documents:
             self.n_sentences += len(document)
-            self.n_equal += sum(src == tgt != "" for src, tgt in zip(document.src, document.tgt, strict=True))
+            for src, tgt in zip(document.src, document.tgt, strict=True):
+                self.n_pairs += bool(src and tgt)
+                self.n_one_sided += bool(src) != bool(tgt)
+                self.n_equal += src == tgt != ""
             if len(document) > 1:
                 self.n_duplicates += hash(document.sides) in self._seen
                 self._seen.add(hash(document.sides))
@@ -72,15 +80,19 @@ class SplitInspection:
 
     def warnings(self, where: str) -> list[str]:
         """The problems found. Raises UserError when no sentence is translated."""
-        if self.n_sentences and self.n_equal == self.n_sentences:
+        if self.n_sentences and not self.n_pairs:
+            raise UserError(f"{where}: no pair has text on both sides: give the files of both languages")
+        if self.n_pairs and self.n_equal == self.n_pairs:
             raise UserError(f"{where}: every target sentence equals its source: give the files of both languages")
         found = []
-        if (percent := 100 * self.n_equal / max(self.n_sentences, 1)) >= EQUAL_PERCENT:
+        if (percent := 100 * self.n_one_sided / max(self.n_sentences, 1)) >= ONE_SIDED_PERCENT:
+            found.append(f"{where}: {percent:.0f} % of the pairs have an empty side: not aligned?")
+        if (percent := 100 * self.n_equal / max(self.n_pairs, 1)) >= EQUAL_PERCENT:
             found.append(f"{where}: {percent:.0f} % of the target sentences equal their source: not translated?")
         if self.n_duplicates:
             found.append(f"{where}: copies of documents before them: {self.n_duplicates:,}")
         for lang, head in zip(self.languages, self.heads, strict=True):
-            if (other := other_language(head, lang)) is not None:
+            if (other := other_language(head, language_of(lang))) is not None:
                 found.append(f"{where}: the text given as {lang} looks like {other}: are files or languages swapped?")
         return found
 

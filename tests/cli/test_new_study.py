@@ -128,7 +128,33 @@ FORMATS = {
     "TSV with a header": (
         lambda split: {f"{split}.tsv": table(split, "\t", "doc_id\ten\tde")},
         ["{0}.tsv"],
-        {"reader": "dialogue_csv", "id": "doc_id", "source": "en", "target": "de", "delimiter": "\t"},
+        {"reader": "dialogue_csv", "id": "doc_id", "source": "en", "target": "de", "delimiter": "\t", "quotes": False},
+    ),
+    "CSV with the column id": (
+        lambda split: {f"{split}.csv": table(split, ",", "id,en,de")},
+        ["{0}.csv"],
+        {"reader": "dialogue_csv", "source": "en", "target": "de"},
+    ),
+    "CSV in Indonesian": (
+        lambda split: {f"{split}.csv": table(split, ",", "doc,id,de")},
+        ["{0}.csv"],
+        {"reader": "dialogue_csv", "id": "doc", "source": "id", "target": "de"},
+    ),
+    "TSV with a quoted header": (
+        lambda split: {f"{split}.tsv": table(split, "\t", '"id"\t"en"\t"de"\t"a,b,c,d,e"', order="{id}{d}{en}{d}{de}{d}x")},
+        ["{0}.tsv"],
+        {"reader": "dialogue_csv", "source": "en", "target": "de", "delimiter": "\t"},
+    ),
+    "a blank line at the end": (
+        lambda split: {f"{split}.{lang}": "\n" + plain(split, lang) + "\n" for lang in ("en", "de")},
+        ["{0}.en", "{0}.de"],
+        {"reader": "single_lines"},
+    ),
+    "hidden files": (
+        lambda split: {f"{split}/{lang}/{n}.txt": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))}
+        | {f"{split}/en/.DS_Store": b"\xff", f"{split}/de/.old/1.txt": "x"},
+        ["{0}/en", "{0}/de"],
+        {"reader": "document_files"},
     ),
     "CSV": (
         lambda split: {f"{split}.csv": table(split, ";", "Document;deu;eng", order="{id}{d}{de}{d}{en}")},
@@ -168,11 +194,12 @@ def test_formats_are_guessed(name, capsys, monkeypatch):
         options = own[n_files:]
     assert main(["init", "study", *words, *options]) == 0
     (corpus,) = read_study()["corpora"]["custom"].values()
-    assert (corpus["languages"], corpus["format"]) == (["en", "de"], form)
+    assert (corpus["languages"], corpus["format"]) == (["id" if "Indonesian" in name else "en", "de"], form)
     counts = {line.split()[0]: line.split()[1:3] for line in capsys.readouterr().out.splitlines() if line}
     for split, n_documents in SPLITS.items():
-        n_found = {"single_lines": 2 * n_documents, "tmx": 1}.get(form["reader"], n_documents)
-        assert counts[split] == [str(n_found), str(2 * n_documents)]
+        n_lines = 2 * n_documents + 2 * name.startswith("a blank line")
+        n_found = {"single_lines": n_lines, "tmx": 1}.get(form["reader"], n_documents)
+        assert counts[split] == [str(n_found), str(n_lines)]
     monkeypatch.chdir("study")
     check_user_files(load_config(read_study(".")))
 
@@ -189,6 +216,63 @@ def test_options_override_guesses_and_splits_may_differ(words, capsys):
     assert "format" not in splits["dev"]
     assert main(["init", "other", *words[:6], "--test", *words[1:3], "--format", "single_lines"]) == 0
     assert read_study("other")["corpora"]["custom"]["mine"]["format"] == {"reader": "single_lines"}
+
+
+@pytest.mark.parametrize("codes", ["eng deu", "EN DE", "en de"])
+def test_names_decide_the_sides_however_languages_are_written(words, codes, capsys):
+    for place in range(0, len(words), 3):
+        words[place + 1 : place + 3] = words[place + 2 : place : -1]  # German first
+    assert main(["init", "study", *words, "--languages", *codes.split()]) == 0
+    src, tgt = codes.lower().split()
+    files = {src: "../data/dev.en", tgt: "../data/dev.de"}
+    assert read_study()["corpora"]["custom"]["mine"]["splits"]["dev"] == {"files": files}
+    assert not capsys.readouterr().err
+
+
+def test_columns_of_ids_are_those_of_the_training_split(capsys):
+    score = "{en}{d}{de}{d}{id}"
+    write("train.en-de.tsv", table("train", "\t", order=score))
+    for split in ("dev", "test"):  # a sentence per document: all columns are unique
+        rows = table(split, "\t", order=score).splitlines()[::2]
+        write(f"{split}.en-de.tsv", "\n".join(rows) + "\n")
+    files = [word for split in SPLITS for word in (f"--{split}", f"{split}.en-de.tsv")]
+    assert main(["init", "study", *files]) == 0
+    assert "format of train and dev and test: {reader: tsv, id_column: 3} (guessed" in capsys.readouterr().out
+    shutil.copy("dev.en-de.tsv", "train.en-de.tsv")
+    assert main(["init", "other", *files]) == 2
+    assert "train.en-de.tsv: which of its three columns is the document's id?" in capsys.readouterr().err
+    for split in SPLITS:
+        write(f"{split}.en-de.tsv", table(split, "\t", order="{en}{d}{de}{d}0.9"))
+    assert main(["init", "other", *files]) == 0
+    assert "train: are boundaries between documents missing? Documents: 1, sentences: 24" in capsys.readouterr().err
+
+
+def test_tables_without_ids_can_be_read(capsys):
+    for split in SPLITS:
+        write(f"{split}.csv", table(split, ",", "en,de", order="{en}{d}{de}"))
+    files = [word for split in SPLITS for word in (f"--{split}", f"{split}.csv")]
+    assert main(["init", "study", *files]) == 2
+    assert "which column is id? It has en, de" in capsys.readouterr().err
+    assert main(["init", "study", *files, "--format", "{reader: dialogue_csv, id: null}"]) == 0
+    form = {"reader": "dialogue_csv", "id": None, "source": "en", "target": "de"}
+    assert read_study()["corpora"]["custom"]["mine"]["format"] == form
+
+
+def test_paths_and_cd_of_unusual_folders(words, tmp_path, monkeypatch, capsys):
+    Path("far/away").mkdir(parents=True)
+    Path("near").symlink_to("far/away")
+    assert main(["init", "near/my study", *words]) == 0
+    assert "cd 'near/my study'" in capsys.readouterr().out
+    Path("data/sub").mkdir()
+    monkeypatch.chdir("data/sub")
+    assert main(["init", "--", "-x"]) == 0
+    assert "cd -- -x" in capsys.readouterr().out
+    (tmp_path / "link").symlink_to(tmp_path / "data/sub")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "other", *(word.replace("data/", "link/../") for word in words)]) == 0
+    for study in ("near/my study", "other"):
+        monkeypatch.chdir(tmp_path / study)
+        check_user_files(load_config(read_study(".")))
 
 
 def test_names_that_yaml_would_misread_stay(monkeypatch):
@@ -214,6 +298,11 @@ def both_sides(split, text):
     return {f"data/{split}.{lang}": text(lang) for lang in ("en", "de")}
 
 
+def one_sided(n):
+    """A development split of 20 single lines, of which n have no target."""
+    return {"data/dev.en": "".join(f"{x} in\n" for x in range(20)), "data/dev.de": "".join(f"{x} aus\n" if x >= n else "\n" for x in range(20))}  # fmt: skip
+
+
 HALF_TRANSLATED = "\n\n".join(
     f"{en}\n{de}" for (en, _), (_, de) in zip(*(documents("dev", lang) for lang in ("en", "de")), strict=True)
 )
@@ -227,6 +316,10 @@ HALF_TRANSLATED = "\n\n".join(
         ({"data/dev.en": blank_lines("dev", "de"), "data/dev.de": blank_lines("dev", "en")}, "dev: the text given as en looks like de"),
         ({"data/dev.de": HALF_TRANSLATED}, "dev: 50 % of the target sentences equal"),
         (both_sides("train", lambda lang: plain("train", lang)), "train: no document has a second sentence"),
+        (both_sides("dev", lambda lang: blank_lines("test", lang)), "test: 10 documents and 100 % of the source sentences are in the dev text"),
+        (both_sides("dev", lambda lang: f"<d>\n{plain('dev', lang)}"), "dev: are boundaries between documents missing? Documents: 1, sentences: 22"),
+        (both_sides("dev", lambda lang: "".join(f"<d>\n{n} {lang}\n" + "x\n" * 1000 for n in (1, 2))), "Documents: 2, sentences: 2,002"),
+        (one_sided(3), "dev: 15 % of the pairs have an empty side: not aligned?"),
     ],
 )  # fmt: skip
 def test_doubtful_files_are_named(words, files, warning, capsys):
@@ -244,8 +337,9 @@ def test_doubtful_files_are_named(words, files, warning, capsys):
         (lambda: write("data/dev.de", b"caf\xe9\n\nb\n"), "data/dev.de: line 1 is not UTF-8 (byte 0xe9): convert the file"),
         (lambda: write("data/dev.de", blank_lines("dev", "de") + "\nmore\n"), "11 documents in data/dev.en, 12 in data/dev.de"),
         (lambda: write("data/dev.de", blank_lines("dev", "de").replace("\n", "\nx\n", 1)), "document 00001: 2 sentences in data/dev.en, 3 in data/dev.de"),
-        (lambda: [write(f"data/dev.{lang}", "\n") for lang in ("en", "de")], "contains no sentences"),
+        (lambda: [write(f"data/dev.{lang}", "\n") for lang in ("en", "de")], "dev: no pair has text on both sides"),
         (lambda: shutil.copy("data/dev.en", "data/dev.de"), "dev: every target sentence equals its source"),
+        (lambda: [write(*file) for file in one_sided(20).items()], "dev: no pair has text on both sides"),
     ],
 )  # fmt: skip
 def test_bad_files_leave_nothing(words, change, message, capsys, folder):

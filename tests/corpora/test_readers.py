@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.registry import Format, read
+from docmt.corpora.readers.tabular import DialogueCsv
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -264,6 +265,13 @@ class TestDialogues:
         documents, counts = parse(tmp_path, {"both": content}, reader="dialogue_csv")
         assert texts(documents) == [("1", ['A, "b"', "two lines\u2028x"], ["C", "D"]), ("2", [""], ["E"])]
         assert counts.empty_source == 1
+
+    def test_a_headed_tsv_has_quotes_as_text_and_needs_no_id(self, tmp_path):
+        content = 'source\ttarget\n"A" b\t"C\nD\t"E\n'
+        settings = {"id": None, "delimiter": "\t", "quotes": False}
+        documents, _ = parse(tmp_path, {"both": content}, reader="dialogue_csv", **settings)
+        assert texts(documents) == [("00000001", ['"A" b'], ['"C']), ("00000002", ["D"], ['"E'])]
+        assert "quotes" not in DialogueCsv(reader="dialogue_csv").model_dump()  # fingerprints stay
 
     @pytest.mark.parametrize("delimiter", [";;;", "", "\n", '"'])
     def test_a_delimiter_of_csv_is_one_character(self, tmp_path, delimiter):

@@ -56,25 +56,31 @@ class TsvLines(DocumentFormat):
 class DialogueCsv(DocumentFormat):
     """One file (role `both`): rows with the dialogue's id and both sides, a header line first."""
 
+    later = ("quotes",)
+
     reader: FormatName[Literal["dialogue_csv"]]
-    id: str = "id"
-    """Column of the dialogue's id; the rows of a dialogue must be consecutive."""
+    id: str | None = "id"
+    """Column of the dialogue's id; the rows of a dialogue must be consecutive. Null makes each row a document."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
     """Column of the target sentence."""
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
     """The character between cells."""
+    quotes: bool = True
+    """Whether quotation marks enclose cells; false: they are text, as usual in TSV."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
         # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
-        reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=self.delimiter, strict=True)
+        quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
+        content = io.StringIO(read_text(path), newline="")
+        reader = csv.reader(content, delimiter=self.delimiter, quoting=quoting, strict=True)
         rows: list[Row] = []
         try:
             header = next(reader, [])
-            columns = (self.id, self.source, self.target)
+            columns = [name for name in (self.id, self.source, self.target) if name is not None]
             if missing := [name for name in columns if name not in header]:
                 raise UserError(f"{path}: line 1 has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
             cells = [header.index(name) for name in columns]
@@ -82,8 +88,8 @@ class DialogueCsv(DocumentFormat):
                 number = reader.line_num
                 if len(row) != len(header):
                     raise UserError(f"{path}: line {number} has {len(row)} cells, the header has {len(header)}")
-                name, source, target = (row[cell] for cell in cells)
-                rows.append((number, name, (source, target)))
+                *names, source, target = (row[cell] for cell in cells)
+                rows.append((number, names[0] if names else f"{len(rows) + 1:08d}", (source, target)))
         except csv.Error as error:
             raise UserError(f"{path}: line {reader.line_num} is not CSV ({error})") from None
         return _documents(rows, path, if_empty="contains no sentences")
