@@ -127,8 +127,8 @@ class _Node:
 class TagPlacer:
     """Puts the marks that a sentence lacks into its translation; the result is well nested.
 
-    A pair encloses the words that are aligned with its content, without a gap; a mark that stands alone is beside the
-    word that is aligned with its neighbor.
+    A pair encloses the words that are aligned with its content, without a gap, or the same part of a word; a mark that
+    stands alone is beside the word that is aligned with its neighbor.
 
     Shape letters: T units of the translation, S units of the source, M and N words of both in the alignment.
     """
@@ -209,6 +209,8 @@ class TagPlacer:
     def _content(self, parent: _Node, pair: _Node, free: Sequence[int]) -> Place | None:
         """The place of the content of a pair, among free units: the run with most attention above the threshold."""
         whole = self._within(pair.source)
+        if part := self._part_of_word(parent, pair, whole):
+            return part
         content = [s for s in whole if self._is_word(self.sentence.text, self.src[s])]
         words = [t for t in free if self._is_word(self.translation, self.tgt[t])] if content else []
         content, words = content or whole, words or free
@@ -216,7 +218,7 @@ class TagPlacer:
             return None
         others = {s for s in self._within(parent.source) if self._is_word(self.sentence.text, self.src[s])}
         if others <= set(content) and len(free) == free[-1] + 1 - free[0]:
-            return self.tgt[words[0]][0], self.tgt[words[-1]][1]
+            return self._with_punctuation((words[0], words[-1]), whole, content, free)
         gains = dict.fromkeys(free, 0.0)  # punctuation is bridged
         gains |= dict(zip(words, self.weights_TS[np.ix_(words, content)].sum(1) - THRESHOLD, strict=True))
         best, chosen, is_word = -np.inf, (words[0], words[0]), set(words)
@@ -227,7 +229,43 @@ class TagPlacer:
             total += gains.get(t, -np.inf) if first in is_word else 0.0
             if t in is_word and total > best:
                 best, chosen = total, (first, t)
-        return self.tgt[chosen[0]][0], self.tgt[chosen[1]][1]
+        # A word without any attention is as good as any other.
+        return self._with_punctuation(chosen, whole, content, free) if best > -THRESHOLD else None
+
+    def _part_of_word(self, parent: _Node, pair: _Node, whole: Sequence[int]) -> Place | None:
+        """The content of a pair that is part of a word, if the word stays as it is (H2O), or its end (footnotes)."""
+        (start, end), unit = pair.source, self.src[whole[0]] if len(whole) == 1 else (0, 0)
+        if unit == pair.source or not unit[0] <= start <= end <= unit[1]:
+            return None
+        word, part = (self.sentence.text[slice(*place)] for place in (unit, pair.source))
+        found = {}
+        for (first, last), weight in zip(self.tgt, self.weights_TS[:, whole[0]], strict=True):
+            translated, place = self.translation[first:last], (last - len(part), last)
+            if translated == word:
+                place = (first + start - unit[0], first + end - unit[0])
+            elif weight <= THRESHOLD or end < unit[1] or not translated.endswith(part):
+                continue
+            is_free = all(other.place[1] <= place[0] or place[1] <= other.place[0] for other in parent.inner)
+            if is_free and parent.place[0] <= place[0] and place[1] <= parent.place[1]:
+                found[place] = weight
+        return max(found, key=lambda place: found[place]) if found else None
+
+    def _with_punctuation(
+        self, run: tuple[int, int], whole: Sequence[int], content: Sequence[int], free: Sequence[int]
+    ) -> Place:
+        """The place of a run of units, with the punctuation beside it that the content has at its edges."""
+        edges = list(run)
+        before, after = [s for s in whole[::-1] if s < content[0]], [s for s in whole if s > content[-1]]
+        for side, step, punctuation in ((0, -1, before), (1, 1, after)):
+            for s in punctuation:
+                t = edges[side] + step
+                if t not in free or self._is_word(self.translation, self.tgt[t]):
+                    break
+                is_same = self.translation[slice(*self.tgt[t])] == self.sentence.text[slice(*self.src[s])]
+                if not is_same and self.weights_TS[t, punctuation].sum() <= THRESHOLD:
+                    break
+                edges[side] = t
+        return self.tgt[edges[0]][0], self.tgt[edges[1]][1]
 
     def _is_single(self, node: _Node) -> bool:
         return node.opening is not None and self.segment.mark(node.opening.character).kind in ("tag", "value")

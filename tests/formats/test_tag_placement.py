@@ -54,6 +54,21 @@ PLACES = [
     ("two words</b> three", "two words three", "zwei Worte drei", IN_ORDER, "zwei Worte</b> drei"),
     ("<b>+</b> a", "+ a", "+ A", IN_ORDER, "<b>+</b> A"),
     ("<b>a</b>", "a", "...", [], "<b>...</b>"),
+    # Parts of words that stay as they are, or end as they did.
+    ("H<sub>2</sub>O", "H2O", "H2O", IN_ORDER, "H<sub>2</sub>O"),
+    ("word<sup>1</sup>", "word1", "word1", IN_ORDER, "word<sup>1</sup>"),
+    ("a word<sup>1</sup> b", "a word1 b", "A Wort1 B1", IN_ORDER, "A Wort<sup>1</sup> B1"),
+    ("Eat C<sub>6</sub>H<sub>12</sub> now", "Eat C6H12 now", "Jetzt C6H12", [(0, 2), (1, 1)], "Jetzt C<sub>6</sub>H<sub>12</sub>"),
+    ("<i>H<sub>2</sub></i>O or H2O", "H2O or H2O", "H2O or H2O", [(0, 2), (1, 1), (2, 0)], "H2O or <i>H<sub>2</sub></i>O"),
+    ("a<i>b</i> c", "ab c", "Cd Ab", [(0, 1), (1, 0)], "Cd A<i>b</i>"),
+    ("<i>a</i>b c", "ab c", "C Xy", [(0, 1), (1, 0)], "C <i>Xy</i>"),
+    # Punctuation at the edges of a pair.
+    ("<b>C++</b>", "C++", "C++", IN_ORDER, "<b>C++</b>"),
+    ("in <b>C++</b>.", "in C++.", "in C++.", IN_ORDER, "in <b>C++</b>."),
+    ("see <a>(this)</a>", "see (this)", "siehe (dies)", IN_ORDER, "siehe <a>(dies)</a>"),
+    ('see <a>"this"</a>.', 'see "this".', "siehe „dies“.", IN_ORDER, "siehe <a>„dies“</a>."),
+    ("see (<a>this</a>)", "see (this)", "siehe (dies)", IN_ORDER, "siehe (<a>dies</a>)"),
+    ("<b>Really?</b> yes", "Really? yes", "Ja! Wirklich", [(0, 2), (2, 0)], "Ja! <b>Wirklich</b>"),
 ]  # fmt: skip
 
 
@@ -62,6 +77,15 @@ def test_marks_stand_at_aligned_words(source, bare, target, links, expected):
     count = len(re.findall(r"\w+|[^\w\s]", bare))
     links = [link for link in links if link[1] < count and link[0] < len(re.findall(r"\w+|[^\w\s]", target))]
     assert place(source, target, links) == (bare, expected)
+
+
+def test_no_word_is_in_a_pair_if_none_attends_to_its_content():
+    segment = plain_segment("see <b>this</b> file")
+    bare = BareSentence.of(segment, segment.text, KINDS)
+    weights = np.array([[1.0, 0, 0], [0, 0, 1]])
+    alignment = WordAlignment([(0, 3), (4, 8), (9, 13)], [(0, 5), (6, 11)], weights)
+    filled = TagPlacer(segment, bare, "siehe Datei", alignment, EN_DE).run()
+    assert segment.plain(filled) == "<b></b> siehe Datei"
 
 
 def test_languages_without_blanks_are_cut_between_the_words_of_the_alignment():
@@ -97,7 +121,7 @@ def test_a_model_that_loses_all_marks_gives_the_same_file(source, reads_tags):
 
 
 def _random_source(generator):
-    words = generator.choices(["Haus", "the", "a-b", "3.5", "x", ",", ".", "(y)", '"'], k=generator.randint(1, 9))
+    words = generator.choices(["Haus", "the", "a-b", "3.5", "x", ",", ".", "(y)", '"', "H<i>x</i>O"], k=generator.randint(1, 9))
     for _ in range(generator.randint(1, 4)):
         first, last = sorted(generator.choices(range(len(words)), k=2))
         words[first] = f"<b>{words[first]}"
@@ -113,7 +137,7 @@ def test_of_a_thousand_random_alignments_all_are_well_nested_and_change_no_word(
         segment = plain_segment(_random_source(generator))
         kinds = generator.choice([KINDS, ("tag", "open", "close")])
         bare = BareSentence.of(segment, segment.text, kinds)
-        target = " ".join(generator.choices(["Wort", "b,", "(c)", "d-e", "…"], k=generator.randint(1, 8)))
+        target = " ".join(generator.choices(["Wort", "b,", "(c)", "d-e", "…", "HxO"], k=generator.randint(1, 8)))
         src, tgt = ([word.span() for word in re.finditer(r"\w+|[^\w\s]", text)] for text in (bare.text, target))
         weights = numbers.random((len(tgt), len(src))) ** 8
         filled = TagPlacer(segment, bare, target, WordAlignment(src, tgt, weights), EN_DE).run()
