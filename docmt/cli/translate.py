@@ -109,15 +109,7 @@ def translate(
     targets = _targets(files, output, trained.pipeline.tgt_lang)
     target = Path(output) if output else None
     lines = [] if by_format else _read_lines(input)
-    if len(trained.vocabulary) < SMALL_VOCABULARY:
-        log.warning(
-            "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
-            "expect nonsense for other text",
-            model,
-            len(trained.vocabulary),
-        )
-    if trained.model.settings.needs_trees and discourse is None and trained.discourse is None:
-        log.warning("%s reads trees, but there is no --discourse: it translates without them", model)
+    _warn(trained, model, discourse)
     if beam_size is not None:
         settings = DecodingSettings.load(settings.model_dump() | {"beam_size": beam_size}, where="decoding")
     if context == "none":
@@ -133,18 +125,22 @@ def translate(
         _write_lines(target, _translate_lines(translator, lines, context, tree_file))
         _summarize(translator, "")
         return 0
-    for path, out in zip(files, targets, strict=True) if files else [(input or Path("standard input"), target)]:
-        content = read_bytes(path) if files else _read_stream(input)
-        data, counts = translate_bytes(translator, content, path, form=format, with_context=has_context, force=force)
-        if out:
-            write_bytes(out, data)
-        else:
-            sys.stdout.buffer.write(data)
-        _summarize(translator, f"{out}: " if files else "", counts)
-        rows += [(*row, str(path)) for row in counts.left]
-    if report:
-        cells = (("source", "output", "reason", "file"), *rows)
-        write_lines(report, ("\t".join(" ".join(cell.split()) for cell in row) for row in cells), checksum=False)
+    try:
+        for path, out in zip(files, targets, strict=True) if files else [(input or Path("standard input"), target)]:
+            content = read_bytes(path) if files else _read_stream(input)
+            data, counts = translate_bytes(
+                translator, content, path, form=format, with_context=has_context, force=force
+            )
+            if out:
+                write_bytes(out, data)
+            else:
+                sys.stdout.buffer.write(data)
+            rows += [(*row, str(path)) for row in counts.left]
+            _summarize(translator, f"{out}: " if files else "", counts)
+    finally:  # files before one with an error are written, so they are in the report
+        if report:
+            cells = (("source", "output", "reason", "file"), *rows)
+            write_lines(report, ("\t".join(" ".join(cell.split()) for cell in row) for row in cells), checksum=False)
     return int(strict and bool(rows))
 
 
@@ -168,6 +164,19 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
             "bundle`, or give a file of trees"
         )
     return model
+
+
+def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
+    """Log why translations by a model may be worse than one expects."""
+    if len(model.vocabulary) < SMALL_VOCABULARY:
+        log.warning(
+            "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
+            "expect nonsense for other text",
+            file,
+            len(model.vocabulary),
+        )
+    if model.model.settings.needs_trees and discourse is None and model.discourse is None:
+        log.warning("%s reads trees, but there is no --discourse: it translates without them", file)
 
 
 def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":

@@ -91,6 +91,16 @@ def test_what_was_not_translated_is_said_and_listed(run, tmp_path, strict):
     assert (tmp_path / "none.tsv").read_text() == "source\toutput\treason\tfile\n"
 
 
+def test_files_before_one_with_an_error_are_in_the_report(run, tmp_path):
+    (tmp_path / "a.md").write_text(UNTRANSLATED)
+    (tmp_path / "b.txt").write_bytes(b"a dog \xff\n")
+    code, _, messages = run("a.md", "b.txt", "--format", "markdown", "--out", "out", "--report", "left.tsv")
+    assert code == 2
+    assert "b.txt" in messages
+    assert (tmp_path / "out/a.md").exists()
+    assert [row.split("\t")[-1] for row in (tmp_path / "left.tsv").read_text().splitlines()] == ["file", "a.md"]
+
+
 def test_markup_that_the_model_has_never_seen_comes_back(run, tmp_path):
     """By the attention of the model; messages are marked as fuzzy."""
     (tmp_path / "a.po").write_text('msgid "the dog"\nmsgstr ""\n\nmsgid "the <b>dog</b> sees {it} "\nmsgstr ""\n')

@@ -121,7 +121,9 @@ def test_a_model_that_loses_all_marks_gives_the_same_file(source, reads_tags):
 
 
 def _random_source(generator):
-    words = generator.choices(["Haus", "the", "a-b", "3.5", "x", ",", ".", "(y)", '"', "H<i>x</i>O"], k=generator.randint(1, 9))
+    words = generator.choices(
+        ["Haus", "the", "a-b", "3.5", "x", ",", ".", "(y)", '"', "H<i>x</i>O"], k=generator.randint(1, 9)
+    )
     for _ in range(generator.randint(1, 4)):
         first, last = sorted(generator.choices(range(len(words)), k=2))
         words[first] = f"<b>{words[first]}"

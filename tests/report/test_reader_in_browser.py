@@ -5,8 +5,8 @@ import random
 from urllib.parse import urlencode
 
 import pytest
-from reader_study import ARABIC, DOCUMENTS, HOSTILE, WRITTEN, make_study, render, unpack
-from webdriver import Browser
+from reader_study import ALIGNED, ARABIC, DOCUMENTS, FREE, HOSTILE, WRITTEN, make_study, render, unpack
+from webdriver import Browser, contrast, luminance
 
 from docmt.files import write_json, write_jsonl
 from docmt.report.styles import COLORS, MARKERS
@@ -210,13 +210,10 @@ def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, brow
     expected = []
     for document in data:
         one, two = document["runs"]["0"], document["runs"]["1"]
-        if two[0][2:]:  # a block of all sentences
-            scores = [sum(cell[1] for cell in one) / len(one), two[0][1]]
-            expected.append((f"{document['id']}, 1–{len(one)}", scores[1] - scores[0]))
-        else:
+        if not two[0][2:]:  # no block
             pairs = enumerate(zip(one, two, strict=True))
             expected += [(f"{document['id']}, {n + 1}", b[1] - a[1]) for n, (a, b) in pairs if a[0] != b[0]]
-    assert len(expected) > 2
+    assert len(expected) >= 2
     assert min(change for _, change in expected) < 0 < max(change for _, change in expected), "both directions"
     browser.open(page, address(a="aligned", b="free"))
     browser.click("#to-changes")
@@ -224,13 +221,17 @@ def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, brow
     orders = {"most": lambda row: -abs(row[1]), "gained": lambda row: -row[1], "lost": lambda row: row[1]}
     for order, key in orders.items():
         browser.choose("change", order)
-        assert browser.texts(sentences) == [name for name, _ in sorted(expected, key=key)]
-    changes = [float(text.replace("−", "-")) for text in browser.texts(f"{ROWS} td:last-child")]
+        assert browser.texts(sentences) == [*(name for name, _ in sorted(expected, key=key)), "d/one, 1–4"]
+    *texts, last = browser.texts(f"{ROWS} td:last-child")
+    assert last == "–"
+    assert [text.split(" ")[0] for text in browser.texts(f"{ROWS}:last-child .score")] == ["mean", "chrF"]
+    changes = [float(text.replace("−", "-")) for text in texts]
     shown = sorted(change for _, change in expected)
     assert changes == pytest.approx(shown, abs=0.051)
     better = sum(change > 0 for change in shown)
-    assert f"differ in {len(expected)} of" in browser.texts("#main .caption")[0]
-    assert f"{better} are better in B, {len(shown) - better} in A." in browser.texts("#main .caption")[0]
+    assert f"differ in {len(expected) + 1} of" in browser.texts("#main .caption")[0]
+    sums = f"{better} are better in B, {len(shown) - better} in A; blocks, which are not compared: 1."
+    assert sums in browser.texts("#main .caption")[0]
     browser.open(page, address(view="changes", a="aligned", b="free", q="Kuh"))
     assert browser.texts(sentences) == ["d/three, 1"]
     assert browser.texts(f"{ROWS} mark.differs") == ["Kuh", " kauft es", "Katze sieht ihn"]
@@ -376,18 +377,6 @@ def test_text_is_readable_in_light_and_dark(scheme, page, browser):
     assert is_dark == (scheme == "dark")
 
 
-def luminance(color):
-    """Of `rgb(r, g, b)`, by WCAG."""
-    parts = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one, other):
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 @pytest.mark.parametrize(("view", "shown"), [("documents", "d/t"), ("items", "d/s"), ("items", "d/g")])
 def test_a_phone_shows_everything_below_one_another(view, shown, page, browser):
     browser.resize(360, 700)
@@ -396,12 +385,19 @@ def test_a_phone_shows_everything_below_one_another(view, shown, page, browser):
     assert browser.run("return getComputedStyle(document.querySelector('.sentences td')).display") == "block"
 
 
-def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser):
-    manifest = make_study(tmp_path)
+def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatch):
+    monkeypatch.setitem(DOCUMENTS, "d/one", [("The dog barks.", "Der Hund bellt.")] * 400)
+    for texts, last in ((ALIGNED, "Er bellt."), (FREE, "Es bellt.")):
+        monkeypatch.setitem(texts, "d/one", ["Der Hund bellt."] * 399 + [last])
+    manifest = make_study(tmp_path) | {"trees": {}, "has_attention": True}
+    instance = {"first": 350, "src": [["The", "dog"]], "tgt": [["Der", "Hund"]], "parts": ["group"], "gate": None}
+    instance["weights"] = {"group": [[[0, 90]], [[1, 70]]]}
     path = tmp_path / "suite.jsonl"
     item = json.loads(path.read_text().splitlines()[0])
     write_jsonl(path, [item | {"id": f"{n}"} for n in range(700)])
     for system in ("aligned", "free"):
+        attention = {"documents": {"d/one": [instance]}}
+        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", attention)
         scores = {"items": [{"id": f"{n}", "scores": [-1, -2]} for n in range(700)]}
         write_json(tmp_path / f"runs/{system}-1/decoding/suite_s.json", scores)
     browser.open(render(tmp_path, manifest), address(view="items"))
@@ -413,6 +409,14 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser):
     assert browser.texts("#list button") == []
     browser.open(tmp_path / "reader.html", address(view="items", at="650"))
     assert browser.texts("[aria-current] .id") == ["650"]
+    browser.open(tmp_path / "reader.html", address(view="changes", q="Er bellt"))
+    browser.click(f"{ROWS} a")
+    browser.wait("return document.querySelector('.focus th')?.textContent === '400'")
+    browser.open(tmp_path / "reader.html")
+    assert browser.texts("#main .more button") == ["show 200 more of 200"]
+    for selector in ("#main .more button", "#sentence-350 .attend"):
+        browser.run(f"document.querySelector('{selector}').click()")
+    assert browser.texts(".attention .word") == ["Der", "Hund"], "shown again, and beyond the first sentences"
 
 
 def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):

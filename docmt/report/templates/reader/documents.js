@@ -50,7 +50,8 @@ function showDocument(document) {
   const head = make("tr", {}, make("th", {}, "#"), heads.map((name) => make("th", { scope: "col" }, name)));
   const body = make("tbody");
   const table = make("table", { class: "sentences", style: `--columns: ${heads.length}` }, make("thead", {}, head), body);
-  inSteps(body, sentences, 200, (sentence) => {
+  const here = sentences.indexOf(Number(state.sentence || NaN));
+  inSteps(body, sentences, Math.max(200, here + 50), (sentence) => {
     const open = runs.find((run) => isOpen(run, sentence) && attended(document, run, sentence));
     return open === undefined ? sentenceRow(document, sentence, runs) : [sentenceRow(document, sentence, runs), attentionRow(document, open, sentence, heads.length + 1)];
   });
