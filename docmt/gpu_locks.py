@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -15,8 +16,8 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 SECONDS_FOR_LIST = 20.0
 LOCAL_JOBS = "DOCMT_LOCAL_JOBS"
 """Environment variable of the jobs that a Snakemake runs on its own machine, which may be an allocation of Slurm."""
-_held: list[int] = []
-"""Open lock files: the system unlocks them when the process ends, even when it is killed."""
+_held: dict[Path, int] = {}
+"""Open lock files by path: the system unlocks them when the process ends, even when it is killed."""
 
 
 def visible_gpus() -> list[str]:
@@ -44,19 +45,12 @@ def claim_gpus(number: int = 1) -> None:
     To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, unless a Snakemake inside it
     shares its GPUs among jobs. When fewer are free, as another study uses them, some are shared, with a warning.
     """
-    is_chosen = "SLURM_JOB_ID" in os.environ and LOCAL_JOBS not in os.environ
-    if is_chosen or _held or number < 1:
+    if _are_chosen() or _held or number < 1:
         return
     names = visible_gpus()
     if number > len(names):
         return
-    # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
-    are_numbers = any(name.isdecimal() for name in names)
-    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
-    free: list[str] = []
-    for name in names:
-        if len(free) < number and _lock(slots.get(name, name)):
-            free.append(name)
+    free = _locked(names, number)
     shared = [name for name in names if name not in free][: number - len(free)]
     if shared:
         log.warning("all GPUs are in use by other jobs of docmt: sharing %s", ", ".join(shared))
@@ -64,9 +58,33 @@ def claim_gpus(number: int = 1) -> None:
         os.environ[VISIBLE] = ",".join([*free, *shared])
 
 
+def claim_more(names: Sequence[str]) -> bool:
+    """Take these GPUs, too, until this process ends; returns whether no other job of docmt uses any of them."""
+    return _are_chosen() or len(_locked(names, len(names))) == len(names)
+
+
+def _are_chosen() -> bool:
+    """Whether Slurm has chosen the GPUs of this process, which no other job then sees."""
+    return "SLURM_JOB_ID" in os.environ and LOCAL_JOBS not in os.environ
+
+
+def _locked(names: Sequence[str], number: int) -> list[str]:
+    """The first GPUs that can be locked."""
+    # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
+    are_numbers = any(name.isdecimal() for name in names)
+    slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
+    free: list[str] = []
+    for name in names:
+        if len(free) < number and _lock(slots.get(name, name)):
+            free.append(name)
+    return free
+
+
 def _lock(name: str) -> bool:
     """Lock the file of a GPU, in the folder for temporary files of all users, if nobody has locked it."""
     path = Path(tempfile.gettempdir()) / f"docmt-gpu-{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
+    if path in _held:
+        return True
     try:
         with contextlib.suppress(FileExistsError):
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
@@ -84,5 +102,5 @@ def _lock(name: str) -> bool:
     except OSError:
         os.close(file)
         return False
-    _held.append(file)
+    _held[path] = file
     return True

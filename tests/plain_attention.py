@@ -1,5 +1,6 @@
 """What tests of attention share: token by token, as equations write it; group by group; and random layouts."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -160,5 +161,6 @@ def take_plain_kernels(monkeypatch: Any, taken: list[str]) -> None:
         forward=noting("short", PlainKernels.forward), backward=noting("short backward", PlainKernels.backward)
     )
     monkeypatch.setattr(varlen, "short_groups", lambda: kernels)
+    monkeypatch.setattr(varlen, "tried_short_groups", functools.cache(varlen.tried_short_groups.__wrapped__))
     monkeypatch.setattr(varlen, "_flash_forward", noting("flash", flash))
     monkeypatch.setattr(varlen, "_flash_backward", noting("flash backward", flash_backward))

@@ -37,9 +37,9 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(gpu_locks, "_held", held := [])
+    monkeypatch.setattr(gpu_locks, "_held", held := {})
     yield tmp_path
-    for file in held:
+    for file in held.values():
         os.close(file)
 
 
@@ -211,3 +211,13 @@ def test_the_gpus_of_a_login_node_do_not_limit_the_jobs_of_a_cluster(is_local, g
     _limit_gpus(workflow)
     assert resources == expected
     assert (gpu_locks.LOCAL_JOBS in os.environ) == is_local
+
+
+def test_all_gpus_are_taken_unless_another_job_uses_one(machine, monkeypatch):
+    gpu_locks.claim_gpus()
+    assert gpu_locks.claim_more([FIRST, SECOND])
+    with monkeypatch.context() as other:  # another process
+        other.setattr(gpu_locks, "_held", {})
+        assert not gpu_locks.claim_more([FIRST, SECOND])
+        other.setenv("SLURM_JOB_ID", "1")  # which has chosen
+        assert gpu_locks.claim_more([FIRST, SECOND])

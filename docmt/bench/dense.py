@@ -20,11 +20,6 @@ from docmt.models.batch import Batch
 from docmt.models.systems.transformer import Transformer, sinusoids
 
 
-def tags_of(lengths: np.ndarray) -> Tensor:
-    """1, 1, …, 2, 2, …: the group tag of each token of one instance."""
-    return torch.from_numpy(np.repeat(np.arange(1, len(lengths) + 1), lengths))
-
-
 class DenseTransformer:
     """Dense-mask computation of one docmt model."""
 
@@ -42,9 +37,9 @@ class DenseTransformer:
 
     @staticmethod
     def padded(tokens: Tensor, lengths: np.ndarray, counts: np.ndarray) -> tuple[Tensor, Tensor]:
-        """[B, T] tokens and tags, 0 for padding."""
+        """[B, T] tokens and tags: 1, 1, …, 2, 2, … for the groups of an instance, 0 for padding."""
         per_instance = np.split(lengths, np.cumsum(counts)[:-1])
-        tags = [tags_of(part).to(tokens.device) for part in per_instance]
+        tags = [torch.from_numpy(np.repeat(np.arange(len(part)) + 1, part)).to(tokens.device) for part in per_instance]
         pieces = list(tokens.split([len(tag) for tag in tags]))
         pad = torch.nn.utils.rnn.pad_sequence
         return pad(pieces, batch_first=True), pad(tags, batch_first=True)

@@ -97,7 +97,8 @@ def health() -> Outcome:
         return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
     found = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
     value = ", ".join(f"{name} {part}" for name, part in found.items())
-    if found["uncorrected ECC errors"] not in ("0", "[N/A]"):
+    errors = found["uncorrected ECC errors"]
+    if errors.isdecimal() and int(errors):
         return Outcome(f"{value}: its memory is defective: have the GPU reset or replaced", "FAILED", found)
     if found["slowed down by the hardware"] == "Active":
         return Outcome(f"{value}: look at power supply and cooling", "FAILED", found)

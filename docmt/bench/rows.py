@@ -5,6 +5,10 @@ import gc
 import io
 import logging
 import math
+import os
+import re
+import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +20,7 @@ import torch
 from tqdm import tqdm
 
 from docmt.files import write_json
+from docmt.training.stopping import Interrupted
 
 Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
 
@@ -77,7 +82,20 @@ def run_checks(
                 outcome = _outcome(check)
             rows[name] = BenchRow(name, **vars(outcome), seconds=round(time.monotonic() - begun, 2))
             tqdm.write(f"{outcome.verdict:<17}{name:<46} {outcome.value}")
-            write_json(out, {"provenance": provenance, "rows": [asdict(row) for row in rows.values()]}, checksum=False)
+            content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+            write_json(out, content, checksum=False)
+
+
+def sendable(value: Any) -> Any:
+    """A value of a row without folders and GPUs by which users may be known, and without numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {key: sendable(part) for key, part in value.items()}
+    if isinstance(value, str):
+        folders = {os.path.expanduser("~"), tempfile.gettempdir(), sys.prefix, str(Path(__file__).parents[2])}
+        for folder in sorted(folders - {"/"}, key=len, reverse=True):
+            value = value.replace(folder, "…")
+        return re.sub(r"(GPU|MIG)-[0-9a-f][0-9a-f-]{7,}", r"\1-…", value)
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _outcome(check: Check) -> Outcome:
@@ -89,6 +107,8 @@ def _outcome(check: Check) -> Outcome:
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # progress bars of trainings and searches
             return check()
+    except Interrupted as interruption:  # by a training, but the signal was for the command
+        raise SystemExit(128 + interruption.signal_number) from None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         message = " ".join(str(error).split())[:600]

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from docmt.bench.rows import Check, Outcome, judge, relative_difference
 from docmt.bench.speed import LONGEST, SENTENCES, SHORTEST, vocabulary_size
 from docmt.bench.workload import RECIPE, Workload, model_settings, read_history
-from docmt.gpu_locks import VISIBLE
+from docmt.gpu_locks import VISIBLE, claim_more
 from docmt.models.settings import ModelSettings
 
 SECONDS = 240
@@ -29,7 +30,13 @@ class SeveralDevices:
 
     def checks(self) -> dict[str, Check]:
         """None with one device."""
-        return {"several/equality": self.equality, "several/scaling": self.scaling} if self.n > 1 else {}
+        found = {"several/equality": self.equality, "several/scaling": self.scaling} if self.n > 1 else {}
+        return {name: partial(self._alone, check) for name, check in found.items()}
+
+    def _alone(self, check: Check) -> Outcome:
+        if self.device == "cuda" and not claim_more(self.names):
+            return Outcome("other jobs of docmt use a GPU", "not run")
+        return check()
 
     def equality(self) -> Outcome:
         """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
@@ -69,7 +76,7 @@ class SeveralDevices:
             "accelerator": "gpu" if self.device == "cuda" else "cpu",
         }
         options |= workload.files(folder)
-        command = [sys.executable, "-m", "docmt", "train"]
+        command = [sys.executable, "-P", "-m", "docmt", "train"]  # -P: not from the current folder
         command += [str(part) for name, value in options.items() for part in (f"--{name}", value)]
         environment = os.environ | ({VISIBLE: ",".join(self.names[:n])} if self.device == "cuda" else {})
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)

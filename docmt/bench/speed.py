@@ -171,7 +171,7 @@ class Speed:
         numbers["loss_difference"] = float((found - expected).abs() / expected)
         value = f"{_describe(numbers)}, {compile_seconds:.0f} s to compile {numbers['graphs']} graph(s) for 6 shapes"
         if self.graph.compiled is None:
-            return Outcome("the compiler or its graph failed: the warning above has the reason", "FAILED", numbers)
+            return Outcome(f"the compiler or its graph failed: {self.graph.failure}", "FAILED", numbers)
         if not numbers["loss_difference"] < 0.02:  # dropout draws other numbers
             return Outcome(f"{value}; loss differs by {numbers['loss_difference']:.2g}", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
@@ -193,14 +193,15 @@ class Speed:
         plain, alone = quickest(self.module)[0], quickest(states)[0]
         loss_seconds = max(0.0, sum(plain.values()) - sum(alone.values()))
         # The compiler changes neither loss nor attention nor products, but all else.
-        used, launches, busy = quickest(self.graph or self.module)
+        graph = self.graph if self.graph is not None and self.graph.compiled is not None else None
+        used, launches, busy = quickest(graph or self.module)
         total = sum(used.values())
         share = {"loss": loss_seconds / total, **{name: alone[name] / total for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))
         value = ", ".join(f"{name} {100 * part:.0f} %" for name, part in share.items())
         if launches:
             value += f"; {launches} launches, GPU busy {100 * busy:.0f} % of the time"
-        what = "compiled" if self.graph else "eager"
+        what = "eager" if graph is None or graph.compiled is None else "compiled"
         return Outcome(f"{what}: {value}", numbers={**share, "launches": launches, "busy": busy})
 
     def _profiled(self, function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
@@ -240,7 +241,7 @@ class Speed:
         value = _describe(numbers) + (f", {n} of {self.n_instances} instances fit" if n < self.n_instances else "")
         for name in ("eager", "compiled"):
             row = self.rows.get(f"speed/{name}")
-            if row is not None and "tokens_per_second" in row.numbers:
+            if row is not None and row.verdict != "FAILED" and "tokens_per_second" in row.numbers:
                 numbers[f"{name}_gain"] = row.numbers["tokens_per_second"] / numbers["tokens_per_second"]
                 value += f"; docmt's {name} update is {numbers[f'{name}_gain']:.2g} × as fast"
         return Outcome(value, numbers=numbers)

@@ -150,10 +150,10 @@ def make_source_cache(
     grouping = layout.grouping(slot, pattern)
     n_groups, n_documents = len(grouping.key_lengths_G), len(layout.sentences_B)
     # Keys are stored per document, or per group where rows have slots.
-    unit_of, group_of = np.arange(n_groups), None
+    unit_of, group_of, has_slots = np.arange(n_groups), None, False
     if n_groups != n_documents:  # in a search of single sentences, every document has one group
-        group_of = layout.sentence_groups(pattern, slot)
-        if like.device.type not in SLOT_DEVICES:
+        group_of, has_slots = layout.sentence_groups(pattern, slot), like.device.type in SLOT_DEVICES
+        if not has_slots:
             unit_of[group_of] = np.repeat(np.arange(n_documents), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)
     # A key that a document sees at several distances is stored several times.
@@ -183,5 +183,4 @@ def make_source_cache(
             padded = part.distances.add(*padded, *distances_Q)
         for place, rows_QHK in zip(keys_values[number], padded, strict=True):
             place.copy_(rows_QHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
-    has_slots = group_of is not None and like.device.type in SLOT_DEVICES
     return (SlotKVCache if has_slots else DocumentKVCache)(keys_values, is_seen, group_of)

@@ -36,6 +36,10 @@ class CompiledLoss:
     """The loss of batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
 
     When the compiler or the graph fails, the loss is computed plainly from then on. A lack of memory is raised.
+
+    Attributes:
+        compiled: the graph; None once it has failed.
+        failure: why.
     """
 
     def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
@@ -43,6 +47,7 @@ class CompiledLoss:
         self.compiled: Callable[..., Tensor] | None = torch.compile(
             module.loss, fullgraph=True, dynamic=True, backend=backend
         )
+        self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
         """The summed loss; float32."""
@@ -65,7 +70,8 @@ class CompiledLoss:
         """Whether an error of a forward or backward pass is the compiler's, so that a repetition can do without it."""
         if self.compiled is None or isinstance(error, torch.OutOfMemoryError | MemoryError | UserError):
             return False
-        log.warning("training continues without torch.compile: %s", " ".join(str(error).split("\n")[:2]))
+        self.failure = " ".join(str(error).split("\n")[:2])
+        log.warning("training continues without torch.compile: %s", self.failure)
         self.compiled = None
         return True
 

@@ -40,6 +40,8 @@ SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
 """Multi-node: time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
 SECONDS_FOR_FIRST = 5.0
 """Multi-node: time that later nodes leave the first one to report a failure of all nodes."""
+PROGRAM = (sys.executable, "-P", "-m", "docmt.cli.main")
+"""docmt as this process runs it, whatever the current folder has."""
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 """Signals that ask a training to stop."""
 
@@ -116,7 +118,7 @@ def _become_srun(arguments: Sequence[str], nodes: int) -> None:
     command += ["--cpu-bind=none", "--mpi=none", "--input=none"]
     os.environ.setdefault("MASTER_ADDR", socket.gethostname())  # the script runs on the first node
     try:
-        os.execvp("srun", [*command, sys.executable, "-m", "docmt.cli.main", *arguments])
+        os.execvp("srun", [*command, *PROGRAM, *arguments])
     except FileNotFoundError:
         raise UserError(f"--nodes {nodes}: this is a Slurm job, but there is no srun on its PATH") from None
 
@@ -204,7 +206,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
         for rank in range(n):
             messages = tempfile.TemporaryFile() if before + rank else None  # noqa: SIM115 - closed with its process
             popen = subprocess.Popen(
-                [sys.executable, "-m", "docmt.cli.main", *arguments],
+                [*PROGRAM, *arguments],
                 env=environment | {"LOCAL_RANK": str(rank)},
                 stdin=subprocess.PIPE,
                 stderr=messages,

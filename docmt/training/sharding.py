@@ -38,8 +38,8 @@ def validation_batches(
 ) -> list[np.ndarray]:
     """Cut all instances into batches, in file order.
 
-    After the first `n_metered`, a batch has up to `device_tokens` if these are more than `max_tokens`; but each of
-    `n_ranks` devices gets one.
+    After the first `n_metered`, a batch has up to `device_tokens` if these are more than `max_tokens`, or an equal
+    share of the rest for each of `n_ranks` devices if that is less.
     """
     tokens = instance_set.n_tokens()
     batches = instance_batches(np.arange(len(instance_set)), tokens, max_tokens)

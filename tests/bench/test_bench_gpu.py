@@ -2,17 +2,29 @@
 
 import json
 import math
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo
+from plain_attention import take_plain_kernels
 
-from docmt.bench import commands, environment
+from docmt.bench import commands, correctness, environment, workload
 from docmt.bench.correctness import Correctness
 from docmt.bench.dense import DenseTransformer
 from docmt.bench.rows import BenchRow, Outcome, judge, relative_difference, run_checks
+from docmt.bench.several import SeveralDevices
+from docmt.bench.speed import Speed
 from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
+from docmt.models.attention import ragged
+from docmt.training import compiling
+from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule
+from docmt.training.stopping import Interrupted
 
 CPU = torch.device("cpu")
 
@@ -47,12 +59,46 @@ def test_a_failing_row_stops_no_other_and_all_are_written(tmp_path, capsys):
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
+def test_a_signal_that_a_training_notes_ends_the_command(tmp_path):
+    def stop():
+        raise Interrupted(signal.SIGTERM)
+
+    rows, options = {}, {"out": tmp_path / "rows.json", "provenance": {}, "minutes": 1}
+    with pytest.raises(SystemExit) as end:
+        run_checks({"first": lambda: Outcome("1 ms"), "second": stop, "third": stop}, rows, **options)
+    assert end.value.code == 128 + signal.SIGTERM
+    assert list(rows) == ["first"]
+    assert json.loads(options["out"].read_text())["rows"][0]["name"] == "first"
+
+
+def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/alice")
+    gpu = "GPU-10bf21fc-51c8-dd37-9ec3-f4571f8a9a5d"
+
+    def fail():
+        raise RuntimeError(f"/home/alice/a.so, {sys.prefix}/b.py, '-i', '{gpu}', {Path(correctness.__file__)}")
+
+    checks = {"first": fail, "second": lambda: Outcome("", numbers={"a": math.inf, "b": math.nan, "c": 1.5, "d": 2})}
+    run_checks(checks, {}, out=tmp_path / "rows.json", provenance={}, minutes=1)
+    text = (tmp_path / "rows.json").read_text()
+    assert not [name for name in ("alice", sys.prefix, "f4571f8a9a5d", str(Path(__file__).parents[2])) if name in text]
+    first, second = (row for row in json.loads(text, parse_constant=pytest.fail)["rows"])
+    assert first["value"].startswith("RuntimeError: …/a.so, …/b.py, '-i', 'GPU-…', …/docmt/bench/correctness.py (")
+    assert 'File "…/docmt/bench/rows.py"' in first["numbers"]["traceback"]
+    assert second["numbers"] == {"a": "inf", "b": "nan", "c": 1.5, "d": 2}
+
+
 def test_budgets_exist_once_a_gpu_was_measured(monkeypatch):
     rows = {"speed/eager": BenchRow("speed/eager", "", "measured", {"tokens_per_second": 80.0}, 1.0)}
     assert commands.compare("A", rows).verdict == "not measured yet"
     for budget, verdict in ((100.0, "FAILED"), (85.0, "ok")):
         monkeypatch.setitem(commands.BUDGETS, "A", {"speed/eager.tokens_per_second": budget})
         assert commands.compare("A", rows).verdict == verdict
+    monkeypatch.setitem(commands.BUDGETS["A"], "probe.ms", 1.0)
+    assert commands.compare("A", rows) == Outcome(
+        "not measured: probe.ms", "not run", {next(iter(commands.BUDGETS["A"])): 80 / 85}
+    )
+    assert commands.compare("A", {}).verdict == "not run"
 
 
 @pytest.mark.parametrize(
@@ -60,6 +106,7 @@ def test_budgets_exist_once_a_gpu_was_measured(monkeypatch):
     [
         ("580.65, 0, 41, 700.00 W, 1980 MHz, Not Active", "ok"),
         ("580.65, [N/A], 41, 700.00 W, 1980 MHz, [N/A]", "ok"),
+        ("580.65, [Not Supported], 41, 700.00 W, 1980 MHz, [Not Supported]", "ok"),
         ("580.65, 3, 41, 700.00 W, 1980 MHz, Not Active", "FAILED"),
         ("580.65, 0, 93, 700.00 W, 1980 MHz, Active", "FAILED"),
         ("", "not run"),
@@ -77,6 +124,11 @@ def test_nvidia_smi_is_asked_for_defects(monkeypatch, tmp_path, answer, verdict)
 def test_the_command_says_what_is_wrong(capsys, tmp_path):
     assert main(["bench", "gpu", "--device", "cpu", "--only", "nothing"]) == 2
     assert "--only nothing: no such row" in capsys.readouterr().err
+    assert main(["bench", "gpu", "--device", "cpu", "--only", "environment", "speed/egaer"]) == 2
+    assert "--only speed/egaer: no such row" in capsys.readouterr().err
+    out = tmp_path / "budgets.json"
+    assert main(["bench", "gpu", "--device", "cpu", "--only", "budgets", "--out", str(out)]) == 0
+    assert [row["name"] for row in json.loads(out.read_text())["rows"]] == ["budgets"]
     assert main(["bench", "gpu", "--size", "huge"]) == 2
     if not torch.cuda.is_available():
         assert main(["bench", "gpu"]) == 2
@@ -111,3 +163,60 @@ def test_weights_that_differ_fail(monkeypatch, tmp_path):
 
     monkeypatch.setattr(LossModule, "forward", drifting)
     assert correctness.update("sentence_transformer").verdict == "FAILED"
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
+    for module in (correctness, workload, ragged):
+        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
+    take_plain_kernels(monkeypatch, [])
+    for name in ("encoder_layers", "decoder_layers"):
+        monkeypatch.setitem(workload.TINY, name, 1)
+    monkeypatch.setattr(correctness, "compiled_loss", lambda module, _: CompiledLoss(module, "eager"))
+    yield
+    torch._dynamo.reset()
+
+
+def test_more_presets_are_compiled_than_a_training_may_compile_graphs(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
+    checks, presets = Correctness(CPU, tmp_path), ("sentence_transformer", "document_transformer")
+    found = {preset: checks.compiled(preset) for preset in presets}
+    assert {preset: outcome.verdict for preset, outcome in found.items()} == dict.fromkeys(presets, "ok")
+
+
+def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no such compiler")
+
+    monkeypatch.setattr(correctness, "compiled_loss", lambda module, _: CompiledLoss(module, fail))
+    found = Correctness(CPU, tmp_path).compiled("g_transformer")
+    assert found.verdict == "FAILED"
+    assert "no such compiler" in found.value
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
+    """Neither those after a failure, nor those of the update in which the compiler fails."""
+    verdict = "FAILED" if has_failed else "measured"
+    rows = {"speed/compiled": BenchRow("speed/compiled", "", verdict, {"tokens_per_second": 80.0}, 1.0)}
+    speed = Speed(CPU, tmp_path, size="tiny", tokens=60, rows=rows)
+
+    class Graph:
+        compiled = object()
+
+        def __call__(self, batch):
+            self.compiled = None if has_failed else self.compiled
+            return speed.module(batch)
+
+    monkeypatch.setattr(speed, "_profiled", lambda update: (Counter({"rest": float(update() or 1)}), 0, 0.5))
+    speed.__dict__["graph"] = Graph()
+    for _ in range(2):
+        assert speed.shares().value.startswith("eager: " if has_failed else "compiled: ")
+    assert ("compiled_gain" in speed.published().numbers) != has_failed
+
+
+def test_gpus_in_use_are_left_alone(monkeypatch):
+    monkeypatch.setattr("docmt.bench.several.claim_more", lambda names: names != ["0", "1"])
+    several = SeveralDevices(torch.device("cuda"), ["0", "1"], size="tiny", tokens=60)
+    assert [check().verdict for check in several.checks().values()] == ["not run"] * 2

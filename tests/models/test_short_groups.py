@@ -54,7 +54,7 @@ def kernels(triton, monkeypatch):
         return multiply(*(builder.cast_impl(x, tl.float32) if x.dtype == tl.bfloat16 else x for x in (a, b)), *rest)
 
     monkeypatch.setattr(builder, "create_dot", create_dot)
-    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    monkeypatch.setattr(varlen, "tried_short_groups", lambda *_: varlen.short_groups())
     return varlen.short_groups()
 
 
@@ -169,7 +169,7 @@ def run(n_groups, n, m, width=8, longest=None):
     ],
 )
 def test_short_groups_leave_long_ones_to_flash_attention(taken, monkeypatch, sizes, kernel):
-    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    monkeypatch.setattr(varlen, "tried_short_groups", lambda *_: varlen.short_groups())
     run(8, **sizes)
     assert taken == [kernel, f"{kernel} backward"]
 
@@ -210,11 +210,11 @@ def full(*_):
     ],
 )
 def test_kernels_that_fail_their_first_test_are_left_alone(taken, monkeypatch, caplog, kernels, message, n_flash):
-    varlen.short_groups_work.cache_clear()
+    varlen.tried_short_groups.cache_clear()
     monkeypatch.setattr(varlen, "short_groups", lambda: kernels)
     for _ in range(2):
         run(3, 4, 5)
-    varlen.short_groups_work.cache_clear()
+    varlen.tried_short_groups.cache_clear()
     warnings = [record.getMessage() for record in caplog.records if record.name == varlen.log.name]
     assert len(warnings) == (message is not None)
     assert all(message in text and "more" not in text for text in warnings)
@@ -222,7 +222,7 @@ def test_kernels_that_fail_their_first_test_are_left_alone(taken, monkeypatch, c
 
 
 def test_a_lack_of_memory_in_the_first_test_is_raised(taken, monkeypatch):
-    varlen.short_groups_work.cache_clear()
+    varlen.tried_short_groups.cache_clear()
     monkeypatch.setattr(varlen, "short_groups", lambda: SimpleNamespace(forward=full))
     with pytest.raises(torch.OutOfMemoryError):
         run(3, 4, 5)
@@ -256,7 +256,7 @@ def traffic(n_G, m_G, *, heads, width, is_short):
 
 def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(taken, monkeypatch):
     """The attentions of G-Transformer, and of its base size: 6 + 6 layers, upper two of which see documents, too."""
-    monkeypatch.setattr(varlen, "short_groups_work", lambda *_: True)
+    monkeypatch.setattr(varlen, "tried_short_groups", lambda *_: varlen.short_groups())
     generator = np.random.default_rng(1)
     documents = []
     while sum(src for document in documents for src, _ in document) < 16_384:

@@ -202,7 +202,7 @@ def test_the_script_of_a_job_becomes_an_srun(slurm_step, monkeypatch):
     program, command = replaced.value.args
     assert program == command[0] == "srun"
     assert {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"} <= set(command)
-    assert command[-6:] == [sys.executable, "-m", "docmt.cli.main", "train", "--nodes", "2"]
+    assert command[-7:] == [sys.executable, "-P", "-m", "docmt.cli.main", "train", "--nodes", "2"]
     assert os.environ["MASTER_ADDR"] == socket.gethostname()
 
 

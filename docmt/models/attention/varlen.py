@@ -68,14 +68,14 @@ def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_r
     n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
     if n_rows > MEAN_LENGTH * n_groups or max_rows > MAX_LENGTH or query_NHK.shape[2] > MAX_HEAD_WIDTH:
         return None
-    return short_groups() if short_groups_work(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:]) else None
+    return tried_short_groups(query_NHK.device, query_NHK.dtype, *query_NHK.shape[1:])
 
 
 @functools.cache
-def short_groups_work(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> bool:
-    """Whether the kernels for short groups run and agree with flash attention here, tried once on a small problem."""
+def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> ModuleType | None:
+    """The kernels for short groups, if they run and agree with flash attention in a small problem, tried once."""
     if (kernels := short_groups()) is None:
-        return False
+        return None
     # Groups of no, one and several tiles, with and without keys before the queries.
     lengths = torch.tensor([[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]], dtype=torch.int32)
     offsets = tuple(lengths.to(device).cumsum(1, dtype=torch.int32).unbind())
@@ -97,8 +97,8 @@ def short_groups_work(device: torch.device, dtype: torch.dtype, heads: int, widt
         raise
     except Exception as error:  # a compiler or a driver that Triton cannot use, whatever it raises
         log.warning("flash attention computes short groups, too: Triton's kernels fail: %s", str(error).split("\n")[0])
-        return False
-    return True
+        return None
+    return kernels
 
 
 @torch.library.custom_op("docmt::varlen_attention", mutates_args=())
