@@ -100,7 +100,7 @@ class NewStudy:
             [
                 f"languages: {' → '.join(pair)}{'' if languages else ' (guessed; --languages overrides)'}",
                 *(
-                    f"format of {' and '.join(names)}: {text}{'' if form else ' (guessed; --format overrides)'}. "
+                    f"format of {', '.join(names)}: {text}{'' if form else ' (guessed; --format overrides)'}. "
                     + (FORMATS[splits[names[0]].form.reader].__doc__ or "").split("\n")[0]
                     for text, names in forms.items()
                 ),

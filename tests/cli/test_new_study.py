@@ -61,7 +61,7 @@ def test_a_study_on_plain_files(words, capsys, monkeypatch):
     assert main(["init", "study", *words]) == 0
     shown, log = capsys.readouterr()
     assert "languages: en → de (guessed" in shown
-    assert "format of train and dev and test: blank_lines (guessed; --format overrides)" in shown
+    assert "format of train, dev, test: blank_lines (guessed; --format overrides)" in shown
     assert [line.split() for line in shown.splitlines() if line.startswith("train ")] == [
         ["train", "12", "24", "0", "0"]
     ]
@@ -237,7 +237,7 @@ def test_columns_of_ids_are_those_of_the_training_split(capsys):
         write(f"{split}.en-de.tsv", "\n".join(rows) + "\n")
     files = [word for split in SPLITS for word in (f"--{split}", f"{split}.en-de.tsv")]
     assert main(["init", "study", *files]) == 0
-    assert "format of train and dev and test: {reader: tsv, id_column: 3} (guessed" in capsys.readouterr().out
+    assert "format of train, dev, test: {reader: tsv, id_column: 3} (guessed" in capsys.readouterr().out
     shutil.copy("dev.en-de.tsv", "train.en-de.tsv")
     assert main(["init", "other", *files]) == 2
     assert "train.en-de.tsv: which of its three columns is the document's id?" in capsys.readouterr().err
