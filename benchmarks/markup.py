@@ -1,4 +1,4 @@
-"""Markup of help pages in translations: segments translated, and whether tags stand around the right words.
+"""Markup in translations of help pages: share of translated messages, and F1 of the words inside tags.
 
 Usage: `python benchmarks/markup.py --model MODEL --corpus resources/corpora/libreoffice-help-ende/7.4.7/dev`, in the
 folder of a study of `config/examples/real_ende_short.yaml`, with one of its models.

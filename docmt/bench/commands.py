@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BUDGETS: dict[str, dict[str, float]] = {}
 """By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
 LEAST_SHARE = 0.9
-"""Of a budget: measurements of one machine vary by a few percent."""
+"""The share of a budget that still passes: repeated measurements vary by a few percent."""
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -107,7 +107,7 @@ def gpu(
 def all_checks(
     device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, BenchRow]"
 ) -> "dict[str, Check]":
-    """The checks of a device by the names of their rows, in their order; `names` are those of all devices."""
+    """All checks by row name, in the order of the table; `names`: all devices of the machine."""
     from docmt.bench.correctness import Correctness
     from docmt.bench.environment import environment_checks
     from docmt.bench.several import SeveralDevices

@@ -1,4 +1,4 @@
-"""What a device computes, against the CPU in float32; the models are tiny, and all architectures are tried."""
+"""Correctness of a device: tiny models of all architectures give the results of the CPU in float32."""
 
 import contextlib
 import statistics

@@ -156,7 +156,7 @@ class Workload:
         return load_model(files.out), history
 
     def trained(self, settings: ModelSettings) -> TrainedModel:
-        """A model of random weights, as a model file has it."""
+        """A random model with vocabulary and pipeline, as loaded from a model file."""
         vocabulary = Vocabulary.load(self.folder / "vocabulary.txt")
         pipeline = TextPipeline.load(self.folder / "pipeline.json")
         return TrainedModel(random_model(settings, len(vocabulary)), vocabulary, pipeline, {"max_tokens": 512}, {})
