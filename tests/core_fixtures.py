@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from docmt.bench.workload import random_model
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files, build_instances
@@ -22,7 +23,6 @@ from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
@@ -102,14 +102,7 @@ def model_settings(architecture: str = "g_transformer", **values) -> ModelSettin
 
 def make_model(architecture: str = "g_transformer", *, seed: int = 0, n_symbols: int = N_SYMBOLS, **values):
     """A tiny model in evaluation mode; its matrices are enlarged, so that attention is far from uniform; none is 0."""
-    torch.manual_seed(seed)
-    model = Transformer(model_settings(architecture, **values), n_symbols).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1 and not parameter.any():
-                torch.nn.init.xavier_uniform_(parameter)
-            parameter.mul_(2.0 if parameter.dim() > 1 else 1.0)
-    return model
+    return random_model(model_settings(architecture, **values), n_symbols, seed=seed)
 
 
 def assert_close(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 1e-5) -> None:

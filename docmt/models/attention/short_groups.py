@@ -23,6 +23,15 @@ TILE = 32
 
 
 @triton.jit
+def _own_group(query_offsets, key_offsets, heads: tl.constexpr):
+    """The head of this program, and the first rows and the numbers of queries and keys of its group."""
+    group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
+    first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
+    n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
+    return head, first_query, first_key, n, m
+
+
+@triton.jit
 def _place(first, stride, head, head_stride):
     """Where a head begins in the first row of a group; int64, since packed rows can have more than 2³¹ entries."""
     return first.to(tl.int64) * stride + head * head_stride
@@ -88,9 +97,7 @@ def short_groups_forward(
     heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
     """Output and logarithms of the sums of exponentials of scores, natural as in flash attention."""
-    group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
-    first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
-    n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
+    head, first_query, first_key, n, m = _own_group(query_offsets, key_offsets, heads)
     query += _place(first_query, query_stride, head, query_head)
     key += _place(first_key, key_stride, head, key_head)
     value += _place(first_key, value_stride, head, value_head)
@@ -130,9 +137,7 @@ def short_groups_backward(
     heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
     """Gradients of queries, keys and values of one head of one group."""
-    group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
-    first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
-    n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
+    head, first_query, first_key, n, m = _own_group(query_offsets, key_offsets, heads)
     stride = heads * width  # of tensors that were made here
     gradient += _place(first_query, gradient_stride, head, gradient_head)
     query += _place(first_query, query_stride, head, query_head)
