@@ -6,7 +6,7 @@ add theirs by entry points of the group `docmt.metrics`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -59,6 +59,7 @@ class TranslatedTest:
     tgt_lang: str
     training: Path | None = None
     more_references: Sequence[Sequence[str]] = ()
+    _counted: "dict[str, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def references(self) -> list[Sequence[str]]:
@@ -74,6 +75,14 @@ class TranslatedTest:
     def is_aligned(self) -> bool:
         """Whether each sentence is the translation of a known source sentence by construction."""
         return all(hypothesis.aligned for hypothesis in self.hypotheses)
+
+    def counts(self, name: str) -> "SegmentCounts":
+        """The counts of a metric with paired tests; computed once, since a baseline has many comparisons."""
+        if name not in self._counted:
+            count = find_metric(name).counts
+            assert count is not None, f"{name} is not tested"
+            self._counted[name] = count(self)
+        return self._counted[name]
 
 
 class SegmentCounts(NamedTuple):

@@ -58,7 +58,7 @@ def compare_translations(
         metric = find_metric(name)
         if metric.counts is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
             continue
-        ours, theirs = ([metric.counts(test) for test in tests] for tests in (system, baseline))
+        ours, theirs = ([test.counts(name) for test in tests] for tests in (system, baseline))
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
         if len(shapes) > 1:
             raise UserError(f"metric {name!r} counts other segments or numbers in one translation: {sorted(shapes)}")
@@ -98,8 +98,8 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
             if label not in scores:
                 continue
             row = {"system": name, "metric": label, "score": scores[label]["value"], "score_half_width": None}
-            if (count := find_metric(label).counts) is not None and row["score"] is not None:
-                counts = count(translated)
+            if find_metric(label).counts is not None and row["score"] is not None:
+                counts = translated.counts(label)
                 row["score_half_width"] = _half_width(counts.score(_draws(len(counts.rows)) @ counts.rows), counts)
             for key in ("difference", "half_width", "p", "randomization_p"):
                 row[key] = differences[label][key] if label in differences else None
