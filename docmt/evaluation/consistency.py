@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from random import Random
+from re import fullmatch
 from typing import Self
 
 from pydantic import Field
@@ -44,29 +45,72 @@ class TermUse:
 
 
 class AddressForms(Settings):
-    """Words that address somebody, of one language."""
+    """Words that address somebody, of one language, by class (such as `singular`), in lower case."""
 
-    informal: list[str] = Field(min_length=1)
-    """In lower case."""
-    formal: list[str] = Field(min_length=1)
-    """In lower case, or as written if `capitals_matter`."""
+    informal: dict[str, list[str]] = Field(min_length=1)
+    formal: dict[str, list[str]] = Field(min_length=1)
+    """As written if `capitals_matter`."""
     capitals_matter: bool = False
     """Whether formal words count as written, and not at the beginning of a sentence."""
+    shared: dict[str, str] = {}
+    """Words with other meanings, which are of this class only where the source decides it."""
+    shared_capital_before: str = ""
+    """Pattern of the word that must follow a shared word with a capital."""
 
     @classmethod
     def of(cls, lang: str) -> Self:
         """The lists of a language. Raises NotComputableError when there are none."""
         return load_lists(cls, FOLDER, lang, what="forms of address")
 
+    @property
+    def classes(self) -> dict[str, list[str]]:
+        """All words of each class."""
+        found = {name: [*words] for name, words in (self.informal | self.formal).items()}
+        for word, name in self.shared.items():
+            found[name].append(word)
+        return found
+
     def find(self, words: Sequence[str]) -> frozenset[str]:
         """The forms in a sentence: `informal`, `formal`, both or none."""
-        found = {"informal"} if any(word.lower() in self.informal for word in words) else set()
-        for before, word in zip(["", *words], words, strict=False):
+        found = {*self.classify(words)}
+        return frozenset(name for name in ("informal", "formal") if found & getattr(self, name).keys())
+
+    def classify(self, words: Sequence[str], *, is_clear: bool = False) -> list[str | None]:
+        """The class of each word of a sentence; None where the word addresses nobody, or may mean somebody else.
+
+        `is_clear` says that the source addresses somebody and has no third person whom a shared word could mean.
+        """
+        informal, formal = ({word: name for name in of for word in of[name]} for of in (self.informal, self.formal))
+        found = []
+        for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+            lower = word.lower()
             # A capital counts only after a word or a comma: the first word of a sentence or quotation always has one.
             is_inside = any(map(str.isalnum, before)) or before == ","
-            if (is_inside and word in self.formal) if self.capitals_matter else (word.lower() in self.formal):
-                found.add("formal")
-        return frozenset(found)
+            if is_clear and lower in self.shared and (word == lower or fullmatch(self.shared_capital_before, after)):
+                found.append(self.shared[lower])
+            elif self.capitals_matter:
+                found.append(informal.get(lower) or (formal.get(word) if is_inside else None))
+            else:
+                found.append(informal.get(lower) or formal.get(lower))
+        return found
+
+
+class SourceWords(Settings):
+    """Words of a source language that address somebody or mean third persons, in lower case."""
+
+    you: list[str] = Field(min_length=1)
+    """Words that do not tell which form of address is right."""
+    others: list[str]
+
+    @classmethod
+    def of(cls, lang: str) -> Self:
+        """The lists of a language. Raises NotComputableError when there are none."""
+        return load_lists(cls, FOLDER.parent / "you", lang, what="words that address somebody")
+
+    def find(self, words: Sequence[str]) -> tuple[bool, bool]:
+        """Whether a sentence, in lower case, addresses somebody, and whether it does so without third persons."""
+        says_you = not {*words}.isdisjoint(self.you)
+        return says_you, says_you and {*words}.isdisjoint(self.others)
 
 
 def score_consistency(test: TranslatedTest) -> list[ScoreRow]:

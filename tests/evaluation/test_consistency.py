@@ -6,7 +6,14 @@ import pytest
 from test_bleu_scores import make_hypotheses
 
 from docmt.evaluation import consistency
-from docmt.evaluation.consistency import AddressForms, TermUse, describe_consistency, list_terms, score_consistency
+from docmt.evaluation.consistency import (
+    AddressForms,
+    SourceWords,
+    TermUse,
+    describe_consistency,
+    list_terms,
+    score_consistency,
+)
 from docmt.evaluation.external_programs import NotComputableError, find_program
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
 from docmt.evaluation.pronouns import Text
@@ -36,6 +43,38 @@ def test_forms_of_address_are_found_in_context(lang, sentence):
     expected = FORMS[lang][sentence]
     both = {"both": {"formal", "informal"}, None: set()}
     assert AddressForms.of(lang).find(sentence.split()) == both.get(expected, {expected})
+
+
+SHARED = {
+    "Ich habe euch und dir geschrieben": ("you", {"euch": "plural", "dir": "singular"}),
+    "Was wollt ihr ?": ("what do you want ?", {"ihr": "plural"}),
+    "Ihr habt Recht .": ("you are right .", {"Ihr": "plural"}),
+    "Ihr seid da , wenn Ihr wollt .": ("you are there if you like .", {"Ihr": "plural"}),
+    "Ihr Haus ist schön , nicht wahr , du ?": ("your house is nice , isn't it ?", {"du": "singular"}),
+    "Ich danke ihr .": ("i thank her .", {}),
+    "Siehst du ihr Haus ?": ("do you see her house ?", {"du": "singular"}),
+    "Ihr kommt mit .": ("they come along .", {}),
+    "Das ist Ihr Haus .": ("this is your house .", {"Ihr": "formal"}),
+}
+
+
+@pytest.mark.parametrize("sentence", SHARED)
+def test_ihr_is_plural_where_the_source_addresses_somebody_and_names_nobody_else(sentence):
+    source, expected = SHARED[sentence]
+    _, is_clear = SourceWords.of("en").find(source.split())
+    words = sentence.split()
+    found = AddressForms.of("de").classify(words, is_clear=is_clear)
+    assert {word: name for word, name in zip(words, found, strict=True) if name} == expected
+
+
+def test_classes_of_address_by_language():
+    classes = {lang: AddressForms.of(lang).classes for lang in FORMS}
+    assert {lang: list(words) for lang, words in classes.items()} == {
+        "de": ["singular", "plural", "formal"],
+        "ru": ["ты", "вы"],
+        "fr": ["tu", "vous"],
+    }
+    assert "ihr" in classes["de"]["plural"]
 
 
 def test_other_languages_have_no_lists():
