@@ -34,12 +34,14 @@ class ContrastiveItem(SuiteItem):
     Attributes:
         candidates: at least two target documents, each with as many sentences as `src`.
         correct: index of the correct candidate.
+        is_prefix: whether the last sentence of the candidates is cut off after the tested word: its end does not count.
         distance: number of sentences from the deciding sentence to the tested one, or None.
         kind: a finer class within the phenomenon, or None.
     """
 
     candidates: tuple[tuple[str, ...], ...]
     correct: int
+    is_prefix: bool = False
     distance: int | None = None
     kind: str | None = None
 
@@ -119,7 +121,8 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
     if count is not None:
         raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
-    return ContrastiveItem(**_common(value), candidates=tuple(map(tuple, candidates)), correct=correct)
+    is_prefix = value.get("is_prefix", False) is True
+    return ContrastiveItem(**_common(value), candidates=tuple(map(tuple, candidates)), correct=correct, is_prefix=is_prefix)
 
 
 def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:

@@ -48,12 +48,14 @@ class Candidate:
         src, tgt: sentences.
         trees: trees of the source over its subwords, for models that read them.
         siblings: all translations of the same item, which are cut into instances alike.
+        is_prefix: whether the translation breaks off: `</s>` of its last sentence does not count.
     """
 
     src: Sequence[str]
     tgt: Sequence[str]
     trees: PlacedTrees | None = None
     siblings: Sequence[Sequence[str]] = ()
+    is_prefix: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class ScoredInstance:
     src: list[np.ndarray]
     tgt: list[np.ndarray]
     trees: BatchTrees | None = None
+    is_prefix: bool = False
 
     @property
     def n_tokens(self) -> int:
@@ -133,12 +136,13 @@ class TargetScorer:
                 leaders = np.repeat(np.cumsum(sizes) - sizes, sizes)
                 shared = np.array([n for family in batch for n in family.shared], dtype=np.int64)
                 packed, numbers = self._pack(members), [instance.candidate for instance in members]
+                n_counted = packed.layout.instance_lengths("tgt") - [instance.is_prefix for instance in members]
                 sums = instance_log_probabilities(
-                    self.model, packed, PrefixSharing(leaders, shared), smoothing=smoothing
+                    self.model, packed, PrefixSharing(leaders, shared), smoothing=smoothing, n_counted=n_counted
                 )
                 # `np.add.at`, because a candidate can have several instances in a batch: `+=` would count one of them.
                 np.add.at(totals, numbers, sums)
-                np.add.at(n_labels, numbers, np.diff(_last_labels(packed), prepend=0))
+                np.add.at(n_labels, numbers, n_counted)
                 meter.add(sum(len(instance.src) for instance in members))
         return (totals / n_labels if self.rule == "per_token" else totals).tolist()
 
@@ -189,7 +193,7 @@ class TargetScorer:
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
             trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
-            yield ScoredInstance(number, src[start:end], tgt[start:end], trees)
+            yield ScoredInstance(number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs))
             start = end
 
     def _pack(self, instances: Sequence[ScoredInstance]) -> Batch:
@@ -229,9 +233,14 @@ class TargetScorer:
 
 @torch.inference_mode()
 def instance_log_probabilities(
-    model: Transformer, batch: Batch, sharing: PrefixSharing | None = None, *, smoothing: float = 0.0
+    model: Transformer,
+    batch: Batch,
+    sharing: PrefixSharing | None = None,
+    *,
+    smoothing: float = 0.0,
+    n_counted: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Log probability in nats of all labels of each instance; float64 [instances].
+    """Log probability in nats of all labels of each instance, or of the first `n_counted` of each; float64 [instances].
 
     With `sharing`, common beginnings of instances are computed once, unless the model reads drafts. With `smoothing`, a
     label's log probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
@@ -252,13 +261,9 @@ def instance_log_probabilities(
     # Instances have different lengths: their sums are differences of one running sum. In float64, because it grows
     # over the whole batch and differences of large float32 numbers would lose digits.
     sums = np.concatenate(([0.0], np.cumsum(losses.double().cpu().numpy())))
-    return -np.diff(sums[np.concatenate(([0], _last_labels(batch)))])
-
-
-def _last_labels(batch: Batch) -> np.ndarray:
-    """Number of labels up to the end of each instance; int64 [instances]."""
-    layout = batch.layout
-    return np.cumsum(layout.instance_lengths("tgt"))
+    lengths = layout.instance_lengths("tgt")
+    starts = np.cumsum(lengths) - lengths
+    return sums[starts] - sums[starts + (lengths if n_counted is None else n_counted)]
 
 
 @torch.inference_mode()
@@ -286,7 +291,9 @@ def score_suite(
     flat = []
     for number, item in enumerate(items):
         placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
-        flat += [Candidate(item.src, candidate, placed, item.candidates) for candidate in item.candidates]
+        flat += [
+            Candidate(item.src, candidate, placed, item.candidates, item.is_prefix) for candidate in item.candidates
+        ]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
 

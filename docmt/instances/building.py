@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 SENTENCES_OF_A_BLOCK = 10_000
 # A gap sentence needs a neighbor on each side.
 SENTENCES_OF_A_GAP = 3
+SHUFFLING_SEED = 1
 
 
 class StoredSide(NamedTuple):
@@ -221,14 +222,17 @@ def build_from_files(
         raise UserError("--discourse: monolingual text is restored without trees: remove this option")
     n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
+    if settings.shuffled and discourse:
+        raise UserError("--discourse: sentences that are dealt out to other documents have no trees: remove this option")
     if is_monolingual:
         try:
             symbols.masks()
         except UserError as error:
             raise UserError(f"{vocabulary}: {error}") from None
 
-    def read(path: Path) -> Iterator[list[str]]:
-        return _read_sentences(path, n_sentences, documents)
+    def read(path: Path) -> Iterable[list[str]]:
+        sentences = _read_sentences(path, n_sentences, documents)
+        return _deal_out(list(sentences)) if settings.shuffled else sentences
 
     counts = build_instances(
         progress(read(texts[0]), label="source", unit="sentences", total=n_sentences),
@@ -258,6 +262,11 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
         _check_length(n_lines, n_sentences, str(documents))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def _deal_out(sentences: list[list[str]]) -> list[list[str]]:
+    """The sentences in random order: the same one for both sides, which have equally many."""
+    return [sentences[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(sentences))]
 
 
 def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:

@@ -1,6 +1,6 @@
 """Settings of the instances stage."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,8 @@ from docmt.settings import Settings
 
 class InstancesSettings(Settings):
     """How documents are split into instances."""
+
+    later: ClassVar[tuple[str, ...]] = ("shuffled",)
 
     max_tokens: int = Field(default=512, ge=8)
     """Most tokens of an instance: the sum over its sentences of max(source, target subwords) + 2 marks."""
@@ -20,6 +22,9 @@ class InstancesSettings(Settings):
     """Train on a random subset of this many instances (the data-scale study); null uses all."""
     subset_seed: int = 1
     """Seed of the random subset."""
+    shuffled: bool = False
+    """Deal the sentence pairs of the training data out to other documents: a control for document models, which then have
+    all their parameters and train on all sentences, but find no context worth using."""
 
 
 class RestorationSettings(Settings):

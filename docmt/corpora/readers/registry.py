@@ -54,6 +54,7 @@ Format = Annotated[
     | suite_formats.VoitaSuite
     | suite_formats.ContraProSuite
     | suite_formats.BawdenSuite
+    | suite_formats.ClozeSuite
     | suite_formats.JsonSuite
     | suite_formats.CtxproGenerative
     | suite_formats.ContraProGenerative
@@ -61,6 +62,9 @@ Format = Annotated[
     | PlainFiles,
     Field(discriminator="reader"),
 ]
+
+# Its documents can have any format.
+suite_formats.ClozeSuite.model_rebuild(_types_namespace={"Format": Format})
 
 FORMATS: dict[str, type[CorpusFormat]] = {
     get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(get_args(Format)[0])

@@ -13,6 +13,7 @@ from docmt.errors import UserError
 from docmt.files import read_lines
 
 HEADING = re.compile(r"### *(\S.*)$")
+HELD_OUT_BOOKS = ("John", "Ruth", "Jonah", "James")
 VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 
 
@@ -25,13 +26,18 @@ class Verses(DocumentFormat):
     differently, because equal numbers then denote different verses."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
+    part: Literal["train", "dev", "test", "books"] | None = None
+    """Only the chapters of one part: whole books (John, Ruth, Jonah, James), of the others every tenth chapter as `test`
+    and every twentieth as `dev`, and the rest as `train`."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         src, tgt = (_read_chapters(self.pick(files, lang)) for lang in languages)
         collector = DocumentCollector()
         # Chapters in only one edition pass too, so that their verses are counted as dropped.
-        for chapter in [*src, *(name for name in tgt if name not in src)]:
+        for number, chapter in enumerate([*src, *(name for name in tgt if name not in src)]):
+            if self.part not in (None, _part(number, chapter[0])):
+                continue
             pair = ours, theirs = src.get(chapter, {}), tgt.get(chapter, {})
             n_verses = max(map(len, pair))
             if chapter[0] in self.skipped_books:
@@ -47,6 +53,12 @@ class Verses(DocumentFormat):
             rows = [(text, theirs[number]) for number, text in ours.items() if text and theirs.get(number)]
             collector.add(f"{chapter[0]} {chapter[1]}", rows)
         return collector.result(if_empty=f"{files[languages[0]]} and {files[languages[1]]} share no verses")
+
+
+def _part(number: int, book: str) -> str:
+    if book in HELD_OUT_BOOKS:
+        return "books"
+    return {0: "test", 10: "test", 5: "dev"}.get(number % 20, "train")
 
 
 def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:
