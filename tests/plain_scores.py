@@ -22,8 +22,8 @@ def scorer(trained, **values):
 
 
 @torch.no_grad()
-def directly(trained, src, tgt):
-    """The sum of log p(label) over the labels of one instance, label by label."""
+def directly(trained, src, tgt, n_ends=0):
+    """The sum of log p(label) over the labels of one instance but for so many at its end, label by label."""
     pipeline, vocabulary = trained.pipeline, trained.vocabulary
 
     def encode(sentences, lang):
@@ -37,4 +37,5 @@ def directly(trained, src, tgt):
     batch = pack(sentences, settings=trained.model.settings)
     states = trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     scores = trained.model.logits(states).double().log_softmax(-1)
-    return sum(float(scores[row, label]) for row, label in enumerate(batch.tgt_labels_N.tolist()))
+    labels = batch.tgt_labels_N.tolist()[: len(batch.tgt_labels_N) - n_ends]
+    return sum(float(scores[row, label]) for row, label in enumerate(labels))

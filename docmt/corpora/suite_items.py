@@ -122,7 +122,9 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     if count is not None:
         raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
     is_prefix = value.get("is_prefix", False) is True
-    return ContrastiveItem(**_common(value), candidates=tuple(map(tuple, candidates)), correct=correct, is_prefix=is_prefix)
+    return ContrastiveItem(
+        **_common(value), candidates=tuple(map(tuple, candidates)), correct=correct, is_prefix=is_prefix
+    )
 
 
 def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:

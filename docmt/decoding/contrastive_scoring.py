@@ -136,7 +136,11 @@ class TargetScorer:
                 leaders = np.repeat(np.cumsum(sizes) - sizes, sizes)
                 shared = np.array([n for family in batch for n in family.shared], dtype=np.int64)
                 packed, numbers = self._pack(members), [instance.candidate for instance in members]
-                n_counted = packed.layout.instance_lengths("tgt") - [instance.is_prefix for instance in members]
+                # What ends a translation that breaks off: `</s>`, and `<eod>` in free streams.
+                n_ends = 2 if self.model.settings.target_stream == "free" else 1
+                n_counted = packed.layout.instance_lengths("tgt") - [
+                    n_ends * instance.is_prefix for instance in members
+                ]
                 sums = instance_log_probabilities(
                     self.model, packed, PrefixSharing(leaders, shared), smoothing=smoothing, n_counted=n_counted
                 )
@@ -161,7 +165,12 @@ class TargetScorer:
         with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
             for batch in fill_batches(order, self._budget, cost=lambda number: instances[number].n_tokens):
                 members = [instances[number] for number in batch]
-                sums = sentence_log_probabilities(self.model, self._pack(members))
+                breaks_off = [
+                    instance.is_prefix and number == len(instance.src)
+                    for instance in members
+                    for number in range(1, len(instance.src) + 1)
+                ]
+                sums = sentence_log_probabilities(self.model, self._pack(members), breaks_off)
                 counts = [len(instance.src) for instance in members]
                 for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
                     found[number] = part
@@ -193,7 +202,9 @@ class TargetScorer:
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
             trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
-            yield ScoredInstance(number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs))
+            yield ScoredInstance(
+                number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs)
+            )
             start = end
 
     def _pack(self, instances: Sequence[ScoredInstance]) -> Batch:
@@ -267,16 +278,17 @@ def instance_log_probabilities(
 
 
 @torch.inference_mode()
-def sentence_log_probabilities(model: Transformer, batch: Batch) -> np.ndarray:
-    """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences].
+def sentence_log_probabilities(model: Transformer, batch: Batch, breaks_off: Sequence[bool]) -> np.ndarray:
+    """Log probability in nats of the words and `</s>` of each sentence, without `</s>` if it breaks off; float64 [G].
 
     Other labels of free streams do not count: a sentence alone has others than a sentence in a document.
     """
     logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
     losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end()
-    # As above; each sentence has one `</s>` among its labels, its last one.
-    sums_N = losses_N.cpu().numpy().cumsum()
-    return -np.diff(sums_N[(batch.tgt_labels_N == EOS).cpu().numpy()], prepend=0)
+    # Each sentence has one `</s>` among its labels, its last one.
+    losses_N, ends_G = losses_N.cpu().numpy(), np.flatnonzero((batch.tgt_labels_N == EOS).cpu().numpy())
+    losses_N[ends_G[np.array(breaks_off)]] = 0.0
+    return -np.diff(losses_N.cumsum()[ends_G], prepend=0)
 
 
 def score_suite(

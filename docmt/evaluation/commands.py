@@ -199,7 +199,7 @@ def cxmi(
     threads: Threads = 1,
     device: Device = "auto",
 ) -> None:
-    """Measure what context adds to the log probability of references (CXMI).
+    """Measure the log probability of references, and what context adds to it (CXMI).
 
     Example:
         docmt evaluate cxmi --suite deixis.jsonl --model model.pt --dataset enru --system mine --seed 1 --test deixis
@@ -215,9 +215,9 @@ def cxmi(
     if (prefix is None) == (suite is None):
         raise UserError("docmt evaluate cxmi: give either --prefix or --suite")
     chosen = choose_device(device, threads)
-    from docmt.decoding.contrastive_scoring import TargetScorer
+    from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
     from docmt.discourse.documents import read_discourse
-    from docmt.evaluation.cxmi import context_gains, split_rows, suite_rows
+    from docmt.evaluation.cxmi import score_references, split_rows, suite_rows
     from docmt.models.model_file import load_model
 
     # As in contrastive scoring: differences of log probabilities are smaller than half precision rounds.
@@ -226,14 +226,15 @@ def cxmi(
     trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
     if suite is not None:
         reference, items = suite, read_suite(suite)
-        gains = context_gains([(item.id, item.src, item.candidates[item.correct]) for item in items], scorer, trees)
-        rows = suite_rows(items, gains)
+        right = [Candidate(item.src, item.candidates[item.correct], is_prefix=item.is_prefix) for item in items]
+        rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
         if prefix is None or src_lang is None or tgt_lang is None:
             raise UserError("--prefix: give --src-lang and --tgt-lang too")
         reference = text_path(prefix, tgt_lang)
         texts = read_documents(prefix, languages=(src_lang, tgt_lang))
-        rows = split_rows(context_gains([(text.id, text.src, text.tgt) for text in texts], scorer, trees))
+        references = [Candidate(text.src, text.tgt) for text in texts]
+        rows = split_rows(score_references([text.id for text in texts], references, scorer, trees))
     inputs = {"model": model, "reference": reference}
     facts = {"device": chosen, "n_devices": 1}
     write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs, **facts)

@@ -1,12 +1,13 @@
-"""CXMI, conditional cross-mutual information: how much a model uses context (Fernandes et al. 2021).
+"""Log probability of references, and CXMI: how much a model uses context (Fernandes et al. 2021).
 
-CXMI is the mean over sentences of log p(reference | its instance) − log p(reference | its sentence alone), both by the
-same model. It is 0 for a model without context. A model that never saw single sentences may find these harder for that
-reason alone: compare systems with the same training data.
+CXMI, conditional cross-mutual information, is the mean over sentences of log p(reference | its instance) − log
+p(reference | its sentence alone), both by the same model. It is 0 for a model without context. A model that never saw
+single sentences may find these harder for that reason alone: compare systems with the same training data, or compare
+the log probabilities of two systems.
 """
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,51 +16,59 @@ from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.translation import place_source
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.evaluation.metrics import CXMI
+from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
 from docmt.evaluation.score_rows import ScoreRow
 
-SIGNATURE = "nats per sentence, words and </s>|log p in its instance − log p alone|interval:normal 95 %"
+SIGNATURES = {
+    LOG_PROBABILITY: "nats per sentence, words and </s>|interval:normal 95 %",
+    CXMI: "nats per sentence, words and </s>|log p in its instance − log p alone|interval:normal 95 %",
+}
 
 
-def context_gains(
-    documents: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+def score_references(
+    names: Sequence[str],
+    references: Sequence[Candidate],
     scorer: TargetScorer,
     trees: Sequence[DiscourseDocument] | None = None,
-) -> list[np.ndarray]:
-    """Difference that context makes to the log probability of each sentence, in nats; float64 [sentences] per document.
+) -> dict[str, list[np.ndarray]]:
+    """Log probability of each sentence in its instance, and what context adds; by metric, float64 [sentences] each.
 
-    `documents` are id, source and reference sentences; `trees` are in the same order, for models that read them.
+    In nats. `trees` are of the documents with these names, in the same order, for models that read them.
     """
-    if trees is not None and [document.id for document in trees] != [name for name, _, _ in documents]:
-        raise UserError("the trees do not match the documents in order: parse them again")
-    candidates = [
-        Candidate(src, tgt, None if trees is None else place_source(trees[number], src, scorer.trained))
-        for number, (_, src, tgt) in enumerate(documents)
-    ]
-    together, alone = scorer.score_sentences(candidates), scorer.score_sentences(candidates, alone=True)
-    return [with_context - without for with_context, without in zip(together, alone, strict=True)]
+    if trees is not None:
+        if [document.id for document in trees] != [*names]:
+            raise UserError("the trees do not match the documents in order: parse them again")
+        references = [
+            replace(reference, trees=place_source(tree, reference.src, scorer.trained))
+            for reference, tree in zip(references, trees, strict=True)
+        ]
+    together, alone = scorer.score_sentences(references), scorer.score_sentences(references, alone=True)
+    gains = [with_context - without for with_context, without in zip(together, alone, strict=True)]
+    return {LOG_PROBABILITY: together, CXMI: gains}
 
 
-def split_rows(gains: Sequence[np.ndarray]) -> list[ScoreRow]:
-    """The row of a test split: CXMI over all its sentences."""
-    return [_row(list(chain.from_iterable(gains)))]
+def split_rows(scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
+    """The rows of a test split: the means over all its sentences."""
+    return [_row(metric, np.concatenate(found)) for metric, found in scores.items()]
 
 
-def suite_rows(items: Sequence[ContrastiveItem], gains: Sequence[np.ndarray]) -> list[ScoreRow]:
-    """The rows of a suite: CXMI of the last sentences of the right candidates, over all items and by phenomenon."""
-    last = [float(gain[-1]) for gain in gains]
-    rows = [_row(last)]
-    for phenomenon in dict.fromkeys(item.phenomenon for item in items):
-        own = [gain for gain, item in zip(last, items, strict=True) if item.phenomenon == phenomenon]
-        rows.append({**_row(own), "phenomenon": phenomenon, "kind": phenomenon})
+def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
+    """The rows of a suite: the means over last sentences of right candidates, over all items and by phenomenon."""
+    rows = []
+    for metric, found in scores.items():
+        last, phenomena = np.array([own[-1] for own in found]), np.array([item.phenomenon for item in items])
+        rows.append(_row(metric, last))
+        for phenomenon in dict.fromkeys(phenomena.tolist()):
+            own = last[phenomena == phenomenon]
+            rows.append({**_row(metric, own), "phenomenon": phenomenon, "kind": phenomenon})
     return rows
 
 
-def _row(gains: Sequence[float]) -> ScoreRow:
-    mean, n = float(np.mean(gains)), len(gains)
-    row: ScoreRow = {"metric": CXMI, "value": mean, "n": n, "signature": SIGNATURE}
+def _row(metric: str, values: np.ndarray) -> ScoreRow:
+    mean, n = float(values.mean()), len(values)
+    row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
         # ddof=1: the deviation of the population is estimated from these sentences.
-        margin = 1.96 * float(np.std(gains, ddof=1)) / n**0.5
+        margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
     return row

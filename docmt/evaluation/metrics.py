@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from docmt.evaluation.score_rows import ScoreRow
 
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
-CXMI, COMET = "CXMI", "COMET"
+CXMI, LOG_PROBABILITY, COMET = "CXMI", "log probability", "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
@@ -252,6 +252,7 @@ METRICS: dict[str, Metric] = {
     CXMI: Metric(
         "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
     ),
+    LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
     COMET: Metric("with the section `evaluation.comet`, see below", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
     GENERATIVE: Metric("share of items whose translation contains what is expected, see below", digits=1),

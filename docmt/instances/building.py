@@ -223,7 +223,9 @@ def build_from_files(
     n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
     if settings.shuffled and discourse:
-        raise UserError("--discourse: sentences that are dealt out to other documents have no trees: remove this option")
+        raise UserError(
+            "--discourse: sentences that are dealt out to other documents have no trees: remove this option"
+        )
     if is_monolingual:
         try:
             symbols.masks()

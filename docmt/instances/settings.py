@@ -23,8 +23,8 @@ class InstancesSettings(Settings):
     subset_seed: int = 1
     """Seed of the random subset."""
     shuffled: bool = False
-    """Deal the sentence pairs of the training data out to other documents: a control for document models, which then have
-    all their parameters and train on all sentences, but find no context worth using."""
+    """Deal the sentence pairs of the training data out to other documents: a control for document models, which have
+    all their parameters then and train on all sentences, but find no context worth using."""
 
 
 class RestorationSettings(Settings):

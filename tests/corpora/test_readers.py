@@ -165,6 +165,21 @@ class TestVerses:
         ]
         assert counts.dropped == {"verse without de": 1, "verse without en": 2}
 
+    def test_parts_are_apart_and_make_up_the_whole(self, tmp_path):
+        text = "".join(
+            f"### {book}\n" + "".join(f"[{n}:1] {book} {n}\n" for n in range(1, 31)) for book in ("A", "John", "B")
+        )
+        files = {"en": text, "de": text}
+        whole = texts(parse(tmp_path, files, reader="verses")[0])
+        parts = {
+            part: texts(parse(tmp_path, files, reader="verses", part=part)[0])
+            for part in ("train", "dev", "test", "books")
+        }
+        assert sorted(document for part in parts.values() for document in part) == sorted(whole)
+        assert [name for name, _, _ in parts["books"]] == [f"John {n}" for n in range(1, 31)]
+        assert [name for name, _, _ in parts["test"]] == ["A 1", "A 11", "A 21", "B 1", "B 11", "B 21"]
+        assert [name for name, _, _ in parts["dev"]] == ["A 6", "A 26", "B 6", "B 26"]
+
     def test_chapters_of_other_numbering_and_books_can_be_skipped(self, tmp_path):
         with pytest.raises(UserError, match="share no verses"):
             parse(

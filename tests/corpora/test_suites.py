@@ -112,3 +112,78 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
 def test_malformed_contrapro_files_are_named(tmp_path, en, de, expected, part):
     with pytest.raises(UserError, match=part):
         convert(tmp_path, "contrapro_suite", {"en": en, "de": de}, ("en", "de"), **expected)
+
+
+CLOZE = {
+    "reader": "cloze_suite",
+    "documents": {"reader": "blank_lines"},
+    "languages": ["en", "de"],
+    "phenomenon": "number",
+    "forms": {"singular": ["du", "dich", "dir"], "plural": ["ihr", "euch", "euch"]},
+    "source_words": ["you"],
+    "other_source_words": ["her"],
+    "context_sentences": 2,
+}
+CLOZE_EN = [
+    "You sleep.",
+    "We see you.",
+    "Rain.",
+    "You ask her.",
+    "Did you call?",
+    "You and you?",
+    "",
+    "You.",
+    "You.",
+]
+CLOZE_DE = [
+    "Du schläfst.",
+    "Wir sehen euch.",
+    "Regen.",
+    "Ihr fragt.",
+    "Du, riefst du?",
+    "Du und ihr?",
+    "",
+    "Du.",
+    "Ihr.",
+]
+
+
+def cloze(folder, **changes):
+    files = {"en": folder / "en", "de": folder / "de"}
+    for path, lines in zip(files.values(), (CLOZE_EN, CLOZE_DE), strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    value = {
+        "languages": ["en", "de"],
+        "format": CLOZE | changes,
+        "splits": {"test": {"files": {"en": "en", "de": "de"}}},
+    }
+    return convert_suite(ReadableCorpus.load(value, where="test"), "test", files=files, where="corpus x")[0]
+
+
+def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_path):
+    """Not tested: sentences without context, with another possible source, with forms of both kinds, or with none."""
+    see, call, last = cloze(tmp_path)
+    assert see["candidates"] == [["Du schläfst.", f"Wir sehen {form}"] for form in ("euch", "dich", "dir")]
+    assert (see["kind"], see["distance"], see["correct"], see["is_prefix"]) == ("plural", 1, 0, True)
+    assert call["src"] == ["Rain.", "You ask her.", "Did you call?"], "two sentences of context"
+    assert [candidate[-1] for candidate in call["candidates"]] == ["Du", "Ihr"], "a capital stays"
+    assert (call["kind"], call["distance"]) == ("singular", 1)
+    assert [candidate[-1] for candidate in last["candidates"]] == ["Ihr", "Du"]
+
+
+def test_foreign_context_comes_from_other_documents(tmp_path):
+    own, foreign = cloze(tmp_path), cloze(tmp_path, context="foreign")
+    assert [item["id"] for item in foreign] == [item["id"] for item in own]
+    pairs = list(zip(CLOZE_EN, CLOZE_DE, strict=True))
+    for item, there in zip(foreign, (pairs[7:], pairs[7:], pairs[:6]), strict=True):
+        context = list(zip(item["src"][:-1], item["candidates"][0][:-1], strict=True))
+        assert context
+        assert set(context) <= set(there)
+        assert all(candidate[:-1] == item["candidates"][0][:-1] for candidate in item["candidates"])
+
+
+def test_a_cloze_suite_reads_documents(tmp_path):
+    with pytest.raises(UserError, match="documents"):
+        cloze(tmp_path, documents={"reader": "voita_suite"})
+    with pytest.raises(UserError, match="two kinds"):
+        cloze(tmp_path, forms={"singular": ["du"], "plural": ["ihr", "euch"]})

@@ -11,7 +11,7 @@ from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.evaluation.cxmi import context_gains
+from docmt.evaluation.cxmi import CXMI, score_references
 from docmt.instances.packing import PackedSentences
 from docmt.instances.storage import load_instances
 from docmt.models.attention.layout import AttentionLayout
@@ -224,8 +224,8 @@ def test_a_source_is_drafted_once(trained, monkeypatch):
 
 
 def test_what_context_adds_to_a_first_sentence_is_nothing(trained):
-    documents = [(str(n), document, document) for n, document in enumerate(DOCUMENTS)]
-    for gains in context_gains(documents, TargetScorer(trained, DecodingSettings())):
+    references = [Candidate(document, document) for document in DOCUMENTS]
+    for gains in score_references([], references, TargetScorer(trained, DecodingSettings()))[CXMI]:
         assert gains[0] == pytest.approx(0, abs=1e-4)
         assert (np.abs(gains[1:]) > 1e-3).all()
 

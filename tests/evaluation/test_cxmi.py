@@ -11,12 +11,16 @@ from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate
 from docmt.errors import UserError
-from docmt.evaluation.cxmi import context_gains, split_rows, suite_rows
+from docmt.evaluation.cxmi import CXMI, LOG_PROBABILITY, score_references, split_rows, suite_rows
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import EOD
 
 TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
 NAMED = [(f"d{i}", src, tgt) for i, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))]
+
+
+def scored(scorer, **options):
+    return score_references([name for name, _, _ in NAMED], [Candidate(*rest) for _, *rest in NAMED], scorer, **options)
 
 
 @pytest.mark.parametrize("max_batch_tokens", [1, 4096])
@@ -46,9 +50,25 @@ def test_a_free_stream_counts_words_and_ends_only(study_files):
     assert single.sum() > directly(trained, src[:1], tgt[:1])
 
 
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])
+def test_a_translation_that_breaks_off_is_scored_without_its_end(study_files, architecture):
+    trained = untrained(study_files, architecture)
+    src, tgt = DOCUMENTS[0], TARGETS[0]
+    prefix = Candidate(src, tgt, is_prefix=True)
+    n_ends = 2 if architecture == "document_transformer" else 1  # `</s>`, and `<eod>` of a free stream
+    (found,) = scorer(trained).score([prefix])
+    assert found == pytest.approx(directly(trained, src, tgt, n_ends=n_ends), rel=1e-4)
+    assert found > directly(trained, src, tgt)
+    whole, sums = scorer(trained).score_sentences([Candidate(src, tgt), prefix])
+    assert sums[:-1] == pytest.approx(whole[:-1])
+    assert sums[-1] > whole[-1]
+    if n_ends == 1:
+        assert sums.sum() == pytest.approx(found, rel=1e-4)
+
+
 def test_a_model_without_context_gains_nothing_and_a_document_model_something(overfitted):
     for architecture in ("sentence_transformer", "g_transformer"):
-        gains = np.concatenate(context_gains(NAMED, scorer(load_model(overfitted(architecture)))))
+        gains = np.concatenate(scored(scorer(load_model(overfitted(architecture))))[CXMI])
         if architecture == "sentence_transformer":
             assert gains == pytest.approx(np.zeros(len(gains)), abs=1e-4)
         else:
@@ -57,11 +77,14 @@ def test_a_model_without_context_gains_nothing_and_a_document_model_something(ov
 
 def test_rows_of_tests_and_of_the_last_sentences_of_suites():
     gains = [np.array([5.0, 1.0]), np.array([3.0])]
-    (row,) = split_rows(gains)
-    assert (row["metric"], row["value"], row["n"]) == ("CXMI", 3, 3)
+    first, row = split_rows({LOG_PROBABILITY: [-gains[0], -gains[1]], CXMI: gains})
+    assert [(each["metric"], each["value"], each["n"]) for each in (first, row)] == [
+        ("log probability", -3, 3),
+        ("CXMI", 3, 3),
+    ]
     assert row["low"] < 3 < row["high"]
     items = [ContrastiveItem(str(i), "pq"[i], ("s",), (("x",), ("y",)), 0) for i in range(2)]
-    rows = suite_rows(items, gains)
+    rows = suite_rows(items, {CXMI: gains})
     assert [(row["value"], row["n"], row.get("phenomenon")) for row in rows] == [(2, 2, None), (1, 1, "p"), (3, 1, "q")]
     assert all(row.get("kind") == row.get("phenomenon") for row in rows), "tables show the first only"
 
@@ -82,18 +105,21 @@ def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
         main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de", *options])
         == 0
     )
-    (row,) = json.loads((tmp_path / "o.json").read_text())["scores"]
-    gains = context_gains(NAMED, scorer(load_model(model)))
+    mean, row = json.loads((tmp_path / "o.json").read_text())["scores"]
+    found = scored(scorer(load_model(model)))
+    gains = found[CXMI]
+    assert mean["value"] == pytest.approx(float(np.concatenate(found[LOG_PROBABILITY]).mean()), rel=1e-4)
     assert row["value"] == pytest.approx(float(np.concatenate(gains).mean()), rel=1e-4)
     # As `auto` on a GPU: scores are in float32 all the same.
     half = ["--settings", '{"precision": "bfloat16"}']
     assert main(["evaluate", "cxmi", "--suite", str(tmp_path / "s.jsonl"), *options, *half]) == 0
     rows = json.loads((tmp_path / "o.json").read_text())["scores"]
-    assert rows[0]["value"] == pytest.approx(float(np.mean([gain[-1] for gain in gains])), rel=1e-4)
+    (row, _) = (each for each in rows if each["metric"] == CXMI)
+    assert row["value"] == pytest.approx(float(np.mean([gain[-1] for gain in gains])), rel=1e-4)
     assert main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), *options]) == 2
     assert "--src-lang" in capsys.readouterr().err
 
 
 def test_trees_of_other_documents_are_refused(overfitted):
     with pytest.raises(UserError, match="trees do not match"):
-        context_gains(NAMED, scorer(load_model(overfitted("g_transformer"))), trees=[])
+        scored(scorer(load_model(overfitted("g_transformer"))), trees=[])

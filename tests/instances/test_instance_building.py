@@ -223,3 +223,24 @@ def test_statistics_are_those_of_table_1():
     assert row["longest_instance_tokens"] == 20
     assert row["sentences_over_limit"] == 0
     json.dumps(row)
+
+
+def test_shuffled_sentences_stay_pairs_in_documents_of_the_same_lengths(tmp_path):
+    names = [chr(ord("a") + number) for number in range(5)]
+    text = "".join(f"{name}\n" for name in names * 4)
+    index = "document\tn_sentences\nx\t12\ny\t8\n"
+    files = write_files(tmp_path, src=text, tgt=text.replace("a", "b"), index=index)
+    for name in ("plain", "shuffled"):
+        settings = InstancesSettings(max_sentences=1, shuffled=name == "shuffled")
+        build_from_files(**files | {"settings": settings, "out": tmp_path / name})
+    plain, shuffled = (load_instances(tmp_path / name) for name in ("plain", "shuffled"))
+
+    def pairs(instances):
+        sides = ([instances.sentences(i, side)[0].tolist() for i in range(20)] for side in ("src", "tgt"))
+        return [(tuple(src), tuple(tgt)) for src, tgt in zip(*sides, strict=True)]
+
+    assert pairs(shuffled) != pairs(plain)
+    assert sorted(pairs(shuffled)) == sorted(pairs(plain))
+    assert shuffled.documents.tolist() == plain.documents.tolist()
+    with pytest.raises(UserError, match="have no trees"):
+        build_from_files(**files | {"settings": settings, "out": tmp_path / "o"}, discourse=[tmp_path / "t"])

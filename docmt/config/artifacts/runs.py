@@ -44,7 +44,9 @@ class RunArtifacts(DiscourseArtifacts):
             chosen = chosen.model_copy(update={"max_sentences": 1})
         # Documents are chosen for training only. Fingerprints of other splits hold the defaults of these keys.
         if split != "train":
-            chosen = chosen.model_copy(update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False})
+            chosen = chosen.model_copy(
+                update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
+            )
         settings = chosen.model_dump(mode="json")
         texts = [self.subwords(dataset, split, lang) for lang in self.config.datasets[dataset].part_languages(split)]
         trees = []

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from docmt.corpora.file_patterns import matching_files
-from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
+from docmt.corpora.readers.reader import DocumentFormat, Files, FormatName, SuiteFormat
 from docmt.corpora.suite_items import first_difference, read_contrastive, read_generative, read_items
 from docmt.errors import UserError
 from docmt.files import read_json, read_lines
@@ -168,7 +168,7 @@ class ClozeSuite(SuiteFormat):
     phenomenon: str
     """The phenomenon that the items test."""
     forms: dict[str, list[str]]
-    """Kind → its forms, in lower case, in the same order for both kinds. A form with several counterparts is repeated."""
+    """Kind → its forms, in lower case; the order pairs both kinds. A form with two counterparts is repeated."""
     source_words: list[str]
     """In lower case; the source must have one of them …"""
     other_source_words: list[str] = []
@@ -178,6 +178,14 @@ class ClozeSuite(SuiteFormat):
     context: Literal["own", "foreign"] = "own"
     """`foreign` takes these sentences from anywhere in the other documents: a control."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not isinstance(self.documents, DocumentFormat):
+            raise ValueError(f"documents.reader {self.documents.reader} does not read documents")
+        if len(self.forms) != 2 or len({*map(len, self.forms.values())}) != 1:
+            raise ValueError("forms must have two kinds with as many forms each")
+        return self
+
     @override
     def convert(self, files: Files) -> Iterator[Item]:
         found = list(self.documents.read(files, self.languages)[0])
@@ -185,7 +193,9 @@ class ClozeSuite(SuiteFormat):
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
         for document, own in zip(found, pairs, strict=True):
-            others = [pair for other in pairs if other is not own for pair in other] if self.context == "foreign" else []
+            others = (
+                [pair for other in pairs if other is not own for pair in other] if self.context == "foreign" else []
+            )
             used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
             for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
@@ -194,7 +204,7 @@ class ClozeSuite(SuiteFormat):
                 if not number or len({kinds[match[0].lower()] for match in matches}) != 1:
                     continue
                 start = max(0, number - self.context_sentences)
-                context = chance.sample(others, number - start) if others else own[start:number]
+                context = chance.sample(others, min(len(others), number - start)) if others else own[start:number]
                 before, form = tgt[: matches[0].start()], matches[0][0]
                 candidates = [before + each for each in [form, *self._counterparts(form)]]
                 deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
@@ -207,7 +217,7 @@ class ClozeSuite(SuiteFormat):
                     "candidates": [[*(pair[1] for pair in context), candidate] for candidate in candidates],
                     "correct": 0,
                     "is_prefix": True,
-                    "sentence": number - start,
+                    "sentence": len(context),
                 }
 
     def _counterparts(self, form: str) -> list[str]:

@@ -27,8 +27,8 @@ class Verses(DocumentFormat):
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
     part: Literal["train", "dev", "test", "books"] | None = None
-    """Only the chapters of one part: whole books (John, Ruth, Jonah, James), of the others every tenth chapter as `test`
-    and every twentieth as `dev`, and the rest as `train`."""
+    """Only the chapters of one part: `books` are whole books (John, Ruth, Jonah, James); of the others, every tenth
+    chapter is `test`, every twentieth `dev`, and the rest `train`."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
