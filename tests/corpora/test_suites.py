@@ -183,7 +183,7 @@ def test_foreign_context_comes_from_other_documents(tmp_path):
 
 
 def test_a_cloze_suite_reads_documents(tmp_path):
-    with pytest.raises(UserError, match="documents"):
+    with pytest.raises(UserError, match="verses"):
         cloze(tmp_path, documents={"reader": "voita_suite"})
     with pytest.raises(UserError, match="two kinds"):
         cloze(tmp_path, forms={"singular": ["du"], "plural": ["ihr", "euch"]})

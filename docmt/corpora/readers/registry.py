@@ -1,22 +1,12 @@
-"""All formats of corpora. A new format is a new file with its class, and a line in the union below."""
+"""All formats of corpora. A new one is a file with its class, and a line below or in `document_formats`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from docmt.corpora.readers import (
-    gettext,
-    json_files,
-    lines,
-    sgml,
-    subtitle_pairs,
-    suite_formats,
-    tabular,
-    translation_memories,
-    treebank_text,
-    verses,
-)
+from docmt.corpora.readers import cloze_suite, suite_formats
+from docmt.corpora.readers.document_formats import DocumentFormats
 from docmt.corpora.readers.reader import CorpusFormat, DocumentFormat, Files, FormatName, ReaderResult, SuiteFormat
 from docmt.errors import UserError
 
@@ -30,31 +20,11 @@ class PlainFiles(CorpusFormat):
 
 
 Format = Annotated[
-    lines.MarkedLines
-    | lines.BlankLines
-    | lines.DocumentFiles
-    | lines.SingleLines
-    | lines.IndexedLines
-    | sgml.Segments
-    | sgml.WmtXml
-    | sgml.IwsltTrain
-    | json_files.DialogueJson
-    | tabular.DialogueCsv
-    | json_files.JsonLines
-    | gettext.PoPages
-    | gettext.PoFiles
-    | verses.Verses
-    | translation_memories.Tmx
-    | tabular.TsvLines
-    | tabular.NamedLines
-    | tabular.ParaDocs
-    | tabular.ParquetTable
-    | subtitle_pairs.SrtPairs
-    | treebank_text.Conllu
+    DocumentFormats
     | suite_formats.VoitaSuite
     | suite_formats.ContraProSuite
     | suite_formats.BawdenSuite
-    | suite_formats.ClozeSuite
+    | cloze_suite.ClozeSuite
     | suite_formats.JsonSuite
     | suite_formats.CtxproGenerative
     | suite_formats.ContraProGenerative
@@ -62,9 +32,6 @@ Format = Annotated[
     | PlainFiles,
     Field(discriminator="reader"),
 ]
-
-# Its documents can have any format.
-suite_formats.ClozeSuite.model_rebuild(_types_namespace={"Format": Format})
 
 FORMATS: dict[str, type[CorpusFormat]] = {
     get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(get_args(Format)[0])

@@ -1,0 +1,87 @@
+"""Contrastive suites made of parallel documents: which form of a word follows?"""
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from docmt.corpora.readers.document_formats import Documents
+from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
+
+WORD = re.compile(r"\w+")
+
+
+class ClozeSuite(SuiteFormat):
+    """Parallel documents as a contrastive suite: which of two forms follows, given the reference up to there?
+
+    An item is a sentence whose reference has forms of one kind only (*du*, *dich* against *ihr*, *euch*), with the
+    sentences before it. Its candidates end in the first of these forms and in what the other kind has in its place.
+    """
+
+    reader: FormatName[Literal["cloze_suite"]]
+    documents: Documents
+    """The format of the documents."""
+    languages: list[str]
+    """Source and target language."""
+    phenomenon: str
+    """The phenomenon that the items test."""
+    forms: dict[str, list[str]]
+    """Kind → its forms, in lower case; the order pairs both kinds. A form with two counterparts is repeated."""
+    source_words: list[str]
+    """In lower case; the source must have one of them …"""
+    other_source_words: list[str] = []
+    """… and none of these, which a form could translate, too."""
+    context_sentences: int = Field(default=10, ge=1)
+    """Most sentences before the tested one."""
+    context: Literal["own", "foreign"] = "own"
+    """`foreign` takes these sentences from anywhere in the other documents: a control."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.forms) != 2 or len({*map(len, self.forms.values())}) != 1:
+            raise ValueError("forms must have two kinds with as many forms each")
+        return self
+
+    @override
+    def convert(self, files: Files) -> Iterator[dict[str, Any]]:
+        found = list(self.documents.read(files, self.languages)[0])
+        pairs = [list(zip(*document.sides, strict=True)) for document in found]
+        kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
+        chance = Random(1)
+        for document, own in zip(found, pairs, strict=True):
+            others = (
+                [pair for other in pairs if other is not own for pair in other] if self.context == "foreign" else []
+            )
+            used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
+            for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
+                words = {word.lower() for word in WORD.findall(src)}
+                if not words & set(self.source_words) or words & set(self.other_source_words):
+                    continue
+                if not number or len({kinds[match[0].lower()] for match in matches}) != 1:
+                    continue
+                start = max(0, number - self.context_sentences)
+                context = chance.sample(others, min(len(others), number - start)) if others else own[start:number]
+                before, form = tgt[: matches[0].start()], matches[0][0]
+                candidates = [before + each for each in [form, *self._counterparts(form)]]
+                deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
+                yield {
+                    "id": f"{document.id}/{number + 1}",
+                    "phenomenon": self.phenomenon,
+                    "distance": None if deciding is None else number - deciding,
+                    "kind": kinds[form.lower()],
+                    "src": [*(pair[0] for pair in context), src],
+                    "candidates": [[*(pair[1] for pair in context), candidate] for candidate in candidates],
+                    "correct": 0,
+                    "is_prefix": True,
+                    "sentence": len(context),
+                }
+
+    def _counterparts(self, form: str) -> list[str]:
+        """What the other kind has in place of a form, with a capital where the form has one."""
+        one, other = self.forms.values()
+        rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
+        found = dict.fromkeys(counterpart for each, counterpart in rows if each == form.lower())
+        return [each.capitalize() if form[0].isupper() else each for each in found]

@@ -1,0 +1,42 @@
+"""All formats of documents. A new format is a new file with its class, and a line in the union below."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from docmt.corpora.readers import (
+    gettext,
+    json_files,
+    lines,
+    sgml,
+    subtitle_pairs,
+    tabular,
+    translation_memories,
+    treebank_text,
+    verses,
+)
+
+DocumentFormats = (
+    lines.MarkedLines
+    | lines.BlankLines
+    | lines.DocumentFiles
+    | lines.SingleLines
+    | lines.IndexedLines
+    | sgml.Segments
+    | sgml.WmtXml
+    | sgml.IwsltTrain
+    | json_files.DialogueJson
+    | tabular.DialogueCsv
+    | json_files.JsonLines
+    | gettext.PoPages
+    | gettext.PoFiles
+    | verses.Verses
+    | translation_memories.Tmx
+    | tabular.TsvLines
+    | tabular.NamedLines
+    | tabular.ParaDocs
+    | tabular.ParquetTable
+    | subtitle_pairs.SrtPairs
+    | treebank_text.Conllu
+)
+Documents = Annotated[DocumentFormats, Field(discriminator="reader")]
