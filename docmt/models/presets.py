@@ -74,6 +74,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     # G-Transformer and its ablations: Tables 3, 5 and 6 of the paper.
     "g_transformer": _attentions(COMBINED, COMBINED, COMBINED),
     "g_transformer_no_target_context": _attentions(COMBINED, GROUP, COMBINED),
+    # Its words still read earlier source sentences, through the earlier words that translate them.
+    "g_transformer_no_source_context": _attentions(GROUP, COMBINED, GROUP),
     "g_transformer_no_context": _attentions(GROUP, GROUP, GROUP),
     "g_transformer_no_language_locality": _attentions(GLOBAL, GLOBAL, COMBINED),
     "g_transformer_no_locality": _attentions(GLOBAL, GLOBAL, GLOBAL, target_stream="free"),
