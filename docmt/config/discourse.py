@@ -10,7 +10,7 @@ from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.instances.settings import InstancesSettings
 from docmt.settings import Settings
 
-PLAIN_PARSERS = ("chain", "right_branching", "flat")
+PLAIN_PARSERS = ("chain", "random", "right_branching", "flat")
 """Parsers that need no training: controls."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
 """Corpora of the catalog that are treebanks, and the name of their format."""
@@ -46,7 +46,7 @@ class TreesRow(Settings):
     segmenter: Name | None = None
     """Row of discourse.segmenters."""
     parser: Name | None = None
-    """Row of discourse.parsers, or `chain`, `right_branching` or `flat`: controls that need no training."""
+    """Row of discourse.parsers, or `chain`, `random`, `right_branching` or `flat`: controls that need no training."""
     sentences: Literal["parser", "chain"] = "parser"
     """Where the tree of sentences comes from: the parser, or a chain, in which each sentence depends on the one before
     and only the trees inside sentences are the parser's."""

@@ -21,9 +21,7 @@ commands = CommandGroup("discourse")
 
 Seed = Annotated[int, option("seed of all random numbers.")]
 TextLang = Annotated[str, option("language of the text, for its tokenizer.")]
-ParserName = Annotated[
-    str, option("model file, chain, flat, right_branching, sentence_branching, …, isanlp:VERSION or file:PATH.")
-]
+ParserName = Annotated[str, option("model file, chain, random, flat, right_branching, …, isanlp:VERSION or file:PATH.")]
 Syntax = Annotated[Path | None, option(".syntax.jsonl, for a linear parser that reads it.")]
 
 

@@ -234,4 +234,9 @@ class ReportSettings(Settings):
         for key, other in (("figures", "curves"), ("tables", "cases")):
             if twice := next((name for name in getattr(self, key) if name in getattr(self, other)), None):
                 raise ValueError(f"{key} and {other} both contain {twice!r}; rename one")
+        for name, claim in self.claims.items():
+            if claim.control is not None and claim.control not in self.claims:
+                raise ValueError(f"claims.{name}.control: no claim {claim.control!r}")
+            if claim.control is not None and self.claims[claim.control].control is not None:
+                raise ValueError(f"claims.{name}.control: {claim.control!r} has a control itself; name one without")
         return self

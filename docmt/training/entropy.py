@@ -20,7 +20,8 @@ class EntropyMeter:
 
     The entropy of each query's weights, in bits, is averaged over heads first as in the paper's code, then over
     queries, then over the attention modules of a kind, and of each pattern of a kind. A fused attention counts as two;
-    the entropy of RST attention is over the tokens that it sees.
+    the entropy of RST attention is over the tokens that it sees. How far it is below that of even attention tells
+    patterns apart that see different numbers of tokens.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -29,7 +30,7 @@ class EntropyMeter:
         # `decoder.layers.0.cross_attention` is of kind `cross`.
         kinds = (name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions)
         self.kinds = [name.split(".")[0] for name in kinds]
-        self.sums = [[0.0, 0.0] for _ in attentions]
+        self.sums = [[0.0, 0.0, 0.0] for _ in attentions]  # entropy, that of even attention, queries
 
     def __enter__(self) -> "EntropyMeter":
         self.handles = [
@@ -50,20 +51,26 @@ class EntropyMeter:
         assert isinstance(grouping, Grouping), "validation is not compiled"
         query_NHK, key_MHK, _, adjust = module.inputs(query_ND, memory_MD, grouping)
         entropy_N = attention_entropy(query_NHK, key_MHK, grouping, adjust)
-        totals[0] += float(entropy_N.sum())
-        totals[1] += len(entropy_N)
+        # Queries of zero attend evenly to all that they see.
+        even_N = attention_entropy(torch.zeros_like(query_NHK), key_MHK, grouping, adjust)
+        for i, value in enumerate((float(entropy_N.sum()), float(even_N.sum()), len(entropy_N))):
+            totals[i] += value
 
     def add_up(self, add_up: Callable[..., list[float]]) -> None:
         """Add the measurements of other processes; `add_up` sums each of its arguments over all processes."""
         # One exchange for all sums instead of one for each attention.
         flat = add_up(*(value for totals in self.sums for value in totals))
-        self.sums = [flat[i : i + 2] for i in range(0, len(flat), 2)]
+        self.sums = [flat[i : i + 3] for i in range(0, len(flat), 3)]
 
     def entropies(self) -> dict[str, float]:
-        """Entropies in bits, for `cross`, `encoder` and `decoder`; then of each pattern, such as `cross_global`."""
-        found: dict[str, list[float]] = {kind: [] for kind in KINDS}
-        for kind, module, (total, count) in zip(self.kinds, self.modules, self.sums, strict=True):
+        """Columns of the history, in bits, for `cross`, `encoder` and `decoder`, and for each pattern of them.
+
+        `entropy_cross`, `entropy_cross_global` and so on; `below_uniform_cross` and so on: even attention's minus it.
+        """
+        found: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
+        for kind, module, (total, even, count) in zip(self.kinds, self.modules, self.sums, strict=True):
             if kind in KINDS:
-                found[kind].append(total / count)
-                found.setdefault(f"{kind}_{module.pattern}", []).append(total / count)
+                for name in (kind, f"{kind}_{module.pattern}"):
+                    found.setdefault(f"entropy_{name}", []).append(total / count)
+                    found.setdefault(f"below_uniform_{name}", []).append((even - total) / count)
         return {name: fmean(values) for name, values in found.items()}

@@ -388,7 +388,7 @@ class Trainer:
         if not n_metered:
             return losses
         meter.add_up(self.signals.add_up)
-        return losses | {f"entropy_{kind}": value for kind, value in meter.entropies().items()}
+        return losses | meter.entropies()
 
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
         """Collate development instances; with trees, unless the model never sees any in training."""

@@ -46,6 +46,13 @@ def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
     }
 
 
+def test_a_single_claim_reads_the_scores_of_its_control_too():
+    artifacts = Plan(with_claims(BLEU | {"control": "claim_1"}, ACCURACY)).artifacts
+    alone, control = (set(artifacts.claim(name).input_files()) for name in ("claim_0", "claim_1"))
+    assert control < alone
+    assert {file.split("/")[-1] for file in alone} == {"test_controlled.json", "suite_pronoun.json"}
+
+
 def test_claims_change_no_fingerprint_of_a_training_or_a_score():
     plain, claimed = Plan(load_config(read_config_file(SMOKE))).artifacts, Plan(with_claims(BLEU)).artifacts
     assert plain.all_scores().fingerprint == claimed.all_scores().fingerprint

@@ -111,4 +111,4 @@ def test_segments_count_in_entropies():
     batch = make_batch(model.settings, [([empty] * 4, [np.array([1, 2])] * 4)])
     with EntropyMeter(model) as meter, torch.no_grad():
         model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-    assert meter.entropies()["encoder_segments"] == pytest.approx(0, abs=1e-6)
+    assert meter.entropies()["entropy_encoder_segments"] == pytest.approx(0, abs=1e-6)

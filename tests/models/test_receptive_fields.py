@@ -70,6 +70,8 @@ WHOLE = {
     "hybrid_context": (ALL, OWN),
     "g_transformer": (ALL, PAST),
     "g_transformer_no_target_context": (ALL, OWN),
+    # Earlier source sentences reach it through the earlier target sentences, which read them.
+    "g_transformer_no_source_context": (PAST, PAST),
     "g_transformer_no_context": (OWN, OWN),
     "g_transformer_no_language_locality": (ALL, PAST),
     "g_transformer_no_locality": (ALL, PAST),
@@ -107,6 +109,7 @@ LAYERS = {
     "hybrid_context": (("group", "memory", "group"), ("distances", "memory", "group")),
     "g_transformer": (("group",) * 3, (COMBINED,) * 3),
     "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),
+    "g_transformer_no_source_context": (("group",) * 3, ("group", COMBINED, "group")),
     "g_transformer_no_context": (("group",) * 3, ("group",) * 3),
     "g_transformer_no_language_locality": (("global", "global", "group"), ("global", "global", COMBINED)),
     "g_transformer_no_locality": (("global",) * 3, ("global",) * 3),

@@ -3,6 +3,7 @@
 import math
 from statistics import stdev
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,7 +12,7 @@ from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.report.claims.claim import Claim, Term, parse_relation
 from docmt.report.claims.claims_table import claims_table
-from docmt.report.claims.judging import decide, half_width, judge
+from docmt.report.claims.judging import decide, half_width, judge, smallest_effect
 from docmt.report.input_files import History
 from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.page import build_report
@@ -38,8 +39,9 @@ def table(rows):
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
-def judged(rows, *relations, histories=(), **keys):
-    return judge("name", claim(*relations, **keys), table(rows), histories)
+def judged(rows, *relations, histories=(), control=None, **keys):
+    claims = {"name": claim(*relations, **keys, control="learned" if control else None), "learned": control}
+    return judge("name", claims, table(rows), histories)
 
 
 # Relations.
@@ -91,6 +93,12 @@ def test_what_is_no_relation_is_refused_with_examples(text):
         ({"test": None}, "test is missing: name the test set or suite that 's-BLEU' is measured on"),
         ({"metric": "dev_loss"}, "'dev_loss' is measured in training; leave out test"),
         ({"at": 100}, "at is for columns of the training history, not for 's-BLEU'"),
+        ({"reaches": 1.5}, "reaches is for columns of the training history, not for 's-BLEU'"),
+        ({"metric": "dev_loss", "test": None, "at": 9, "reaches": 1.5}, "leave out one of them"),
+        (
+            {"metric": "entropy_cross"},
+            "'entropy_cross' depends on how many keys a mask leaves; name 'below_uniform_cross'",
+        ),
         ({"distances": [1]}, "distances is for the metric 'contrastive accuracy', not for 's-BLEU'"),
         ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "leave out distances or kind"),
         ({"relations": []}, "claim.relations"),
@@ -132,7 +140,7 @@ def test_items_of_a_test_widen_the_interval():
     rows = of_seeds("a", 56.0, 56.0, 56.0, **accuracy) + of_seeds("b", 53.0, 53.0, 53.0, **accuracy)
     found = judged(rows, "a > b", metric="contrastive accuracy")
     assert found.findings[0].high - found.findings[0].mean == pytest.approx(1.644854 * 2 * math.sqrt(2), abs=1e-3)
-    assert found.verdict == "cannot be told"
+    assert found.verdict == "untestable here"
 
 
 @pytest.mark.parametrize(
@@ -162,14 +170,14 @@ def test_the_interval_against_the_smallest_difference_that_matters_decides(relat
 def test_equal_scores_are_not_better_but_not_worse_either():
     rows = of_seeds("a", 5.0, 5.0, 5.0) + of_seeds("b", 5.0, 5.0, 5.0)
     assert judged(rows, "a > b", margin=1.0).verdict == "does not hold"
-    assert judged(rows, "a > b").verdict == "cannot be told"
+    assert judged(rows, "a > b").verdict == "untestable here"
     assert judged(rows, "a >= b").verdict == judged(rows, "|a - b| <= 0").verdict == "holds"
 
 
 def test_all_relations_are_claimed():
     rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2) + of_seeds("c", 1.0, 5.0, 9.0)
     assert judged(rows, "a > b", "b > 4").verdict == "holds"
-    assert judged(rows, "a > b", "b > c").verdict == "cannot be told"
+    assert judged(rows, "a > b", "b > c").verdict == "untestable here"
     assert judged(rows, "a > b", "b > c", "b > a").verdict == "does not hold"
     assert judged(rows, "a > b", "b > d").verdict == "not run"
 
@@ -203,6 +211,66 @@ def test_datasets_of_one_relation_are_kept_apart():
     rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
     assert judged(rows, "a@x - a@y > 5").findings[0].mean == 1.0
     assert judged(rows, "a > 5", dataset="y").verdict == "does not hold"
+
+
+# Controls and power.
+
+LEARNED = claim("a > 90", metric="contrastive accuracy", test="suite")
+
+
+def suite(*values):
+    return of_seeds("a", *values, metric="contrastive accuracy", test="suite")
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "verdict"),
+    [
+        (suite(99.0, 99.0, 99.0), "holds"),
+        (suite(50.0, 50.0, 50.0), "not learned yet"),
+        (suite(99.0, 99.0, 50.0), "not learned yet"),
+        (suite(99.0, 99.0), "not run"),
+        ([], "not run"),
+    ],
+)
+def test_a_claim_is_judged_only_if_its_control_holds(accuracies, verdict):
+    rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2)
+    assert judged(rows + accuracies, "a > b", control=LEARNED).verdict == verdict
+    assert judged(rows + accuracies, "a > b").verdict == "holds"
+
+
+def test_what_a_claim_lacks_does_not_matter_before_its_control_holds():
+    assert judged(suite(50.0, 51.0, 52.0), "a > b", control=LEARNED).verdict == "not learned yet"
+    assert judged(suite(99.0, 99.0, 99.0), "a > b", control=LEARNED).verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((4.0, 0.0, 4.0), "cannot be told"),  # 2.67 ± 2.31: ten seeds show 1.97
+        ((3.0, -1.0, 3.0), "untestable here"),  # 1.67 ± 2.31
+        ((-1.0, 1.0, 0.0), "untestable here"),
+        ((4.0, 3.9, 4.0), "holds"),
+    ],
+)
+def test_effects_that_ten_seeds_cannot_show_are_untestable(values, verdict):
+    found = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
+    assert found.verdict == verdict
+    assert found.shown == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n_seeds", "error"), [(3, 0.0), (10, 0.0), (10, 1.0)])
+def test_the_smallest_effect_is_shown_in_four_of_five_studies(n_seeds, error):
+    effect, rng = smallest_effect(1.0, n_seeds, error=error), np.random.default_rng(1)
+    studies = rng.normal(effect, 1.0, (4000, n_seeds)) + rng.normal(0, error, (4000, 1))
+    halves = [half_width(study.std(ddof=1), n_seeds, error=error) for study in studies]
+    assert (studies.mean(1) > halves).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_a_part_that_is_untestable_makes_the_claim_so():
+    rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0) + of_seeds("c", -1.0, 1.0, 0.0)
+    assert judged(rows, "a > b").verdict == "cannot be told"
+    assert judged(rows, "a > b", "c > b").verdict == "untestable here"
+    assert judged(rows, "a > b", "c > b", "b > 5").verdict == "does not hold"
 
 
 # What is measured.
@@ -243,7 +311,7 @@ def history(system, *, seed=1, dataset="d"):
     columns = {
         "step": [50.0, 100.0, 150.0, 200.0],
         "dev_loss": [3.0 + seed, math.nan, 1.0 + seed, 2.0 + seed],
-        "entropy_cross": [7.0, 6.0, 5.0, math.nan],
+        "below_uniform_cross": [7.0, 6.0, 5.0, math.nan],
     }
     return History(dataset, system, seed, pd.DataFrame(columns))
 
@@ -254,12 +322,12 @@ def history(system, *, seed=1, dataset="d"):
         ("dev_loss", "best", 3.0),
         ("dev_loss", "last", 4.0),
         ("dev_loss", 50, 5.0),
-        ("entropy_cross", "best", 5.0),
-        ("entropy_cross", "last", 5.0),
-        ("entropy_cross", 100, 6.0),
-        ("entropy_cross", 200, None),
-        ("entropy_cross", 75, None),
-        ("entropy_other", "best", None),
+        ("below_uniform_cross", "best", 5.0),
+        ("below_uniform_cross", "last", 5.0),
+        ("below_uniform_cross", 100, 6.0),
+        ("below_uniform_cross", 200, None),
+        ("below_uniform_cross", 75, None),
+        ("below_uniform_other", "best", None),
     ],
 )
 def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, at, value):
@@ -268,6 +336,17 @@ def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(m
     assert found.verdict == ("not run" if value is None else "holds")
     if value is not None:
         assert found.findings[0].mean == value
+
+
+@pytest.mark.parametrize(("reaches", "seeds", "verdict"), [(4.5, (1, 2, 3), "holds"), (2.0, (1,), "not run")])
+def test_the_update_at_which_a_loss_is_reached(reaches, seeds, verdict):
+    """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
+    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
+    found = judged([], "a > 0", histories=histories, metric="dev_loss", test=None, reaches=reaches)
+    assert {seed: each.value for seed, each in found.measured[A].items()} == {
+        seed: 50 if reaches == 4.5 and seed == 1 else 150 for seed in seeds
+    }
+    assert found.verdict == verdict
 
 
 # The table.
@@ -299,6 +378,40 @@ def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
     assert found.values["verdict"].tolist() == ["holds", "not run"]
     assert found.values["low"][0] == 4.0
     assert claims_table(table(ROWS), [], ReportSettings()) is None
+
+
+def test_a_row_names_its_control_and_what_ten_seeds_can_show():
+    claims = {
+        "learned": {"statement": "A has learned", "metric": "dev_loss", "reaches": 4.5, "relations": ["a < 100"]},
+        "third": SETTINGS["claims"]["first"] | {"relations": ["a > b"], "control": "learned"},
+    }
+    rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0)
+    settings = ReportSettings.load(SETTINGS | {"claims": claims}, where="report")
+    found = claims_table(table(rows), [history("a", seed=1)], settings)
+    assert found is not None
+    assert found.rows[0][3:] == [
+        "first update with dev_loss of at most 4.5: System A 50 (1)", "a < 100: 1 of 3 seeds", "not run",
+    ]  # fmt: skip
+    assert found.rows[1][3:] == [
+        "s-BLEU, t: System A 2.67 ± 2.31 (3); b 0.00 ± 0.00 (3); control learned: not run",
+        "a > b, margin 0.5: 2.67 [-1.23, 6.56], 10 seeds show 1.97",
+        "not run",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("controls", "message"),
+    [
+        ({"first": "learnt"}, "claims.first.control: no claim 'learnt'"),
+        ({"first": "second", "second": "first"}, "claims.first.control: 'second' has a control itself"),
+        ({"first": "first"}, "claims.first.control: 'first' has a control itself"),
+    ],
+)
+def test_a_control_is_another_claim_without_a_control(controls, message):
+    claims = {name: row | {"control": controls.get(name)} for name, row in SETTINGS["claims"].items()}
+    with pytest.raises(UserError) as caught:
+        ReportSettings.load({"claims": claims}, where="report")
+    assert message in str(caught.value)
 
 
 def test_the_report_has_the_claims_after_the_tables_of_the_study():

@@ -14,6 +14,7 @@ MICRO_BATCH_LAUNCHES = {
     "hybrid_context": 1333,
     "g_transformer": 917,
     "g_transformer_no_target_context": 861,
+    "g_transformer_no_source_context": 791,
     "g_transformer_no_context": 735,
     "g_transformer_no_language_locality": 805,
     "g_transformer_no_locality": 735,

@@ -265,10 +265,25 @@ def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
         tgt += batch.layout.tgt_lengths_G.tolist()
     model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)  # not measured
     found = meter.entropies()
-    assert found["encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
-    assert found["cross"] == pytest.approx(sum(t * math.log2(s) for s, t in zip(src, tgt, strict=True)) / sum(tgt))
+    assert found["entropy_encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
+    assert found["entropy_cross"] == pytest.approx(
+        sum(t * math.log2(s) for s, t in zip(src, tgt, strict=True)) / sum(tgt)
+    )
     causal = sum(math.log2(i) for n in tgt for i in range(1, n + 1))
-    assert found["decoder"] == pytest.approx(causal / sum(tgt), rel=1e-5)
+    assert found["entropy_decoder"] == pytest.approx(causal / sum(tgt), rel=1e-5)
+    assert [found[f"below_uniform_{kind}"] for kind in ("cross", "encoder", "decoder")] == [0, 0, 0]
+
+
+def test_bits_below_uniform_do_not_count_what_a_mask_hides():
+    batch = make_batch((model := make_model("g_transformer", upper_layers=1)).settings, random_documents((3, 2)))
+    with EntropyMeter(model) as meter:
+        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    found = meter.entropies()
+    lengths = batch.layout.src_lengths_G
+    tgt_lengths = batch.layout.tgt_lengths_G
+    even = (tgt_lengths * np.log2(lengths)).sum() / tgt_lengths.sum()
+    assert 0.01 < found["below_uniform_cross_group"] < 1
+    assert found["entropy_cross_group"] + found["below_uniform_cross_group"] == pytest.approx(even, rel=1e-5)
 
 
 def test_combined_attention_counts_as_two():
@@ -284,9 +299,9 @@ def test_combined_attention_counts_as_two():
     lengths = batch.layout.src_lengths_G.tolist()
     local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
     found = meter.entropies()
-    assert found["encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
-    assert found["encoder_group"] == pytest.approx(local, rel=1e-5)
-    assert found["encoder_global"] == pytest.approx(math.log2(sum(lengths)), rel=1e-5)
+    assert found["entropy_encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
+    assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
+    assert found["entropy_encoder_global"] == pytest.approx(math.log2(sum(lengths)), rel=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
@@ -305,6 +320,6 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     local = (lengths * np.log2(lengths)).sum() / n_tokens
     seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1).numpy()
     found = meter.entropies()
-    assert found["encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
-    assert found["encoder_group"] == pytest.approx(local, rel=1e-5)
-    assert found["encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)
+    assert found["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
+    assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
+    assert found["entropy_encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)

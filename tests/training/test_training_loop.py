@@ -24,7 +24,10 @@ from docmt.training.updates import Turn, UpdateReader
 
 def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
     trained, history = run_training(study_files, tmp_path, training={"log_every_steps": 3})
-    parts = [f"entropy_{kind}_{part}" for kind in ("encoder", "decoder", "cross") for part in ("group", "global")]
+    kinds = ("encoder", "decoder", "cross")
+    even = [f"below_uniform_{kind}" for kind in kinds]
+    measured = [*even, *(f"entropy_{kind}" for kind in kinds)]
+    parts = [*even, *(f"{name}_{part}" for name in measured for part in ("group", "global"))]
     assert tuple(history.columns[: len(HISTORY_COLUMNS)]) == HISTORY_COLUMNS
     assert sorted(history.columns[len(HISTORY_COLUMNS) :]) == sorted(parts)
     assert history["step"].tolist() == [3, 4, 6, 8, 9, 12]

@@ -223,7 +223,9 @@ class StudyArtifacts(ScoreArtifacts):
 
     def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
         scores, histories = {}, {}
-        for claim in (self.config.report.claims[name] for name in names or self.config.report.claims):
+        claims = self.config.report.claims
+        chosen = [claims[name] for name in names or claims]
+        for claim in [*chosen, *(claims[claim.control] for claim in chosen if claim.control)]:
             for run in claim_runs(self.config, claim):
                 if claim.is_of_history:
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")

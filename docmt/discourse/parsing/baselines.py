@@ -1,6 +1,7 @@
 """The interface of all parsers, and baselines: trees that ignore the words, as controls for trained parsers."""
 
 import itertools
+import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +20,10 @@ from docmt.settings import nearest
 if TYPE_CHECKING:
     from torch import Tensor
 
-CHAIN = "chain"
+CHAIN, RANDOM = "chain", "random"
 SHAPES = {"flat": 0, "right_branching": 0, "sentence_branching": 1, "paragraph_branching": 2}
 """Constituent trees, by number of levels (sentences, paragraphs) that become subtrees."""
-BASELINES = (CHAIN, *SHAPES)
+BASELINES = (CHAIN, RANDOM, *SHAPES)
 RELATION = "elaboration"
 """The relation of every arc and node of a baseline; all inventories have it."""
 BATCH_EDUS = 4000
@@ -67,7 +68,8 @@ def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDo
 class Baseline(Parser):
     """Trees of one shape, whatever the words."""
 
-    # `chain`: every EDU depends on the one before it, a dependency tree without constituents. `flat`: one node over all
+    # `chain`: every EDU depends on the one before it, a dependency tree without constituents. `random`: on any earlier
+    # one, always the same for documents of one id; the tree has as many arcs as a parser's. `flat`: one node over all
     # EDUs, each a nucleus. `right_branching`: everything that follows an EDU is its satellite. `sentence_branching`:
     # right-branching sentences, joined right-branching. `paragraph_branching`: these in right-branching paragraphs,
     # where paragraphs are known.
@@ -77,8 +79,10 @@ class Baseline(Parser):
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         n_edus = len(document.edus)
         self.counts.update(documents=1, edus=n_edus)
-        if self.name == CHAIN:
-            arcs = DependencyTree((NO_HEAD, *range(n_edus - 1))[:n_edus], (ROOT, *[RELATION] * (n_edus - 1))[:n_edus])
+        if self.name in (CHAIN, RANDOM):
+            draw = random.Random(document.id)
+            earlier = [edu - 1 if self.name == CHAIN else draw.randrange(edu) for edu in range(1, n_edus)]
+            arcs = DependencyTree((NO_HEAD, *earlier)[:n_edus], (ROOT, *[RELATION] * len(earlier))[:n_edus])
             return replace(document, tree=None, arcs=arcs)
         nodes = [leaf(edu) for edu in range(n_edus)]
         if self.name == "flat" and n_edus > 1:

@@ -108,16 +108,19 @@ def _read_sum(text: str) -> tuple[list[tuple[Term, int]], float]:
 
 
 LOSSES = ("dev_loss", "dev_nll")
-ENTROPY = "entropy_"  # prefix of the columns of a history with entropies of attention
+ENTROPY, BELOW_UNIFORM = "entropy_", "below_uniform_"  # prefixes of columns of a history on attention
 
 
 def _is_of_history(name: str) -> bool:
-    return name in LOSSES or name.startswith(ENTROPY)
+    return name in LOSSES or name.startswith(BELOW_UNIFORM)
 
 
 def _metric(name: str) -> str:
+    if name.startswith(ENTROPY):
+        better = name.replace(ENTROPY, BELOW_UNIFORM)
+        raise ValueError(f"{name!r} depends on how many keys a mask leaves; name {better!r}")
     if not _is_of_history(name) and name not in (metrics := known_metrics(name)):
-        known = [*metrics, *LOSSES, f"{ENTROPY}cross"]
+        known = [*metrics, *LOSSES, f"{BELOW_UNIFORM}cross"]
         raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
     return name
 
@@ -135,7 +138,7 @@ class Claim(Settings):
     """The published finding."""
     metric: Annotated[str, AfterValidator(_metric)]
     """The measure: a metric of the scores, or a column of the training history (`dev_loss`, `dev_nll`,
-    `entropy_cross` and the like)."""
+    `below_uniform_cross` and the like)."""
     test: str | None = None
     """Test set or suite of the dataset; needed by metrics of the scores."""
     phenomenon: str | None = None
@@ -146,6 +149,8 @@ class Claim(Settings):
     """Kind of contrastive items; null means all."""
     at: int | Literal["best", "last"] = "best"
     """Where a history is read: after that many updates, at the lowest validation loss, or at the end."""
+    reaches: float | None = None
+    """Measures time instead: the first update at which the column of the history is at most that."""
     dataset: str | None = None
     """Dataset of the systems in `relations` that name none (as `SYSTEM@DATASET`); needed if there are several."""
     relations: list[Annotated[str, AfterValidator(lambda text: parse_relation(text) and text)]] = Field(min_length=1)
@@ -156,6 +161,9 @@ class Claim(Settings):
     direction."""
     min_seeds: int = Field(default=3, ge=2)
     """Fewest seeds that all systems must have for a verdict."""
+    control: str | None = None
+    """Another claim, that the systems have learned what their design can learn (`a > 90`). Unless it holds, the verdict
+    is *not learned yet*."""
     remark: str = ""
     """Differences between the systems of this study and the paper's, or what else readers should know."""
 
@@ -180,8 +188,11 @@ class Claim(Settings):
             raise ValueError(f"{self.metric!r} is measured in training; leave out test")
         if not self.is_of_history and self.test is None:
             raise ValueError(f"test is missing: name the test set or suite that {self.metric!r} is measured on")
-        if not self.is_of_history and self.at != "best":
-            raise ValueError(f"at is for columns of the training history, not for {self.metric!r}")
+        for name, default in (("at", "best"), ("reaches", None)):
+            if not self.is_of_history and getattr(self, name) != default:
+                raise ValueError(f"{name} is for columns of the training history, not for {self.metric!r}")
+        if self.reaches is not None and self.at != "best":
+            raise ValueError("reaches looks for an update, at names one: leave out one of them")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
         if items and self.metric not in ACCURACIES:
             raise ValueError(f"{items[0]} is for the metric {ACCURACY!r}, not for {self.metric!r}")

@@ -7,7 +7,7 @@ import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
 from docmt.report.claims.claim import Claim
-from docmt.report.claims.judging import CONFIDENCE, Finding, Judgment, judge
+from docmt.report.claims.judging import CONFIDENCE, MANY_SEEDS, POWER, Finding, Judgment, judge
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import MISSING, Table, format_score
@@ -16,8 +16,10 @@ HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
 WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
 CAPTION = (
     "Measured: mean ± sample deviation over seeds. Difference: of the relation, mean and "
-    f"{CONFIDENCE:.0%} interval, with the smallest difference that matters. docs/claims.md explains the verdicts."
+    f"{CONFIDENCE:.0%} interval, with the smallest difference that matters; where it decides nothing, the smallest "
+    f"effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power). docs/claims.md explains the verdicts."
 )
+UNDECIDED = ("cannot be told", "untestable here")
 HISTORY_DIGITS = 3
 
 
@@ -25,10 +27,10 @@ def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
     """Judge the claims of the settings, or only those named; None without any."""
-    chosen = settings.claims if names is None else {name: settings.claims[name] for name in names}
+    chosen = names or list(settings.claims)
     if not chosen:
         return None
-    judgments = [judge(name, claim, scores, histories) for name, claim in chosen.items()]
+    judgments = [judge(name, settings.claims, scores, histories) for name in chosen]
     return Table(
         key="claims",
         title="Claims",
@@ -47,12 +49,15 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
     what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
     if claim.is_of_history:
         what = claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
+        what = f"first update with {what} of at most {claim.reaches:g}" if claim.reaches is not None else what
     measured = []
     for term in claim.terms:
         values = [found.value for found in judgment.measured[term].values()]
         mean, deviation = fmean(values) if values else None, stdev(values) if len(values) > 1 else None
         name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
         measured.append(f"{name} {format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
+    if judgment.control is not None:
+        measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
     return [
         f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
         ", ".join(filter(None, (claim.paper, claim.place))) or MISSING,
@@ -70,10 +75,13 @@ def _difference(claim: Claim, finding: Finding) -> str:
     )
     if finding.verdict == "not run":
         return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]"
+    shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
+    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
 
 
 def _digits(claim: Claim) -> int:
+    if claim.reaches is not None:
+        return 0
     return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
 
 
@@ -81,7 +89,8 @@ def _records(judgment: Judgment) -> list[dict]:
     """One record per comparison."""
     claim = judgment.claim
     names = ("statement", "paper", "place", "reported", "metric", "test")
-    facts = {"claim": judgment.name, "verdict": judgment.verdict} | {name: getattr(claim, name) for name in names}
+    facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}
+    facts |= {name: getattr(claim, name) for name in names}
     return [
         facts
         | {
@@ -93,6 +102,7 @@ def _records(judgment: Judgment) -> list[dict]:
             "sd": finding.sd,
             "low": finding.low,
             "high": finding.high,
+            "shown": finding.shown,
         }
         for finding in judgment.findings
     ]

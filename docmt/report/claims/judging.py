@@ -12,9 +12,11 @@ from docmt.report.claims.claim import Claim, ClaimedDifference, Term
 from docmt.report.dataframes import Record, column, is_missing, keep, records
 from docmt.report.input_files import History
 
-Verdict = Literal["holds", "does not hold", "cannot be told", "not run"]
+Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told", "untestable here", "not run"]
 
 CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
+POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
+MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 
 
@@ -39,6 +41,7 @@ class Finding:
         seeds: that all its systems have.
         mean, sd: of the difference over these seeds; NaN without enough.
         low, high: the interval of the difference; NaN without enough.
+        shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these; NaN without enough.
     """
 
     comparison: ClaimedDifference
@@ -48,31 +51,38 @@ class Finding:
     sd: float = math.nan
     low: float = math.nan
     high: float = math.nan
+    shown: float = math.nan
 
 
 @dataclass(frozen=True)
 class Judgment:
-    """A claim of the settings with its scores, by seed, and a finding for each of its comparisons."""
+    """A claim of the settings with its scores, by seed, a finding for each of its comparisons, and its control."""
 
     name: str
     claim: Claim
     measured: Mapping[Term, Seeds]
     findings: Sequence[Finding]
+    control: "Judgment | None"
 
     @property
     def verdict(self) -> Verdict:
-        """That all comparisons lead to together: one that does not hold decides."""
-        order: list[Verdict] = ["not run", "does not hold", "cannot be told", "holds"]
+        """That all comparisons lead to together: one that does not hold decides, and before all of them the control."""
+        if self.control is not None and self.control.verdict != "holds":
+            return "not run" if self.control.verdict == "not run" else "not learned yet"
+        order: list[Verdict] = ["not run", "does not hold", "untestable here", "cannot be told", "holds"]
         return min((finding.verdict for finding in self.findings), key=order.index)
 
 
-def judge(name: str, claim: Claim, scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
+def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
     """Judge a claim by the long table of scores and the training histories, as far as they contain its systems."""
+    claim = claims[name]
     measured = {
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
         for term in claim.terms
     }
-    return Judgment(name, claim, measured, [_compare(claim, each, measured) for each in claim.comparisons])
+    findings = [_compare(claim, each, measured) for each in claim.comparisons]
+    control = judge(claim.control, claims, scores, histories) if claim.control else None
+    return Judgment(name, claim, measured, findings, control)
 
 
 def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Measured]:
@@ -111,14 +121,18 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     found = {}
     for history in histories:
         if history.system == term.system and dataset in (None, history.dataset):
-            value = _read_history(history.table, claim.metric, claim.at)
+            value = _read_history(history.table, claim)
             if not is_missing(value):
                 found[history.seed] = Measured(value)
     return found
 
 
-def _read_history(table: pd.DataFrame, name: str, at: int | Literal["best", "last"]) -> float:
-    """A column at an update; NaN where it was not measured."""
+def _read_history(table: pd.DataFrame, claim: Claim) -> float:
+    """A column at an update, or the update that reaches a value; NaN where it was not measured or reached."""
+    name, at = claim.metric, claim.at
+    if claim.reaches is not None:
+        reached = [row["step"] for row in records(table) if row.get(name, math.nan) <= claim.reaches]
+        return min(reached, default=math.nan)
     needed = "dev_loss" if at == "best" else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
     if at == "best":
@@ -142,8 +156,12 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
     half = half_width(sd, len(seeds), error=error)
+    shown = smallest_effect(sd, MANY_SEEDS, error=error)
     verdict = decide(comparison, mean - half, mean + half, margin=claim.margin)
-    return Finding(comparison, verdict, seeds, mean, sd, mean - half, mean + half)
+    limits = {"above": [claim.margin], "not below": [-claim.margin], "within": [-comparison.bound, comparison.bound]}
+    if verdict == "cannot be told" and min(abs(mean - limit) for limit in limits[comparison.kind]) <= shown:
+        verdict = "untestable here"
+    return Finding(comparison, verdict, seeds, mean, sd, mean - half, mean + half, shown)
 
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
@@ -152,6 +170,16 @@ def half_width(sd: float, n_seeds: int, *, error: float) -> float:
 
     tail = (1 + CONFIDENCE) / 2
     return math.hypot(float(stdtrit(n_seeds - 1, tail)) * sd / math.sqrt(n_seeds), NormalDist().inv_cdf(tail) * error)
+
+
+def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
+    """The smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
+    from scipy.special import nctdtrinc, stdtrit
+
+    tail = (1 + CONFIDENCE) / 2
+    noncentrality = float(nctdtrinc(n_seeds - 1, 1 - POWER, stdtrit(n_seeds - 1, tail)))
+    normal = NormalDist().inv_cdf(tail) + NormalDist().inv_cdf(POWER)
+    return math.hypot(noncentrality * sd / math.sqrt(n_seeds), normal * error)
 
 
 def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:

@@ -1,6 +1,7 @@
 """The transition system (oracle, constraints, greedy search), and trees that need no knowledge of the words."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from parsing_fixtures import complete_units, random_document, random_tree
@@ -170,6 +171,12 @@ def test_the_chain_attaches_every_edu_to_the_one_before():
     assert parsed.tree is None
     assert parsed.arcs.heads == (-1, 0, 1, 2, 3)
     assert parsed.arcs.relations == ("root", *["elaboration"] * 4)
+
+
+def test_random_trees_depend_on_the_document_alone():
+    trees = [baseline("random").parse(replace(DOCUMENT, id=name)).arcs for name in ("a", "a", "b")]
+    assert trees[0] == trees[1] != trees[2]
+    assert all(head < edu for tree in trees for edu, head in enumerate(tree.heads))
 
 
 def test_flat_attaches_every_edu_to_the_first_and_right_branching_makes_a_chain():
