@@ -1,6 +1,6 @@
 """Settings of decoding."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 class DecodingSettings(Settings):
     """Beam search over whole instances, and what the encoder reads."""
 
+    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance",)
+
     beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""
     length_penalty: float = Field(default=1.0, ge=0)
@@ -28,6 +30,9 @@ class DecodingSettings(Settings):
     context: Context = "document"
     """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other
     models have no choice."""
+    one_beam_per_instance: bool = False
+    """Search models whose target sentences do not see one another as others are searched: all sentences of an instance
+    share one beam. A control: document models have no wider search."""
     precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "auto"
     """`auto` is bfloat16 on a GPU that has it and float32 elsewhere. `float16`, for GPUs, rounds eight times finer than
     bfloat16, and overflows in models whose states grow large. `int8` is for CPUs: weights in 8 bits, the fastest and

@@ -11,7 +11,7 @@ from docmt.cli.main import main
 from docmt.decoding.beam_search import BeamHypothesis, TargetSymbols, join_sentences, search_instances, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator
+from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.attention.layout import AttentionLayout
@@ -130,6 +130,18 @@ def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
     ]
     (joined,) = join_sentences(parts, [3], length_penalty=0.5)
     assert joined == BeamHypothesis([[7, 8], [], [9]], -6.0, -6.0 / 6**0.5, 1)
+
+
+def test_a_sentence_model_can_be_searched_like_a_document_model():
+    model, documents = make_model("sentence_transformer"), sources((3,), seed=2)
+
+    def found(**values):
+        return run(model, documents, way=search_best, beam_size=2, **values)
+
+    (narrow,) = found(one_beam_per_instance=True)
+    assert narrow == run(model, documents, way=search_instances, beam_size=2)[0][0]
+    (wide,) = found()
+    assert wide == run(model, documents, beam_size=2)[0] != narrow
 
 
 # Language tags
