@@ -5,7 +5,7 @@ from docmt.config.references import is_generative
 from docmt.config.schema import Config
 from docmt.config.systems import Run, list_runs
 from docmt.errors import UserError
-from docmt.evaluation.metrics import ACCURACIES, COMET, CXMI, GENERATIVE, METRICS
+from docmt.evaluation.metrics import ACCURACIES, COMET, CXMI, GENERATIVE, LOG_PROBABILITY, METRICS, OF_REFERENCES
 from docmt.report.claims.claim import Claim
 from docmt.settings import look_up
 
@@ -51,11 +51,13 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
         elif not claim.is_of_history:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
-        if claim.metric == CXMI and system.has_user_output:
-            raise UserError(f"{where}.relations: {term.system!r} has no model, its output is given, so it has no CXMI")
+        if claim.metric in OF_REFERENCES and system.has_user_output:
+            reason = f"has no model, its output is given, so it has no {claim.metric}"
+            raise UserError(f"{where}.relations: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")
     computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
-    if not claim.is_of_history and claim.metric not in computed:
-        key = "comet" if claim.metric == COMET else "metrics"
-        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add it to evaluation.{key}")
+    needed = CXMI if claim.metric == LOG_PROBABILITY else claim.metric  # they are measured together
+    if not claim.is_of_history and needed not in computed:
+        key = "comet" if needed == COMET else "metrics"
+        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add {needed} to evaluation.{key}")

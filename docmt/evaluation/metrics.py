@@ -30,7 +30,8 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from docmt.evaluation.score_rows import ScoreRow
 
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
-CXMI, LOG_PROBABILITY, COMET = "CXMI", "log probability", "COMET"
+CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
+COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"

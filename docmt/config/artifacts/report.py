@@ -19,11 +19,11 @@ from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.claim_checks import claim_runs
 from docmt.config.paper_columns import paper_columns
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
-from docmt.evaluation.metrics import ACCURACY, COMET, CXMI, GENERATIVE
+from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
 from docmt.report import commands
 from docmt.report.settings import PaperTable, ScoreFigure, shows
 
-PARTS = {ACCURACY: "suite", GENERATIVE: "generated", CXMI: "cxmi", COMET: "comet"}
+PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENCES, "cxmi"), COMET: "comet"}
 """File-name prefixes of scores by metric. Other metrics are in files that begin with `test`."""
 
 
@@ -231,7 +231,7 @@ class StudyArtifacts(ScoreArtifacts):
                     histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
                 else:
                     part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
-                    if claim.metric in (CXMI, COMET):
+                    if claim.metric in (*OF_REFERENCES, COMET):
                         part = f"{PARTS[claim.metric]}_test_{claim.test}"
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
@@ -334,10 +334,10 @@ def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
 
 def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:
     kind, _, test = name.partition("_")
-    test = test.removeprefix("test_").removeprefix("suite_") if kind in (PARTS[CXMI], PARTS[COMET]) else test
-    metric = next((metric for metric, part in PARTS.items() if part == kind), None)
-    wanted = metric in table.metrics if metric else not set(table.metrics) <= PARTS.keys()
-    return run.system in table.systems and wanted and shows(table, run.dataset, test)
+    test = test.removeprefix("test_").removeprefix("suite_") if kind in ("cxmi", PARTS[COMET]) else test
+    metrics = {metric for metric, part in PARTS.items() if part == kind}
+    wanted = metrics & {*table.metrics} if metrics else not {*table.metrics} <= PARTS.keys()
+    return run.system in table.systems and bool(wanted) and shows(table, run.dataset, test)
 
 
 STAGES = rules_by_stage(StudyArtifacts)
