@@ -28,8 +28,8 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
-from docmt.training.run import RunSettings, TrainingFiles, train
-from docmt.training.settings import TrainingSettings
+from docmt.training.run import train
+from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
 torch.set_num_threads(1)
 
@@ -279,10 +279,10 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
         cutting = "trees"
     training = TrainingSettings.load(RECIPE | options.pop("training", {}), where="training")
     arguments = {
-        "train_folder": study.instances(cutting),
-        "dev_folder": study.instances(cutting),
-        "vocabulary_file": study.folder / "vocabulary.txt",
-        "pipeline_file": study.folder / "pipeline.json",
+        "train": study.instances(cutting),
+        "dev": study.instances(cutting),
+        "vocabulary": study.folder / "vocabulary.txt",
+        "pipeline": study.folder / "pipeline.json",
         "seed": 1,
         "checkpoints": folder / "checkpoints",
         "history": folder / "history.csv",

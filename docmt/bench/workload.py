@@ -21,8 +21,8 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, SPECIALS, Vocabulary
-from docmt.training.run import RunSettings, TrainingFiles, train
-from docmt.training.settings import TrainingSettings
+from docmt.training.run import train
+from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
 # Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
@@ -139,16 +139,7 @@ class Workload:
         **recipe: Any,
     ) -> tuple[TrainedModel, dict[str, list[float]]]:
         """Train in this process; returns the model and the history without times."""
-        paths = self.files(folder)
-        files = TrainingFiles(
-            train_folder=paths["train"],
-            dev_folder=paths["dev"],
-            vocabulary_file=paths["vocabulary"],
-            pipeline_file=paths["pipeline"],
-            checkpoints=paths["checkpoints"],
-            history=paths["history"],
-            out=paths["out"],
-        )
+        files = TrainingFiles(**self.files(folder))
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
         accelerator = "cpu" if device.type == "cpu" else "auto"
         train(settings, files, seed=1, accelerator=accelerator, device_tokens=device_tokens)

@@ -3,14 +3,14 @@
 import logging
 import os
 import sys
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from docmt.commands import CommandGroup, settings_at
 from docmt.gpu_locks import claim_gpus
 from docmt.snakemake import CORES_PER_GPU
 from docmt.training.launching import is_lost_peer, launch, note_lost_peer
-from docmt.training.settings import LoggerName, RunSettings
+from docmt.training.settings import LoggerName, RunSettings, TrainingFiles
 
 command = CommandGroup("train")
 
@@ -19,18 +19,8 @@ command = CommandGroup("train")
 def train(
     *,
     settings: Annotated[RunSettings, settings_at("train")],
-    train: Path,
-    dev: Path,
-    pairs: Path | None = None,
-    monolingual: Path | None = None,
-    monolingual_lang: str | None = None,
-    vocabulary: Path,
-    pipeline: Path,
-    init: Path | None = None,
+    files: TrainingFiles,
     seed: int = 1,
-    checkpoints: Path,
-    history: Path,
-    out: Path,
     threads: int = 1,
     accelerator: Literal["auto", "cpu", "gpu"] = "auto",
     devices: int = 1,
@@ -46,18 +36,7 @@ def train(
 
     Args:
         settings: `{"model": {…}, "training": {…}}` as JSON or @FILE; `docmt config manual` lists the keys.
-        train: folder of training instances.
-        dev: folder of validation instances.
-        pairs: folder of sentence pairs, for the task `pairs`.
-        monolingual: folder of monolingual documents, for the task `restoration`.
-        monolingual_lang: language of --monolingual; by default the source language.
-        vocabulary: vocabulary file.
-        pipeline: text pipeline, stored in the model.
-        init: model file, or folder of a published model, to start from.
         seed: seed of initialization, order and dropout.
-        checkpoints: folder for checkpoints, to resume from.
-        history: CSV file to write.
-        out: model file to write.
         threads: CPU threads.
         accelerator: kind of device.
         devices: devices per node, one process each; 0 means one process on the CPU.
@@ -89,20 +68,9 @@ def train(
     from docmt.training.stopping import Interrupted
 
     torch.set_num_threads(threads)
-    files = run.TrainingFiles(
-        train_folder=train,
-        dev_folder=dev,
-        vocabulary_file=vocabulary,
-        pipeline_file=pipeline,
-        checkpoints=checkpoints,
-        history=history,
-        out=out,
-        # A rule of the workflow needs a file as its input, so it names the config.json of a published model.
-        init=init.parent if init is not None and init.name == "config.json" else init,
-        sentences_folder=pairs,
-        monolingual_folder=monolingual,
-        monolingual_lang=monolingual_lang,
-    )
+    if files.init is not None and files.init.name == "config.json":
+        # A rule of the workflow needs a file as its input: it names this one of a published model.
+        files = replace(files, init=files.init.parent)
     try:
         run.train(
             settings,

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,41 +25,11 @@ from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
 from docmt.training.progress import write_history
-from docmt.training.settings import FROZEN_SENTENCES, LoggerName, RunSettings, TrainingSettings
+from docmt.training.settings import FROZEN_SENTENCES, LoggerName, RunSettings, TrainingFiles, TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class TrainingFiles:
-    """Input and output files of a training.
-
-    Attributes:
-        train_folder, dev_folder: instances of parallel documents, in the cutting of the system.
-        vocabulary_file, pipeline_file: of the instances; both are stored in the model.
-        checkpoints: folder for checkpoints; each combination of settings, data and seed has a subfolder, so that a
-            changed setting never resumes from the wrong weights.
-        history: CSV file.
-        out: model file.
-        init: model file, or folder of a published model, to start from.
-        sentences_folder: instances for the task `pairs`.
-        monolingual_folder: instances for the task `restoration`.
-        monolingual_lang: their language; None for the source language.
-    """
-
-    train_folder: Path
-    dev_folder: Path
-    vocabulary_file: Path
-    pipeline_file: Path
-    checkpoints: Path
-    history: Path
-    out: Path
-    init: Path | None = None
-    sentences_folder: Path | None = None
-    monolingual_folder: Path | None = None
-    monolingual_lang: str | None = None
 
 
 def train(
@@ -85,7 +55,7 @@ def train(
         raise UserError(f"seed {seed}: must not be negative")
     if device_tokens is not None and device_tokens < 1:
         raise UserError(f"--device-tokens {device_tokens}: must be at least 1, or 0 to choose")
-    vocabulary, pipeline = Vocabulary.load(files.vocabulary_file), TextPipeline.load(files.pipeline_file)
+    vocabulary, pipeline = Vocabulary.load(files.vocabulary), TextPipeline.load(files.pipeline)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
@@ -144,18 +114,17 @@ def train(
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
     """Load all instances, and check that they fit the vocabulary and the model."""
-    checksum = sha256_file(files.vocabulary_file)
+    checksum = sha256_file(files.vocabulary)
 
     def load(folder: Path) -> InstanceSet:
         instance_set = load_instances(folder)
         if instance_set.manifest.get("vocabulary_sha256") not in (None, checksum):
             raise UserError(
-                f"{files.vocabulary_file}: not the vocabulary that {folder} was built with, or damaged: build both "
-                "again"
+                f"{files.vocabulary}: not the vocabulary that {folder} was built with, or damaged: build both again"
             )
         if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
             raise UserError(
-                f"{folder}: has tokens beyond the {len(vocabulary)} of {files.vocabulary_file}: build it with this "
+                f"{folder}: has tokens beyond the {len(vocabulary)} of {files.vocabulary}: build it with this "
                 "vocabulary"
             )
         return instance_set
@@ -164,13 +133,13 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     if lang not in (None, *langs):
         raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
     data = TaskData(
-        load(files.train_folder),
-        load(files.dev_folder),
-        load(files.sentences_folder) if files.sentences_folder else None,
-        load(files.monolingual_folder) if files.monolingual_folder else None,
+        load(files.train),
+        load(files.dev),
+        load(files.pairs) if files.pairs else None,
+        load(files.monolingual) if files.monolingual else None,
         "src" if lang in (None, pipeline.src_lang) else "tgt",
     )
-    for folder, instance_set in ((files.train_folder, data.train), (files.dev_folder, data.dev)):
+    for folder, instance_set in ((files.train, data.train), (files.dev, data.dev)):
         if needs_trees and instance_set.trees is None:
             raise UserError(f"{folder}: has no trees, but the model has RST attention: build the instances with trees")
     return data
@@ -210,4 +179,4 @@ def _checksums(data: TaskData, files: TrainingFiles) -> dict[str, Any]:
         start = fingerprint({path.name: sha256_file(path) for path in weight_files(init)})
     else:
         start = sha256_file(init) if init else None
-    return checksums | {"vocabulary": sha256_file(files.vocabulary_file), "init": start}
+    return checksums | {"vocabulary": sha256_file(files.vocabulary), "init": start}

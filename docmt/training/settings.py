@@ -1,9 +1,13 @@
-"""Settings of training."""
+"""Settings and files of a training."""
 
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 
+from docmt.commands import option
 from docmt.instances.settings import RestorationSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
@@ -123,3 +127,25 @@ class RunSettings(Settings):
     """Size and attention."""
     training: TrainingSettings
     """Recipe."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TrainingFiles:
+    """Input and output files of a training, with the words of `docmt train` on each.
+
+    Each combination of settings, data and seed has a subfolder of `checkpoints`, so that a changed setting never
+    resumes from the wrong weights.
+    """
+
+    train: Annotated[Path, option("folder of training instances, in the cutting of the system.")]
+    dev: Annotated[Path, option("folder of validation instances.")]
+    pairs: Annotated[Path | None, option("folder of sentence pairs, for the task `pairs`.")] = None
+    monolingual: Annotated[Path | None, option("folder of monolingual documents, for the task `restoration`.")] = None
+    monolingual_lang: Annotated[str | None, option("language of --monolingual; by default the source language.")] = None
+    vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
+    pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
+    init: Annotated[Path | None, option("model file, or folder of a published model, to start from.")] = None
+    checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
+    history: Annotated[Path, option("CSV file to write.")]
+    out: Annotated[Path, option("model file to write.")]

@@ -55,8 +55,8 @@ def tasks_of(study, tasks=ALL, **values):
 
 
 def run(study, folder, tasks, **options):
-    folders = {"pairs": ("sentences_folder", "sentences"), "restoration": ("monolingual_folder", "monolingual")}
-    options = {key: study.instances(name) for task, (key, name) in folders.items() if task in tasks} | options
+    options = {"pairs": study.instances("sentences")} | options if "pairs" in tasks else options
+    options = {"monolingual": study.instances("monolingual")} | options if "restoration" in tasks else options
     options["training"] = {"tasks": tasks} | options.get("training", {})
     return run_training(study, folder, architecture="global_context", **options)
 
@@ -68,14 +68,14 @@ def first_tokens(study, tokens, lengths):
 # What each task reads
 
 
-@pytest.mark.parametrize("key", ["train_folder", "dev_folder", "sentences_folder", "monolingual_folder"])
+@pytest.mark.parametrize("key", ["train", "dev", "pairs", "monolingual"])
 def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path, key):
     """Not seen from the token ids: both vocabularies have the same words."""
     other = tmp_path / "other"
     shutil.copytree(study.folder, other)
     *specials, first, second = study.vocabulary.symbols
     Vocabulary.from_symbols([*specials, second, first]).save(other / "vocabulary.txt")
-    is_monolingual = key == "monolingual_folder"
+    is_monolingual = key == "monolingual"
     build_from_files(
         [other / f"train.bpe.{lang}" for lang in (["en"] if is_monolingual else ["en", "de"])],
         documents=other / "train.documents.tsv",

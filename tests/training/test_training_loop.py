@@ -132,7 +132,7 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
 
 def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):
     folder = study_files.instances("documents")
-    for name in ("train_folder", "dev_folder"):
+    for name in ("train", "dev"):
         with pytest.raises(UserError, match=r"documents: has no trees, .*: build the instances with trees"):
             run_training(study_files, tmp_path, architecture="rst_mix", **{name: folder})
     assert not list(tmp_path.iterdir())
@@ -172,15 +172,15 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
 def test_instances_of_another_vocabulary_are_refused(study_files, tmp_path):
     Vocabulary.from_symbols(["x", "y"]).save(tmp_path / "vocabulary.txt")
     with pytest.raises(UserError, match="not the vocabulary that"):
-        run_training(study_files, tmp_path, vocabulary_file=tmp_path / "vocabulary.txt")
+        run_training(study_files, tmp_path, vocabulary=tmp_path / "vocabulary.txt")
 
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("pipeline_file", "missing.json", r"missing\.json: no such file"),
-        ("train_folder", "missing", r"missing/manifest\.json: no such file"),
-        ("vocabulary_file", "missing.txt", "no such file"),
+        ("pipeline", "missing.json", r"missing\.json: no such file"),
+        ("train", "missing", r"missing/manifest\.json: no such file"),
+        ("vocabulary", "missing.txt", "no such file"),
         ("init", "missing.pt", "no such file"),
         ("seed", -1, "must not be negative"),
         ("accelerator", "gpu", "no GPU is visible"),
