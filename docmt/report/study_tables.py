@@ -38,24 +38,21 @@ HEADINGS = {
     "seen_pairs": "pairs seen",
     "seen_documents": "documents seen",
 }
+# Scores in `evaluation.json` by heading; the names of nested ones are joined by spaces
 SEGMENTER_SCORES = {
-    f"{place} {heading}": (place, measure)
+    f"{place} {heading}": f"{place} {measure}"
     for place in ("all", "inside")
     for heading, measure in {"P": "precision", "R": "recall", "F1": "f1"}.items()
 }
-# Keys of nested scores in `evaluation.json`, by heading
 PARSER_SCORES = {
-    "S": ("parseval", "S"),
-    "N": ("parseval", "N"),
-    "R": ("parseval", "R"),
-    "F": ("parseval", "F"),
-    "UAS": ("uas",),
-    "LAS": ("las",),
-    "sentence UAS": ("sentence_uas",),
-    "S in sentences": ("span_recall", "in sentence", "recall"),
-    "S in paragraphs": ("span_recall", "in paragraph", "recall"),
-    "S above paragraphs": ("span_recall", "above paragraphs", "recall"),
-    "S above sentences": ("span_recall", "above sentences", "recall"),
+    **{measure: f"parseval {measure}" for measure in "SNRF"},
+    "UAS": "uas",
+    "LAS": "las",
+    "sentence UAS": "sentence_uas",
+    "S in sentences": "span_recall in sentence recall",
+    "S in paragraphs": "span_recall in paragraph recall",
+    "S above paragraphs": "span_recall above paragraphs recall",
+    "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
 
@@ -151,7 +148,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
         "given ones at the first words of sentences; and those inside sentences.",
         cells={"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
-        | {heading: score(" ".join(keys)) for heading, keys in SEGMENTER_SCORES.items()},
+        | {heading: score(name) for heading, name in SEGMENTER_SCORES.items()},
         n_labels=1,
     ),
     "parsers": dict(
@@ -294,12 +291,10 @@ def roundtrip_table(roundtrips: Contents) -> Table | None:
 
 def segmenter_table(evaluations: Contents) -> Table | None:
     """Precision, recall and F1 of each segmenter."""
-    rows = []
-    for name, content in evaluations:
-        scores = content["scores"]
-        row = {"segmenter": name, "sentences": _find(scores, "sentences"), "edus": _find(scores, "all", "gold")}
-        rows.append(row | {" ".join(keys): _find(scores, *keys) for keys in SEGMENTER_SCORES.values()})
-    return study_table("segmenters", rows)
+    scores = pd.json_normalize([content["scores"] | {"segmenter": name} for name, content in evaluations], sep=" ")
+    names = {"segmenter": "segmenter", "sentences": "sentences", "all gold": "edus"}
+    names |= {name: name for name in SEGMENTER_SCORES.values()}
+    return study_table("segmenters", scores.reindex(columns=list(names)).rename(columns=names))
 
 
 def parser_table(evaluations: Contents) -> Table | None:
@@ -310,22 +305,13 @@ def parser_table(evaluations: Contents) -> Table | None:
         for name, scores in content.get("baselines", {}).items():
             if isinstance(scores, dict):
                 compared[f"baseline {name}"] = scores
-        for trees, scores in compared.items():
-            found = {heading: _find(scores, *keys) for heading, keys in PARSER_SCORES.items()}
-            rows.append({"parser": parser, "trees": trees, "edus": _find(scores, "edus", "gold")} | found)
-    empty = [name for name in PARSER_SCORES if all(is_missing(row[name]) for row in rows)]
+        rows += [scores | {"parser": parser, "trees": trees} for trees, scores in compared.items()]
+    names = {"parser": "parser", "trees": "trees", "edus gold": "edus"}
+    names |= {name: heading for heading, name in PARSER_SCORES.items()}
+    values = pd.json_normalize(rows, sep=" ").reindex(columns=list(names)).rename(columns=names)
     baselines = frozenset(i for i, row in enumerate(rows) if row["parser"] != row["trees"])
     breaks = frozenset(range(1, len(rows))) - baselines
-    return study_table(
-        "parsers", pd.DataFrame(rows).drop(columns=empty, errors="ignore"), muted=baselines, breaks=breaks
-    )
-
-
-def _find(scores: Any, *keys: str) -> Any:
-    """The value under nested keys; NaN where there is none."""
-    for key in keys:
-        scores = scores.get(key) if isinstance(scores, dict) else None
-    return NAN if scores is None else scores
+    return study_table("parsers", values.dropna(axis=1, how="all"), muted=baselines, breaks=breaks)
 
 
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
