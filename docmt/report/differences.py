@@ -1,12 +1,13 @@
 """Paired tests against a baseline, as marks in tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from docmt.errors import UserError
 from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS
+from docmt.evaluation.significance import PairedDifference
 from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
@@ -14,23 +15,14 @@ from docmt.report.summary import ScoreKey
 LEVELS = ((0.01, "**"), (0.05, "*"))  # marks with the level below which each p value has them
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The difference of a system from a baseline on one test by one metric (`docmt.evaluation.significance`)."""
+@dataclass(frozen=True, kw_only=True)
+class Difference(PairedDifference):
+    """A paired difference with its test and the names of both systems."""
 
     dataset: str
     test: str
     system: str
     baseline: str
-    metric: str
-    phenomenon: str | None
-    difference: float
-    p: float
-    sign_p: float | None
-    randomization_p: float | None
-    n: int
-    method: str
-    half_width: float | None = None  # absent in files of older versions
 
     @property
     def highest_p(self) -> float:
@@ -48,21 +40,17 @@ class Difference:
         return FEWEST_ITEMS if self.randomization_p is None else FEWEST_SEGMENTS
 
 
-class Differences:
-    """The paired tests of a study."""
-
-    def __init__(self, differences: Sequence[Difference]) -> None:
-        self._found = {
-            (each.baseline, each.system, ScoreKey(each.dataset, each.test, each.metric, each.phenomenon)): each
-            for each in differences
-        }
-
-    def find(self, baseline: str | None, system: str, key: ScoreKey) -> Difference | None:
-        """The test of one score against a baseline, or None."""
-        return None if baseline is None else self._found.get((baseline, system, key))
+# The paired tests of a study by baseline (None has none), system and score
+Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
+UNTESTED: Differences = {}
 
 
-UNTESTED = Differences([])  # no paired tests
+def by_score(differences: Iterable[Difference]) -> Differences:
+    """Paired tests in the form in which tables look them up."""
+    return {
+        (each.baseline, each.system, ScoreKey(each.dataset, each.test, each.metric, each.phenomenon)): each
+        for each in differences
+    }
 
 
 def read_differences(paths: Sequence[Path]) -> Differences:
@@ -70,7 +58,7 @@ def read_differences(paths: Sequence[Path]) -> Differences:
 
     Raises UserError when one has another form.
     """
-    return Differences([row for path in paths for row in _read(path)])
+    return by_score(row for path in paths for row in _read(path))
 
 
 def _read(path: Path) -> Iterator[Difference]:

@@ -88,7 +88,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         else:
             leads = ranked[0]["system"] == settings.baseline
             shown = ranked[1] if leads else ranked[0]
-            tested = differences.find(settings.baseline, shown["system"], ScoreKey(dataset, test, name))
+            tested = differences.get((settings.baseline, shown["system"], ScoreKey(dataset, test, name)))
             remark = "not tested" if settings.baseline else "not tested, as report.baseline names no system"
             if tested:
                 p = tested.highest_p

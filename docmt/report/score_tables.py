@@ -187,7 +187,7 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
             if keys and len(theirs) == len(keys):
                 ours["published"] = sum(number.value for number in theirs) / len(theirs)
                 ours["source"] = f"{theirs[0].paper}, {theirs[0].table}, “{theirs[0].label}”"
-            tested = differences.find(grid.baseline, system, key) if key else None
+            tested = differences.get((grid.baseline, system, key)) if key else None
             cells[label][name] = Cell(**ours, tested=tested)
     return cells
 

@@ -7,7 +7,7 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.report.differences import Difference, Differences, read_differences
+from docmt.report.differences import UNTESTED, Difference, by_score, read_differences
 from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
@@ -37,7 +37,7 @@ def difference(
 MCNEMAR = {"test": "s", "metric": "contrastive accuracy", "method": "McNemar", "randomization_p": None}
 
 
-FOUND = Differences(
+FOUND = by_score(
     [
         difference("a", 0.02),
         difference("b", 0.009),
@@ -63,7 +63,7 @@ def test_the_main_table_marks_what_differs_from_the_baseline():
 
 @pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
 def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
-    found = Differences([difference("a", 0.001, difference=points)])
+    found = by_score([difference("a", 0.001, difference=points)])
     table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), found)
     assert table.rows[1][-1] == f"20.00{mark}"
     assert table.values["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
@@ -106,12 +106,12 @@ def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
     one = difference("a", 0.2, **options)
     rows = [score("a", 20, test=one.test, metric=one.metric, phenomenon=None)]
     make = contrastive_table if options.get("test") else main_table
-    table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), Differences([one]))
+    table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), by_score([one]))
     assert table.note.removeprefix("Too few segments or items for ") == note
 
 
 def test_without_a_baseline_or_tests_nothing_is_marked():
-    for settings, found in ((ReportSettings(), FOUND), (ReportSettings(baseline="base"), Differences([]))):
+    for settings, found in ((ReportSettings(), FOUND), (ReportSettings(baseline="base"), UNTESTED)):
         table = main_table(summarize(long_table(SCORES)), settings, found)
         assert {row[-1] for row in table.rows} == {"20.00"}
         assert "differs from" not in table.caption

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from docmt.report.differences import Difference, Differences
+from docmt.report.differences import UNTESTED, Difference, by_score
 from docmt.report.findings import key_findings
 from docmt.report.long_table import COLUMNS, TYPES, no_scores
 from docmt.report.page import build_report
@@ -34,7 +34,7 @@ def difference(system, points, p, *, test="t"):
 def findings(rows, *, differences=(), baseline="base", **facts):
     summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
     settings = ReportSettings(baseline=baseline, labels=LABELS)
-    return key_findings(summary, settings, Differences(differences), **facts)
+    return key_findings(summary, settings, by_score(differences), **facts)
 
 
 INSTANCES = "d-BLEU (instances)"
@@ -119,7 +119,7 @@ def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quote
     rows = [accuracy(system, 90) for system in ("base", "a", "b")]
     settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})
     summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
-    assert "best Base, “A, tuned” and B, 90.0 %" in key_findings(summary, settings, Differences([]))[1]
+    assert "best Base, “A, tuned” and B, 90.0 %" in key_findings(summary, settings, UNTESTED)[1]
 
 
 def test_without_a_baseline_nothing_is_tested_and_said_so():
@@ -161,7 +161,7 @@ def test_caveats_are_one_sentence():
 def test_many_names_are_numbers_and_no_scores_say_nothing():
     rows = [accuracy("a", 90, phenomenon=f"x{n}") for n in range(9)]
     assert findings(rows)[1].endswith("x3 (90.0 %);\nand 5 more.")
-    assert key_findings(summarize(no_scores()), ReportSettings(), Differences([])) == []
+    assert key_findings(summarize(no_scores()), ReportSettings(), UNTESTED) == []
 
 
 def test_the_page_has_at_most_five_sentences():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from docmt.cli.main import main
-from docmt.report.differences import Differences
+from docmt.report.differences import by_score
 from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
@@ -37,7 +37,7 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
         labels=labels or {},
         baseline=baseline,
     )
-    return paper_table(long_table(rows), "table_1", settings, FACTS, Differences(differences))
+    return paper_table(long_table(rows), "table_1", settings, FACTS, by_score(differences))
 
 
 def long_table(rows):

@@ -1,6 +1,7 @@
 """Documents of a test split as the reader shows them: source, reference, translations, trees."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,9 @@ def read_documents(
         end = start + length
         documents.append({"id": name, "src": source[start:end], "ref": reference[start:end], "runs": {}, "trees": {}})
         start = end
-    scorer = SentenceChrF()
     with Meter(len(hypotheses) * index.n_sentences, label="chrF", unit="sentences") as meter:
         for run, path in hypotheses.items():
-            cells = iter(align(read_hypotheses(path, index), reference, scorer))
+            cells = iter(align(read_hypotheses(path, index), reference))
             for document in documents:
                 document["runs"][run] = list(islice(cells, len(document["src"])))
             meter.add(index.n_sentences)
@@ -78,22 +78,13 @@ def add_attention(documents: Sequence[dict[str, Any]], paths: Mapping[int, Path]
                 document.setdefault("attention", {})[run] = instances
 
 
-class SentenceChrF:
-    """chrF2 of sacreBLEU for single sentences, 0 to 100; equal pairs are computed once."""
-
-    def __init__(self) -> None:
-        self._metric = CHRF()
-        self._known: dict[tuple[str, str], float] = {}
-
-    def __call__(self, translation: str, reference: str) -> float:
-        """The score, to a tenth."""
-        pair = (translation, reference)
-        if pair not in self._known:
-            self._known[pair] = round(self._metric.sentence_score(translation, [reference]).score, 1)
-        return self._known[pair]
+@cache
+def sentence_chrf(translation: str, reference: str) -> float:
+    """chrF2 of sacreBLEU for a sentence, 0 to 100, to a tenth."""
+    return round(CHRF().sentence_score(translation, [reference]).score, 1)
 
 
-def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str], score: SentenceChrF) -> list[Cell]:
+def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> list[Cell]:
     """A Cell for each sentence of the split.
 
     Instances with as many sentences as the source are matched in order. Where a model that does not align sentences
@@ -105,10 +96,10 @@ def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str], score: Sen
         references = reference[hypothesis.first_sentence : hypothesis.first_sentence + n]
         if len(hypothesis.sentences) == n:
             pairs = zip(hypothesis.sentences, references, strict=True)
-            cells += [[text, score(text, expected)] for text, expected in pairs]
+            cells += [[text, sentence_chrf(text, expected)] for text, expected in pairs]
         else:
             text = " ".join(hypothesis.sentences)
-            cells += [[text, score(text, " ".join(references)), n], *[None] * (n - 1)]
+            cells += [[text, sentence_chrf(text, " ".join(references)), n], *[None] * (n - 1)]
     return cells
 
 
