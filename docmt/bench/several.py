@@ -70,12 +70,9 @@ class SeveralDevices:
     ) -> dict[str, list[float]]:
         folder = workload.folder / f"on-{n}"
         settings = {"model": model.model_dump(), "training": RECIPE | recipe}
-        options = {
-            "settings": json.dumps(settings),
-            "devices": n,
-            "accelerator": "gpu" if self.device == "cuda" else "cpu",
-        }
-        options |= workload.files(folder)
+        options = {name: file for name, file in vars(workload.files(folder)).items() if file is not None}
+        options |= {"settings": json.dumps(settings), "devices": n}
+        options |= {"accelerator": "gpu" if self.device == "cuda" else "cpu"}
         command = [sys.executable, "-P", "-m", "docmt", "train"]  # -P: not from the current folder
         command += [str(part) for name, value in options.items() for part in (f"--{name}", value)]
         environment = os.environ | ({VISIBLE: ",".join(self.names[:n])} if self.device == "cuda" else {})

@@ -122,12 +122,17 @@ class Workload:
     def instances(self) -> InstanceSet:
         return load_instances(self.folder / "instances")
 
-    def files(self, folder: Path) -> dict[str, Path]:
-        """Inputs and outputs of a training in a folder, by the names of the options of `docmt train`."""
-        inputs = {"train": self.folder / "instances", "dev": self.folder / "instances"}
-        inputs |= {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
-        outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
-        return inputs | {name: folder / file for name, file in outputs.items()}
+    def files(self, folder: Path) -> TrainingFiles:
+        """Inputs of a training, and its outputs in a folder."""
+        return TrainingFiles(
+            train=self.folder / "instances",
+            dev=self.folder / "instances",
+            vocabulary=self.folder / "vocabulary.txt",
+            pipeline=self.folder / "pipeline.json",
+            checkpoints=folder / "checkpoints",
+            history=folder / "history.csv",
+            out=folder / "model.pt",
+        )
 
     def train(
         self,
@@ -139,7 +144,7 @@ class Workload:
         **recipe: Any,
     ) -> tuple[TrainedModel, dict[str, list[float]]]:
         """Train in this process; returns the model and the history without times."""
-        files = TrainingFiles(**self.files(folder))
+        files = self.files(folder)
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
         accelerator = "cpu" if device.type == "cpu" else "auto"
         train(settings, files, seed=1, accelerator=accelerator, device_tokens=device_tokens)

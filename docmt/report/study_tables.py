@@ -305,7 +305,7 @@ def parser_table(evaluations: Contents) -> Table | None:
         for name, scores in content.get("baselines", {}).items():
             if isinstance(scores, dict):
                 compared[f"baseline {name}"] = scores
-        rows += [scores | {"parser": parser, "trees": trees} for trees, scores in compared.items()]
+        rows += [{**scores, "parser": parser, "trees": trees} for trees, scores in compared.items()]
     names = {"parser": "parser", "trees": "trees", "edus gold": "edus"}
     names |= {name: heading for heading, name in PARSER_SCORES.items()}
     values = pd.json_normalize(rows, sep=" ").reindex(columns=list(names)).rename(columns=names)
