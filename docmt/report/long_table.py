@@ -9,17 +9,12 @@ import pandas as pd
 from docmt.checksums import open_verified
 from docmt.errors import UserError
 from docmt.report.dataframes import column, keep, records
-from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
+from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_references, gather_rows
 
 
 def gather_scores(paths: Sequence[Path]) -> pd.DataFrame:
-    """The long table of score files; raises UserError as `gather_rows` does."""
-    return pd.DataFrame(gather_rows(paths)).reindex(columns=COLUMNS).astype(TYPES)
-
-
-def no_scores() -> pd.DataFrame:
-    """The long table of no score file."""
-    return pd.DataFrame(columns=COLUMNS).astype(TYPES)
+    """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
+    return pd.DataFrame(gather_rows(paths) if paths else []).reindex(columns=COLUMNS).astype(TYPES)
 
 
 def read_scores_table(path: Path) -> pd.DataFrame:
@@ -31,13 +26,6 @@ def read_scores_table(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
     check_references(records(keep(scores, column(scores, "data").notna())))
     return scores
-
-
-def refuse_other_studies(scores: pd.DataFrame, expected: Sequence[str]) -> None:
-    """Check the long table as `check_fingerprints` does."""
-    names = ("dataset", "system", "seed", "test", "fingerprint")
-    runs = dict.fromkeys(zip(*(scores[name] for name in names), strict=True))
-    check_fingerprints([dict(zip(names, run, strict=True)) for run in runs], expected)
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:

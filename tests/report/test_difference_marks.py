@@ -2,28 +2,18 @@
 
 import json
 
-import pandas as pd
 import pytest
+from score_rows import long_table, score
 
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.report.differences import UNTESTED, Difference, by_score, read_differences
-from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
 from docmt.report.score_tables import contrastive_table, main_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.summary import summarize
-
-
-def score(system, value, *, test="t", metric="s-BLEU", seed=1, phenomenon=None):
-    row = {"dataset": "d", "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
-    return row | {"phenomenon": phenomenon, "signature": "x"}
-
-
-def long_table(rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
 def difference(

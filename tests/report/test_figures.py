@@ -4,11 +4,11 @@ import json
 
 import pandas as pd
 import pytest
+from score_rows import long_table, score
 
 from docmt.cli.main import main
 from docmt.report.figures import Axis, draw_plot, study_styles, write_plot
 from docmt.report.input_files import History
-from docmt.report.long_table import COLUMNS, TYPES, no_scores
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
@@ -22,15 +22,6 @@ FACTS = {
 LINES = {"Transformer": ["a512", "a64"], "G-Transformer": ["b64", "b512"]}
 
 
-def score(system, value, *, seed=1, dataset="d", test="t", metric="s-BLEU", **keys):
-    row = {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
-    return row | {"signature": "x"} | keys
-
-
-def long_table(rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
-
-
 def settings_of(*, published=None, datasets=None, labels=None, **layout):
     figure = {"title": "Figure 2", "lines": LINES, "x": "Instance length"} | layout
     values = {"figures": {"figure_2": figure}, "published": published or {}, "datasets": datasets or {}}
@@ -39,8 +30,8 @@ def settings_of(*, published=None, datasets=None, labels=None, **layout):
 
 def draw(rows, *, facts=FACTS, **settings):
     settings = settings_of(**settings)
-    scores = long_table(rows) if rows else no_scores()
-    return draw_plot("figure_2", settings, study_styles(settings, []), scores=scores, paper_columns=facts, histories=[])
+    options = {"scores": long_table(rows), "paper_columns": facts, "histories": []}
+    return draw_plot("figure_2", settings, study_styles(settings, []), **options)
 
 
 def points(plot):
@@ -143,7 +134,7 @@ def draw_curves(histories, **changes):
     layout = CURVES["loss"] | changes
     settings = ReportSettings.load({"curves": {"loss": layout}, "labels": {"a": "A"}}, where="report")
     styles = study_styles(settings, ["z"])
-    return draw_plot("loss", settings, styles, scores=no_scores(), paper_columns={}, histories=histories), styles
+    return draw_plot("loss", settings, styles, scores=long_table([]), paper_columns={}, histories=histories), styles
 
 
 def test_curves_of_the_systems_in_the_order_of_the_settings():

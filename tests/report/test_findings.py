@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import pytest
+from score_rows import accuracy, long_table, score
 
 from docmt.report.differences import UNTESTED, Difference, by_score
 from docmt.report.findings import key_findings
-from docmt.report.long_table import COLUMNS, TYPES, no_scores
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import summarize
@@ -15,14 +14,8 @@ from docmt.report.summary import summarize
 LABELS = {"base": "Base", "a": "A", "b": "B"}
 
 
-def bleu(system, value, *, seed=1, test="t", metric="s-BLEU"):
-    row = {"dataset": "d", "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 1200}
-    return row | {"signature": "x"}
-
-
-def accuracy(system, value, *, phenomenon="pronoun", width=5):
-    row = bleu(system, value, test="s", metric="contrastive accuracy") | {"phenomenon": phenomenon, "chance": 50.0}
-    return row | {"low": value - width, "high": value + width}
+def bleu(system, value, **keys):
+    return score(system, value, n=1200, **keys)
 
 
 def difference(system, points, p, *, test="t"):
@@ -32,7 +25,7 @@ def difference(system, points, p, *, test="t"):
 
 
 def findings(rows, *, differences=(), baseline="base", **facts):
-    summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
+    summary = summarize(long_table(rows))
     settings = ReportSettings(baseline=baseline, labels=LABELS)
     return key_findings(summary, settings, by_score(differences), **facts)
 
@@ -118,7 +111,7 @@ def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quote
     assert lead.endswith("(A differs from Base by −2.00, 95 % interval −2.50 to −1.50, p < 0.001).")
     rows = [accuracy(system, 90) for system in ("base", "a", "b")]
     settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})
-    summary = summarize(pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES))
+    summary = summarize(long_table(rows))
     assert "best Base, “A, tuned” and B, 90.0 %" in key_findings(summary, settings, UNTESTED)[1]
 
 
@@ -133,7 +126,7 @@ def test_without_a_baseline_nothing_is_tested_and_said_so():
         ([accuracy("a", 90)], f"{PRONOUN}; 90.0 %)."),
         ([accuracy("a", 52)], f"{PRONOUN}; 52.0 %, not above guessing)."),
         ([accuracy("a", 52), accuracy("b", 51)], f"{PRONOUN}; nobody above guessing)."),
-        ([accuracy("a", 60, width=15), accuracy("b", 58)], f"{PRONOUN}; best A, 60.0 %, not above guessing)."),
+        ([accuracy("a", 60, low=45), accuracy("b", 58)], f"{PRONOUN}; best A, 60.0 %, not above guessing)."),
         ([accuracy("a", 90), accuracy("b", 80) | {"signature": "y"}], f"{PRONOUN}; scores are not comparable)."),
         ([accuracy("a", 50) | {"low": None, "high": None}], f"{PRONOUN}; 50.0 %, not above guessing)."),
         ([accuracy("a", 51) | {"low": None, "high": None}], f"{PRONOUN}; 51.0 %)."),
@@ -161,9 +154,9 @@ def test_caveats_are_one_sentence():
 def test_many_names_are_numbers_and_no_scores_say_nothing():
     rows = [accuracy("a", 90, phenomenon=f"x{n}") for n in range(9)]
     assert findings(rows)[1].endswith("x3 (90.0 %);\nand 5 more.")
-    assert key_findings(summarize(no_scores()), ReportSettings(), UNTESTED) == []
+    assert key_findings(summarize(long_table([])), ReportSettings(), UNTESTED) == []
 
 
 def test_the_page_has_at_most_five_sentences():
-    rows = pd.DataFrame([*THREE, accuracy("a", 90)]).reindex(columns=COLUMNS).astype(TYPES)
+    rows = long_table([*THREE, accuracy("a", 90)])
     assert 3 <= len(build_report(rows, ReportSettings()).findings) <= 5

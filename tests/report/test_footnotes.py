@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from score_rows import accuracy, long_table, score
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
@@ -15,7 +16,6 @@ from docmt.report.footnotes import (
     updates_footnote,
 )
 from docmt.report.input_files import History
-from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.score_tables import main_table
@@ -58,8 +58,8 @@ def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_n
     assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
 
 
-def bleu(system, value):
-    return {"dataset": "x", "system": system, "seed": 1, "test": "t", "metric": "s-BLEU", "value": value, "n": 9}
+def bleu(system, value, **keys):
+    return score(system, value, dataset="x", **keys)
 
 
 MORE = "Trained with more updates than Documents (200): Sentences (800). A higher score may only mean that."
@@ -83,41 +83,35 @@ FEWER = "Trained with fewer updates than Sentences (800): Documents (200). A low
 def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_it(baseline, scores, remark):
     settings = LABELS.model_copy(update={"baseline": baseline})
     missing = [bleu(system, value) | {"metric": "chrF"} for system, value in (("s", None), ("d", 30))]
-    summary = scores and summarize(table(bleu("s", scores[0]), bleu("d", scores[1]), *missing))
+    summary = scores and summarize(long_table([bleu("s", scores[0]), bleu("d", scores[1]), *missing]))
     assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings, summary) == remark
 
 
 def test_systems_most_of_whose_sentences_reach_the_length_limit_are_named():
     rows = [bleu(name, share) | {"metric": "forced ends"} for name, share in (("s", 93.2), ("d", 40), ("f", 100))]
-    remark = forced_ends_footnote(summarize(table(*rows)), LABELS)
+    remark = forced_ends_footnote(summarize(long_table(rows)), LABELS)
     assert remark.startswith("Most sentences reached the length limit and end there: Fine-tuned (100 %), Sentences (93")
-    assert forced_ends_footnote(summarize(table(rows[1])), LABELS) == ""
-    report = build_report(table(*rows, bleu("s", 0.01)), LABELS)
+    assert forced_ends_footnote(summarize(long_table([rows[1]])), LABELS) == ""
+    report = build_report(long_table([*rows, bleu("s", 0.01)]), LABELS)
     assert remark in next(found.note for found in report.tables if found.key == "results")
 
 
-def accuracy(system, value, low, high, **keys):
-    row = {"dataset": "x", "system": system, "seed": 1, "test": "t", "metric": "contrastive accuracy", "value": value}
-    row |= {"n": 40, "chance": 50.0, "low": low, "high": high, "phenomenon": "deixis", "signature": "strict"}
-    return row | keys
-
-
-def table(*rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+def deixis(system, value, low, high, *, phenomenon="deixis"):
+    return accuracy(system, value, dataset="x", low=low, high=high, phenomenon=phenomenon)
 
 
 def test_systems_that_only_guess_are_named_by_phenomenon():
     rows = [
-        accuracy("s", 50, 40, 60),
-        accuracy("d", 80, 70, 90),
-        accuracy("s", 47, 38, 52, phenomenon="ellipsis"),
-        accuracy("d", 55, 45, 65, phenomenon="ellipsis"),
-        accuracy("d", 40, 30, 49, phenomenon="cohesion"),
+        deixis("s", 50, 40, 60),
+        deixis("d", 80, 70, 90),
+        deixis("s", 47, 38, 52, phenomenon="ellipsis"),
+        deixis("d", 55, 45, 65, phenomenon="ellipsis"),
+        deixis("d", 40, 30, 49, phenomenon="cohesion"),
     ]
-    remark = guessing_footnote(summarize(table(*rows)), LABELS)
+    remark = guessing_footnote(summarize(long_table(rows)), LABELS)
     assert remark.endswith("deixis: Sentences; ellipsis: all.")
     assert "cohesion" not in remark, "below guessing is not guessing"
-    assert guessing_footnote(summarize(table(rows[1])), LABELS) == ""
+    assert guessing_footnote(summarize(long_table([rows[1]])), LABELS) == ""
 
 
 def test_generated_data_explain_their_overlap():
@@ -161,10 +155,10 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
         None if signature.startswith("not") else value for signature, value in zip(signatures, (9, 9.5, 8), strict=True)
     ]
     rows = [
-        accuracy(system, value, None, None, metric="s-BLEU", phenomenon=None, chance=None, signature=signature)
+        bleu(system, value, signature=signature)
         for system, value, signature in zip("sdf", values, signatures, strict=True)
     ]
-    found = main_table(summarize(table(*rows)), LABELS)
+    found = main_table(summarize(long_table(rows)), LABELS)
     assert [row[-1] for row in found.rows] == cells
     assert found.note == note
     assert bool(found.best) == ("†" not in note and cells[0] != "–"), "nothing is the best of what cannot be compared"
@@ -173,11 +167,8 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
 
 def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():
     signatures = [SIGNATURE, SIGNATURE, SIGNATURE.replace("13a", "zh")]
-    rows = [
-        accuracy("s", 9, None, None, metric="s-BLEU", phenomenon=None, signature=signature, seed=seed)
-        for seed, signature in enumerate(signatures)
-    ]
-    found = main_table(summarize(table(*rows)), LABELS)
+    rows = [bleu("s", 9, signature=signature, seed=seed) for seed, signature in enumerate(signatures)]
+    found = main_table(summarize(long_table(rows)), LABELS)
     assert found.note == "† x/t Sentences, s-BLEU: not comparable, computed with tok:zh; the others with tok:13a."
 
 
@@ -208,8 +199,8 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
         | {"origins": ORIGINS, "generated": ["x"]},
         where="manifest",
     )
-    scores = [accuracy(name, 9, None, None, metric="s-BLEU", phenomenon=None) for name in ("s", "d")]
-    rows = table(*scores, accuracy("s", 50, 40, 60))
+    scores = [bleu(name, 9) for name in ("s", "d")]
+    rows = long_table([*scores, deixis("s", 50, 40, 60)])
     settings = ReportSettings.load(
         {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"
     )

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.long_table import COLUMNS, gather_scores, read_scores_table, refuse_other_studies
+from docmt.report.dataframes import records
+from docmt.report.long_table import COLUMNS, gather_scores, read_scores_table
 from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
 
 ROW = {
@@ -131,13 +132,11 @@ def test_other_tables_are_refused(tmp_path, content, message):
 def test_scores_of_another_study_are_refused(tmp_path):
     one = write(tmp_path / "1.json", ROW, fingerprint="f00")
     two = write(tmp_path / "2.json", ROW | {"seed": 2}, fingerprint="f01")
-    rows = gather_rows([one, two])
-    table = gather_scores([one, two])
-    for check, scores in ((check_fingerprints, rows), (refuse_other_studies, table)):
-        check(scores, [])
-        check(scores, ["f01", "f00", "f02"])
+    for rows in (gather_rows([one, two]), records(gather_scores([one, two]))):
+        check_fingerprints(rows, [])
+        check_fingerprints(rows, ["f01", "f00", "f02"])
         with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
-            check(scores, ["f00"])
-    unknown = gather_scores([write(tmp_path / "3.json", ROW)])
+            check_fingerprints(rows, ["f00"])
+    unknown = records(gather_scores([write(tmp_path / "3.json", ROW)]))
     with pytest.raises(UserError, match="seed 1"):
-        refuse_other_studies(unknown, ["f00"])
+        check_fingerprints(unknown, ["f00"])

@@ -4,10 +4,10 @@ import json
 
 import pandas as pd
 import pytest
+from score_rows import long_table, score
 
 from docmt.cli.main import main
 from docmt.report.differences import by_score
-from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
@@ -15,11 +15,6 @@ from docmt.report.tables import write_table
 
 PUBLISHED = {"a": "cross-task/transformer", "b": "cross-task/document_pretrained"}
 FACTS = {"a": {"Bi-sent": "✗", "Input": "sentences"}, "b": {"Bi-sent": "✓", "Input": "documents"}}
-
-
-def score(system, value, *, test="t", dataset="d", metric="s-BLEU", seed=1, phenomenon=None, **keys):
-    row = {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
-    return row | {"phenomenon": phenomenon, "signature": "x"} | keys
 
 
 def accuracy(system, value, phenomenon, **keys):
@@ -38,10 +33,6 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
         baseline=baseline,
     )
     return paper_table(long_table(rows), "table_1", settings, FACTS, by_score(differences))
-
-
-def long_table(rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
 
 def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():

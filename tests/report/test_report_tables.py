@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
+from score_rows import accuracy, long_table, score
 
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import History, read_statistics
-from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.paper_tables import paper_table
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
@@ -18,21 +18,8 @@ from docmt.report.tables import Table, format_count, format_score, to_latex, to_
 SETTINGS = ReportSettings()
 
 
-def long_table(*rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
-
-
-def bleu(system, seed, value, *, metric="s-BLEU", dataset="d", test="t"):
-    return {"dataset": dataset, "system": system, "seed": seed, "test": test, "metric": metric, "value": value, "n": 9}
-
-
-def accuracy(system, value, *, phenomenon="pronoun", test="pronoun", seed=1, **keys):
-    row = bleu(system, seed, value, metric="contrastive accuracy", test=test)
-    return row | {"phenomenon": phenomenon, "low": value - 5, "high": value + 5, "chance": 50.0, **keys}
-
-
 def test_mean_and_sample_deviation_over_seeds():
-    table = main_table(summarize(long_table(bleu("a", 1, 10), bleu("a", 2, 12), bleu("b", 1, 11.5))), SETTINGS)
+    table = main_table(summarize(long_table([score("a", 10), score("a", 12, seed=2), score("b", 11.5)])), SETTINGS)
     assert table.header == ["Dataset", "Test", "System", "Seeds", "s-BLEU"]
     assert table.rows == [["d", "t", "a", "2", "11.00 ± 1.41"], ["", "", "b", "1", "11.50"]]
     assert table.best == {(1, 4)}
@@ -40,8 +27,8 @@ def test_mean_and_sample_deviation_over_seeds():
 
 
 def test_missing_and_undefined_values_are_dashes():
-    rows = [bleu("a", 1, float("nan")), bleu("a", 2, 12.0), bleu("b", 1, 7, metric="chrF"), bleu("c", 1, float("nan"))]
-    table = main_table(summarize(long_table(*rows)), SETTINGS)
+    rows = [score("a", float("nan")), score("a", 12.0, seed=2), score("b", 7, metric="chrF"), score("c", float("nan"))]
+    table = main_table(summarize(long_table(rows)), SETTINGS)
     assert [row[2:] for row in table.rows] == [
         ["a", "1", "12.00", "–"],
         ["b", "1", "–", "7.00"],
@@ -53,7 +40,7 @@ def test_missing_and_undefined_values_are_dashes():
 def test_generative_accuracy_has_a_table_without_guessing():
     rows = [accuracy("a", 40, test="ctxpro", metric="generative accuracy", chance=None), accuracy("a", 60)]
     rows += [accuracy("a", 50, test="ctxpro", metric="generative accuracy", chance=None, kind="DO.ELL")]
-    summary = summarize(long_table(*rows))
+    summary = summarize(long_table(rows))
     table = contrastive_table(summary, SETTINGS, metric="generative accuracy")
     assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["d", "a", "1", "40.0"]])
     assert [row[:2] for row in contrastive_table(summary, SETTINGS).rows] == [["d", "a"], ["", "(guessing)"]]
@@ -64,18 +51,18 @@ def test_generative_accuracy_has_a_table_without_guessing():
 
 
 def test_no_translation_scores_no_table():
-    summary = summarize(long_table(accuracy("a", 60)))
+    summary = summarize(long_table([accuracy("a", 60)]))
     assert main_table(summary, SETTINGS) is None
     assert further_table(summary, SETTINGS) is None
-    assert contrastive_table(summarize(long_table(bleu("a", 1, 3))), SETTINGS) is None
+    assert contrastive_table(summarize(long_table([score("a", 3)])), SETTINGS) is None
 
 
 def test_published_numbers_stand_only_where_the_settings_say_so():
     settings = ReportSettings(
         published={"a": "g-transformer/transformer_sentence"}, datasets={"d/ted": "ted"}, labels={"a": "Sentence"}
     )
-    rows = [bleu("a", 1, 20, test="ted"), bleu("b", 1, 21, test="ted"), bleu("a", 1, 22, test="other")]
-    table = main_table(summarize(long_table(*rows)), settings)
+    rows = [score("a", 20, test="ted"), score("b", 21, test="ted"), score("a", 22, test="other")]
+    table = main_table(summarize(long_table(rows)), settings)
     assert table.header[4:] == ["s-BLEU", "published"]
     assert [row[2:] for row in table.rows] == [
         ["Sentence", "1", "20.00", "24.82"],
@@ -90,9 +77,9 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
     settings = ReportSettings(
         metrics=["s-BLEU", "METEOR", "APT"], published={"a": "cross-task/document"}, datasets={"d": "zh-en"}
     )
-    rows = [bleu("a", 1, 30, metric="METEOR"), bleu("a", 1, 60, metric="APT"), bleu("a", 1, 20)]
-    rows += [bleu("a", 1, 50, metric="APT") | {"kind": "它"}, bleu("a", 1, 9, metric="APT cases") | {"kind": "neither"}]
-    summary = summarize(long_table(*rows))
+    rows = [score("a", 30, metric="METEOR"), score("a", 60, metric="APT"), score("a", 20)]
+    rows += [score("a", 50, metric="APT") | {"kind": "它"}, score("a", 9, metric="APT cases") | {"kind": "neither"}]
+    summary = summarize(long_table(rows))
     table = main_table(summary, settings)
     assert table.header[4:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
     assert table.rows == [["d", "t", "a", "1", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
@@ -101,21 +88,22 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
 
 def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
     monkeypatch.setitem(METRICS, "TER", Metric("edits", digits=1, lower_is_better=True))
-    rows = [bleu("a", 1, 40.26, metric="TER"), bleu("b", 1, 39, metric="TER"), bleu("a", 1, 20), bleu("b", 1, 21)]
-    table = main_table(summarize(long_table(*rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
+    rows = [score("a", 40.26, metric="TER"), score("b", 39, metric="TER"), score("a", 20), score("b", 21)]
+    table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
     assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
     assert table.best == {(1, 4), (1, 5)}
 
 
 def test_further_scores_hold_what_the_main_table_does_not():
-    table = further_table(summarize(long_table(bleu("a", 1, 3), bleu("a", 1, 98.5, metric="length ratio"))), SETTINGS)
+    rows = [score("a", 3), score("a", 98.5, metric="length ratio")]
+    table = further_table(summarize(long_table(rows)), SETTINGS)
     assert table.header[4:] == ["length ratio"]
     assert table.best == frozenset()
 
 
 def test_contrastive_table_ends_with_guessing():
     rows = [accuracy("a", 50.25), accuracy("b", 90), accuracy("a", 51, phenomenon="deixis", test="deixis")]
-    table = contrastive_table(summarize(long_table(*rows)), SETTINGS)
+    table = contrastive_table(summarize(long_table(rows)), SETTINGS)
     assert table.header == ["Dataset", "System", "Seeds", "pronoun", "deixis"]
     assert table.rows == [
         ["d", "a", "1", "50.2", "51.0"],
@@ -128,7 +116,7 @@ def test_contrastive_table_ends_with_guessing():
 
 def test_published_accuracy_by_phenomenon():
     settings = ReportSettings(published={"a": "g-transformer/discourse_g_transformer"}, datasets={"d": "opensubtitles"})
-    table = contrastive_table(summarize(long_table(accuracy("a", 60, phenomenon="deixis", test="x"))), settings)
+    table = contrastive_table(summarize(long_table([accuracy("a", 60, phenomenon="deixis", test="x")])), settings)
     assert table.rows[0] == ["d", "a", "1", "60.0", "89.9"]
 
 
@@ -138,7 +126,7 @@ def test_equal_phenomena_of_two_suites_keep_apart():
         accuracy("a", 70, test="two"),
         accuracy("a", 65, phenomenon=None, test="two"),
     ]
-    table = contrastive_table(summarize(long_table(*rows)), SETTINGS)
+    table = contrastive_table(summarize(long_table(rows)), SETTINGS)
     assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
 
 
@@ -148,20 +136,20 @@ INSTANCES = "d-BLEU (instances)"
 @pytest.mark.parametrize(("sizes", "in_main"), [((9, 9, 9), True), ((9, 60, 9), False)])
 def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes, in_main):
     """The d-BLEU of instances is sentence BLEU of a system that translates sentences: three points out of nothing."""
-    rows = [bleu(name, 1, 20) for name in "abc"]
-    rows += [bleu(name, 1, 16 + n, metric=INSTANCES) | {"n": n} for name, n in zip("abc", sizes, strict=True)]
+    rows = [score(name, 20) for name in "abc"]
+    rows += [score(name, 16 + n, metric=INSTANCES) | {"n": n} for name, n in zip("abc", sizes, strict=True)]
     rows[3]["value"] = 99.0
-    summary = summarize(long_table(*rows))
+    summary = summarize(long_table(rows))
     table, further = main_table(summary, SETTINGS), further_table(summary, SETTINGS)
     assert (INSTANCES in table.header) == in_main
     assert (f"as systems cut documents differently: {INSTANCES}." in table.caption) != in_main
     assert table.best == ({(0, 5)} if in_main else frozenset())
     assert further is None if in_main else further.header[4:] == [INSTANCES] and not further.best
     settings = ReportSettings(tables={"x": PaperTable(title="x", systems=list("abc"), metrics=[INSTANCES])})
-    assert bool(paper_table(long_table(*rows), "x", settings, {}).best) == in_main
+    assert bool(paper_table(long_table(rows), "x", settings, {}).best) == in_main
     settings.tables["x"] = settings.tables["x"].model_copy(update={"average": True})
     rows += [row | {"test": "u"} for row in rows]
-    assert len(paper_table(long_table(*rows), "x", settings, {}).best) == (3 if in_main else 0)
+    assert len(paper_table(long_table(rows), "x", settings, {}).best) == (3 if in_main else 0)
 
 
 @pytest.mark.parametrize(
@@ -182,23 +170,23 @@ def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes
 def test_the_best_is_bold_only_if_it_leads_as_displayed_and_is_above_chance(metric, values, best):
     pairs = list(zip("ab", values, strict=True))
     if metric == "s-BLEU":
-        table = main_table(summarize(long_table(*(bleu(name, 1, value) for name, value in pairs))), SETTINGS)
+        table = main_table(summarize(long_table([score(name, value) for name, value in pairs])), SETTINGS)
     else:
         keys = {"metric": metric} | ({"chance": None} if metric.startswith("generative") else {})
         rows = [accuracy(name, value, **keys) for name, value in pairs]
-        table = contrastive_table(summarize(long_table(*rows)), SETTINGS, metric=metric)
+        table = contrastive_table(summarize(long_table(rows)), SETTINGS, metric=metric)
     assert [row for row, _ in table.best] == ([] if best is None else [best])
     assert ("The best of ours is in bold." in table.caption) == (best is not None)
 
 
 @pytest.mark.parametrize(("seeds", "is_named"), [((1,), False), ((1, 2), True)])
 def test_deviations_are_named_only_where_there_are_some(seeds, is_named):
-    rows = [row for seed in seeds for row in (bleu("a", seed, 20), accuracy("a", 60, seed=seed))]
+    rows = [row for seed in seeds for row in (score("a", 20, seed=seed), accuracy("a", 60, seed=seed))]
     rows += [accuracy("a", 60, seed=seed, distance=1) for seed in seeds]
-    summary = summarize(pool_distances(long_table(*rows)))
+    summary = summarize(pool_distances(long_table(rows)))
     settings = ReportSettings(tables={"x": PaperTable(title="x", systems=["a"])})
     tables = [main_table(summary, settings), contrastive_table(summary, settings)]
-    tables += [split_table(summary, settings, by="distance"), paper_table(long_table(*rows), "x", settings, {})]
+    tables += [split_table(summary, settings, by="distance"), paper_table(long_table(rows), "x", settings, {})]
     assert [("mean and sample deviation over seeds" in table.caption) for table in tables] == [is_named] * 4
 
 
@@ -209,7 +197,7 @@ def test_distances_are_pooled_into_ranges_with_numbers_of_items():
         for distance, value, n in ((1, 50 + shift, 10), (4, 100 - 10 * shift, 3), (6, 0, 1), (10, 50, 2), (11, 50, 2))
     ]
     rows += [accuracy("a", 55, seed=seed) for seed in (1, 2)]
-    pooled = pool_distances(long_table(*rows))
+    pooled = pool_distances(long_table(rows))
     summary = summarize(pooled)
     table = split_table(summary, SETTINGS, by="distance")
     assert table.header[3:] == ["Seeds", "1", "4–6", "7–10", "> 10"]
@@ -222,19 +210,19 @@ def test_distances_are_pooled_into_ranges_with_numbers_of_items():
     assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(3, 4)])
     assert chance == 50
     assert contrastive_table(summary, SETTINGS).rows[0][3] == "55.0 ± 0.0", "whole sets stay as they were"
-    assert pool_distances(long_table(bleu("a", 1, 20)))["value"].tolist() == [20]
+    assert pool_distances(long_table([score("a", 20)]))["value"].tolist() == [20]
 
 
 def test_numbers_of_suites_lead_to_their_items():
     whole = [accuracy("a", 60), accuracy("b", 50), accuracy("a", 70, phenomenon=None, test="other")]
-    table = contrastive_table(summarize(long_table(*whole)), SETTINGS)
+    table = contrastive_table(summarize(long_table(whole)), SETTINGS)
     assert table.links == {
         (0, 3): "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun",
         (0, 4): "view=items&a=a&set=d%2Fother",
         (1, 3): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
     }, "not where there is no number, nor at guessing"
     split = [accuracy("a", 60, distance=5), accuracy("a", 50, distance=20), accuracy("a", 50, kind="x & y")]
-    summary = summarize(pool_distances(long_table(*split)))
+    summary = summarize(pool_distances(long_table(split)))
     start = "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun"
     by_distance = split_table(summary, SETTINGS, by="distance")
     assert by_distance.header[4:] == ["4–6", "> 10"]
@@ -244,7 +232,7 @@ def test_numbers_of_suites_lead_to_their_items():
 
 def test_distances_are_ordered_as_numbers():
     rows = [accuracy("a", 60 + d, distance=d) for d in (10, 2, 1)] + [accuracy("a", 61, kind="x")]
-    summary = summarize(long_table(accuracy("a", 60), *rows))
+    summary = summarize(long_table([accuracy("a", 60), *rows]))
     assert split_table(summary, SETTINGS, by="distance").header[4:] == ["1", "2", "10"]
     assert split_table(summary, SETTINGS, by="kind").header[4:] == ["x"]
     assert contrastive_table(summary, SETTINGS).rows[0][3] == "60.0"
