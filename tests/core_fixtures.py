@@ -1,17 +1,22 @@
 """What the tests of instances, models, training and decoding share: a tiny corpus and tiny models."""
 
+import contextlib
 import json
 import os
+import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 
-from docmt.bench.workload import random_model
+from docmt.bench import workload
+from docmt.bench.workload import TINY, random_model
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files, build_instances
@@ -30,32 +35,15 @@ from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
+from docmt.training.stopping import Interrupted
+from docmt.training.trainer import Trainer
 
 torch.set_num_threads(1)
 
-SIZE = {
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "width": 16,
-    "heads": 2,
-    "feed_forward_width": 24,
-    "dropout": 0.0,
-}
+SIZE = TINY | {"width": 16, "feed_forward_width": 24}
 N_SYMBOLS = 24
 
-RECIPE = {
-    "learning_rate": 3e-3,
-    "warmup_steps": 10,
-    "label_smoothing": 0.1,
-    "word_dropout": 0.1,
-    "max_batch_tokens": 60,
-    "max_steps": 12,
-    "patience": None,
-    "validate_every_steps": 4,
-    "log_every_steps": 2,
-    "checkpoint_every_steps": 2,
-    "precision": "float32",
-}
+RECIPE = workload.RECIPE | {"word_dropout": 0.1, "max_batch_tokens": 60, "max_steps": 12}
 
 FILES = {field.name for field in fields(TrainingFiles)}
 
@@ -293,6 +281,28 @@ def run_training(study: Study, folder: Path, *, architecture="g_transformer", cu
     files = TrainingFiles(**{name: arguments.pop(name) for name in FILES & set(arguments)})
     train(RunSettings(model=model, training=training), files, **arguments)
     return load_model(folder / "model.pt"), pd.read_csv(folder / "history.csv")
+
+
+@contextlib.contextmanager
+def during_update(step: int, event: Callable[[], object]) -> Iterator[None]:
+    """Something happens to the trainings inside at the beginning of an update."""
+    update = Trainer._step
+
+    def run_event_and_update(trainer, prepared):
+        if trainer.state.step + 1 == step:
+            event()
+        update(trainer, prepared)
+
+    with mock.patch.object(Trainer, "_step", run_event_and_update):
+        yield
+
+
+@contextlib.contextmanager
+def interrupted(step: int, number: int = signal.SIGTERM) -> Iterator[None]:
+    """The training inside gets a signal during an update, and ends with it."""
+    with during_update(step, lambda: os.kill(os.getpid(), number)), pytest.raises(Interrupted) as interruption:
+        yield
+    assert interruption.value.signal_number == number
 
 
 def assert_same_training(one, other) -> None:

@@ -8,12 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, assert_same_training, model_settings, run_training, train_arguments
+from core_fixtures import (
+    RECIPE,
+    assert_same_training,
+    during_update,
+    interrupted,
+    model_settings,
+    run_training,
+    train_arguments,
+)
 from lightning_fabric.plugins.precision.precision import Precision
 
 from docmt.files import read_json
@@ -42,45 +51,23 @@ def step_files(folder):
     return sorted(path.name for path in checkpoint_folder(folder).glob("step-*.pt"))
 
 
-@pytest.fixture
-def stop_at(monkeypatch):
-    """Makes the next training get a signal, or an exception, during some update."""
-
-    def arrange(step, event):
-        update = Trainer._step
-
-        def update_and_stop(trainer, groups):
-            if trainer.state.step + 1 == step:
-                event()
-            update(trainer, groups)
-
-        monkeypatch.setattr(Trainer, "_step", update_and_stop)
-
-    return arrange
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
 @pytest.mark.parametrize("step", [1, 5, 8, 11])
-def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, stop_at, monkeypatch, number, step):
+def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, number, step):
     handler = signal.getsignal(number)
-    stop_at(step, lambda: os.kill(os.getpid(), number))
-    with pytest.raises(Interrupted) as interruption:
+    with interrupted(step, number):
         run_training(study_files, tmp_path)
-    assert interruption.value.signal_number == number
     assert signal.getsignal(number) is handler
     assert step_files(tmp_path)[-1] == f"step-{step:09d}.pt"
     assert not (tmp_path / "model.pt").exists()
-    monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
-def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path, stop_at, monkeypatch):
+def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):
     recipe = {"architecture": "rst_mix", "training": {"drop_rst": 0.5}}
     uninterrupted = run_training(study_files, tmp_path / "whole", **copy.deepcopy(recipe))
-    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with pytest.raises(Interrupted):
+    with interrupted(5):
         run_training(study_files, tmp_path / "stopped", **copy.deepcopy(recipe))
-    monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path / "stopped", **recipe), uninterrupted)
     with_trees, _ = run_training(study_files, tmp_path / "always", architecture="rst_mix")
     assert not torch.equal(with_trees.model.embedding.weight, uninterrupted[0].model.embedding.weight)
@@ -123,7 +110,7 @@ def test_a_signal_after_the_last_validation_does_not_matter(study_files, tmp_pat
 
 
 @pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
-def test_the_fastest_precision_is_measured_once(study_files, tmp_path, stop_at, monkeypatch, first, then):
+def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypatch, first, then):
     """A machine that is busy at the start of a later session does not change the precision in the middle."""
     monkeypatch.setattr("docmt.training.devices.MIN_WIDTH_FOR_BFLOAT16", 1)
     monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
@@ -135,19 +122,16 @@ def test_the_fastest_precision_is_measured_once(study_files, tmp_path, stop_at, 
 
     expected, other = train(tmp_path / "whole", first), train(tmp_path / "other", then)
     assert expected[0].provenance["precision"] != other[0].provenance["precision"]
-    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with pytest.raises(Interrupted):
+    with interrupted(5):
         train(tmp_path / "stopped", first)
     resumed = train(tmp_path / "stopped", then)
     assert_same_training(resumed, expected)
     assert resumed[0].provenance["precision"] == expected[0].provenance["precision"]
 
 
-def test_a_session_in_float16_resumes_one_in_another_precision(study_files, tmp_path, whole, stop_at, monkeypatch):
-    stop_at(5, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with pytest.raises(Interrupted):
+def test_a_session_in_float16_resumes_one_in_another_precision(study_files, tmp_path, whole, monkeypatch):
+    with interrupted(5):
         run_training(study_files, tmp_path)
-    monkeypatch.undo()
     scaler = torch.amp.GradScaler("cpu")
     monkeypatch.setattr(Precision, "load_state_dict", lambda _, state: scaler.load_state_dict(state))
     with pytest.raises(RuntimeError, match="source state dict is empty"):
@@ -155,38 +139,30 @@ def test_a_session_in_float16_resumes_one_in_another_precision(study_files, tmp_
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
-def test_an_unexpected_error_keeps_its_traceback(study_files, tmp_path, stop_at):
+def test_an_unexpected_error_keeps_its_traceback(study_files, tmp_path):
     def crash():
         try:
             raise KeyError("cause")
         except KeyError:
             raise RuntimeError("effect")  # noqa: B904 - the context is what is tested
 
-    stop_at(2, crash)
-    with pytest.raises(RuntimeError, match="effect") as error:
+    with during_update(2, crash), pytest.raises(RuntimeError, match="effect") as error:
         run_training(study_files, tmp_path)
     assert error.traceback[-1].name == "crash"
     assert isinstance(error.value.__context__, KeyError)
 
 
 @pytest.mark.parametrize("step", [2, 3, 5, 9, 12])
-def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, stop_at, monkeypatch, step):
-    def crash():
-        raise MemoryError
-
-    stop_at(step, crash)
-    with pytest.raises(MemoryError):
+def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, step):
+    with during_update(step, mock.Mock(side_effect=MemoryError)), pytest.raises(MemoryError):
         run_training(study_files, tmp_path)
-    monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path), whole)
 
 
-def test_many_interruptions_in_a_row(study_files, tmp_path, whole, stop_at, monkeypatch):
+def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     for step in range(1, 12):
-        stop_at(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(Interrupted):
+        with interrupted(step):
             run_training(study_files, tmp_path)
-        monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path), whole)
     sessions = read_json(tmp_path / "model.job.json")["sessions"]
     assert [session["from_update"] for session in sessions] == list(range(12))
@@ -210,14 +186,12 @@ def test_a_finished_training_that_is_started_again_keeps_its_session(study_files
     assert sessions[0]["seconds"] > 0
 
 
-def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path, stop_at, monkeypatch):
+def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path):
     recipe = {"validate_every_steps": None, "max_epochs": 3, "max_steps": None, "max_batch_tokens": 70}
     expected = run_training(study_files, tmp_path / "whole", training=recipe)
     last_of_epoch = int(expected[1].loc[expected[1]["dev_loss"].notna(), "step"].iloc[0])
-    stop_at(last_of_epoch, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    with pytest.raises(Interrupted):
+    with interrupted(last_of_epoch):
         run_training(study_files, tmp_path / "cut", training=recipe)
-    monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path / "cut", training=recipe), expected)
 
 

@@ -2,9 +2,7 @@
 
 import copy
 import itertools
-import os
 import shutil
-import signal
 import subprocess
 import sys
 
@@ -12,7 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, assert_same_training, make_study, model_settings, run_training, train_arguments
+from core_fixtures import (
+    RECIPE,
+    assert_same_training,
+    interrupted,
+    make_study,
+    model_settings,
+    run_training,
+    train_arguments,
+)
 
 from docmt.errors import UserError
 from docmt.instances.building import build_from_files
@@ -23,7 +29,6 @@ from docmt.models.model_file import load_model
 from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.optimizer import schedule
 from docmt.training.settings import TrainingSettings
-from docmt.training.stopping import Interrupted
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
 from docmt.training.updates import Turn, UpdateReader
@@ -206,20 +211,11 @@ def test_epochs_are_those_of_the_first_task(study, tmp_path):
 
 @pytest.mark.parametrize("tasks", [PRETRAINING, FINE_TUNING])
 @pytest.mark.parametrize("step", [1, 4, 7, 8, 11])
-def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, monkeypatch, tasks, step):
+def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, tasks, step):
     options = {"max_batch_tokens": 100, "max_steps": 11, "validate_every_steps": None, "word_dropout": 0.2}
     whole = run(study, tmp_path / "whole", tasks, training=copy.copy(options))
-    update = Trainer._step
-
-    def stop(trainer, drawn):
-        if trainer.state.step + 1 == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-        update(trainer, drawn)
-
-    monkeypatch.setattr(Trainer, "_step", stop)
-    with pytest.raises(Interrupted):
+    with interrupted(step):
         run(study, tmp_path / "cut", tasks, training=copy.copy(options))
-    monkeypatch.undo()
     assert_same_training(run(study, tmp_path / "cut", tasks, training=options), whole)
 
 
