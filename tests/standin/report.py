@@ -12,7 +12,7 @@ from core_fixtures import make_study
 
 from docmt.decoding.settings import DecodingSettings
 from standin.counting import KINDS, Counts
-from standin.scenarios import HALF, decode, micro_batch, random_trained, score, updates
+from standin.scenarios import HALF, decode, micro_batch, random_trained, updates
 
 DEVICE = standin.device.LIBRARY
 KEEP_QUIET = {"log_every_steps": 1000, "validate_every_steps": 1000, "checkpoint_every_steps": 1000}
@@ -38,18 +38,10 @@ def _decode(preset: str) -> tuple[str, Counts]:
     return f"translation of 8 documents in {found.n_steps} steps, 2 + 2 layers", found.counts
 
 
-def _contrast(preset: str) -> tuple[str, Counts]:
-    with tempfile.TemporaryDirectory() as folder:
-        study = make_study(Path(folder))
-        _, counts = score(random_trained(study, preset, **HALF), DecodingSettings(), device="cuda")
-    return "scores of two translations, 2 + 2 layers", counts
-
-
 WHAT: dict[str, Callable[[str], tuple[str, Counts]]] = {
     "micro-batch": _micro_batch,
     "update": _update,
     "decode": _decode,
-    "contrast": _contrast,
 }
 
 

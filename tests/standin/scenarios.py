@@ -1,4 +1,4 @@
-"""What docmt does on the device, with counts: micro-batches, updates of a training, steps of a search, scoring."""
+"""What docmt does on the device, with counts: micro-batches, updates of a training, steps of a search."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -20,7 +20,6 @@ from core_fixtures import (
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 import standin.kernels
-from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
@@ -128,15 +127,6 @@ def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, d
     return Decoding(
         counts, called["step"], called["__init__"], [hypothesis.sentences for hypothesis in hypotheses], scores
     )
-
-
-def score(trained: TrainedModel, settings: DecodingSettings, *, device: str) -> tuple[list[float], Counts]:
-    """Score two translations of a document."""
-    src = ["the dog sees the house", "a child wants the dog"]
-    targets = [["das Tier sieht das Haus", "ein Kind will das Tier"], ["das Haus sieht", "ein Tier"]]
-    scorer = TargetScorer(trained, settings, device=device)
-    with counting() as counts:
-        return scorer.score([Candidate(src, target) for target in targets]), counts
 
 
 def random_trained(study: Study, architecture: str, **size: int) -> TrainedModel:
