@@ -199,36 +199,27 @@ def without_a_payload(folder):
     write_jsonl(folder / "runs/free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}])
 
 
+def without_attention(folder):
+    for system in ("aligned", "free"):
+        write_json(folder / f"runs/{system}-1/decoding/attention_test_t.json", {"items": []})
+
+
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "changes", "message"),
     [
-        (without_a_sentence, "line 3: 1 sentences for 2 source sentences"),
-        (without_an_item, "lack item 'item-0'"),
-        (without_a_payload, "its 1 items are not the items of the suite"),
-        (without_translations, "free-1/decoding/test_t.jsonl"),
+        (without_a_sentence, {}, "line 3: 1 sentences for 2 source sentences"),
+        (without_an_item, {}, "lack item 'item-0'"),
+        (without_a_payload, {}, "its 1 items are not the items of the suite"),
+        (without_translations, {}, "free-1/decoding/test_t.jsonl"),
+        (without_attention, {"has_attention": True}, "not an output of `docmt decode attention`"),
+        (lambda _: None, {"languages": {"d": ["en"]}}, "languages of 'd' must be a source and a target language"),
     ],
 )
-def test_what_does_not_fit_is_one_clear_line(spoil, message, tmp_path, capsys):
-    manifest = make_study(tmp_path)
+def test_what_does_not_fit_is_one_clear_line(spoil, changes, message, tmp_path, capsys):
+    manifest = make_study(tmp_path) | changes
     spoil(tmp_path)
     arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
-    assert main(["report", "reader", *arguments]) != 0
+    assert main(["report", "reader", *arguments]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
     assert not (tmp_path / "reader.html").exists()
-
-
-def test_a_dataset_needs_its_languages(tmp_path, capsys):
-    manifest = make_study(tmp_path) | {"languages": {"d": ["en"]}}
-    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
-    assert main(["report", "reader", *arguments]) != 0
-    assert "languages of 'd' must be a source and a target language" in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_attention_is_one_clear_line(tmp_path, capsys):
-    manifest = make_study(tmp_path) | {"has_attention": True}
-    for system in ("aligned", "free"):
-        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", {"items": []})
-    arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
-    assert main(["report", "reader", *arguments]) == 2
-    assert "not an output of `docmt decode attention`" in capsys.readouterr().err

@@ -248,12 +248,18 @@ def test_bad_recipes_are_named(values, message):
 # Entropy of whole models
 
 
-def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
-    model = make_model("g_transformer", upper_layers=0)
+def uniform_model(architecture, *, upper_layers):
+    """A model that attends uniformly, as all its queries are zero."""
+    model = make_model(architecture, upper_layers=upper_layers)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "in_weight" in name:
-                parameter[: len(parameter) // 3] = 0  # all queries are zero
+                parameter[: len(parameter) // 3] = 0
+    return model
+
+
+def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
+    model = uniform_model("g_transformer", upper_layers=0)
     documents = [random_documents((3, 2), seed=seed) for seed in (1, 2)]
     meter = EntropyMeter(model)
     src, tgt = [], []
@@ -288,11 +294,7 @@ def test_bits_below_uniform_do_not_count_what_a_mask_hides():
 
 def test_combined_attention_counts_as_two():
     """Uniform attention again: the mean over the modules of a kind, group and global apart."""
-    model = make_model("g_transformer", upper_layers=1)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "in_weight" in name:
-                parameter[: len(parameter) // 3] = 0
+    model = uniform_model("g_transformer", upper_layers=1)
     batch = make_batch(model.settings, random_documents((3,)))
     with EntropyMeter(model) as meter:
         model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
@@ -306,11 +308,7 @@ def test_combined_attention_counts_as_two():
 
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
 def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
-    model = make_model(architecture, upper_layers=2)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "in_weight" in name:
-                parameter[: len(parameter) // 3] = 0
+    model = uniform_model(architecture, upper_layers=2)
     documents = random_documents((4, 2))
     batch = make_batch(model.settings, documents, document_trees(documents))
     with EntropyMeter(model) as meter:
