@@ -32,6 +32,7 @@ FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"
     torch.bfloat16: "bf16-mixed",
     torch.float16: "16-mixed",
 }
+DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
 MIN_GAIN_OF_BFLOAT16 = 1.25
@@ -76,9 +77,8 @@ def make_fabric(
     if fabric.is_global_zero:
         folder = CheckpointFolder(checkpoints) if checkpoints else None
         noted = folder.noted("precision", "cpu") if folder else ""
-        types = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
-        dtype = types.get(noted) or product_type(precision, is_gpu=False, width=width)
-        if folder and noted not in types:
+        dtype = DTYPES.get(noted) or product_type(precision, is_gpu=False, width=width)
+        if folder and noted not in DTYPES:
             folder.note("precision", "cpu", FABRIC_PRECISIONS[dtype])
     dtype = fabric.broadcast(dtype)
     return fabric if dtype == torch.float32 else connect(dtype)
@@ -96,7 +96,7 @@ def prepare_cuda(precision: str) -> None:
 
 def matmul_dtype(fabric: Fabric) -> torch.dtype:
     """Data type of matrix products."""
-    return next(dtype for dtype, name in FABRIC_PRECISIONS.items() if name == fabric.strategy.precision.precision)
+    return DTYPES[fabric.strategy.precision.precision]
 
 
 def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
