@@ -58,7 +58,6 @@ class Meter:
         self.bar.close()
 
     def add(self, count: int) -> None:
-        """Count items that are done."""
         self.done += count
         self.bar.update(count)
         now = time.monotonic()

@@ -95,7 +95,6 @@ class Speed:
         return compiled_loss(self.module, kernel)
 
     def batch(self, n: int | None = None) -> Batch:
-        """The first n instances, or all."""
         return self.workload.batch(self.settings, self.device, self.dtype, n=n)
 
     def seconds(self, function: Callable[[], Any], *, warm_ups: int = 2) -> float:

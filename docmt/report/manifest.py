@@ -67,11 +67,9 @@ class Manifest(Settings):
     """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`; null leaves out the costs."""
 
     def folder(self, dataset: str, system: str, seed: int) -> Path:
-        """The folder of a run."""
         return Path(self.run_folder.format(dataset=dataset, system=system, seed=seed))
 
     def trained(self) -> list[tuple[str, str, int]]:
-        """Dataset, system and seed of each trained run, in order."""
         return [
             (dataset, system, seed)
             for dataset, systems in self.runs.items()
@@ -116,7 +114,6 @@ class ReaderManifest(Settings):
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 
     def shown_runs(self, dataset: str) -> Iterator[ShownRun]:
-        """The runs on a dataset, in order."""
         for system, seeds in self.runs.get(dataset, {}).items():
             for seed in seeds:
                 yield ShownRun(system, seed, Path(self.run_folder.format(dataset=dataset, system=system, seed=seed)))

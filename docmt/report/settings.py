@@ -136,7 +136,6 @@ class ScoreFigure(Settings):
 
     @property
     def systems(self) -> list[str]:
-        """The systems of all lines, each once."""
         return list(dict.fromkeys(system for line in self.lines.values() for system in line))
 
 
@@ -212,7 +211,6 @@ class ReportSettings(Settings):
 
     @property
     def drawn(self) -> list[str]:
-        """The names of `figures` and `curves`."""
         return [*self.figures, *self.curves]
 
     @property
@@ -226,7 +224,6 @@ class ReportSettings(Settings):
         return self.datasets.get(f"{dataset}/{test}", self.datasets.get(dataset))
 
     def label(self, system: str) -> str:
-        """The display name of a system."""
         return self.labels.get(system, system)
 
     @model_validator(mode="after")

@@ -29,11 +29,9 @@ class Queue:
     problem: str | None = None
 
     def find(self, number: str | None) -> SlurmJob | None:
-        """The job with an ID, or None."""
         return next((job for job in self.jobs if number is not None and job.id == number), None)
 
     def waiting(self) -> list[SlurmJob]:
-        """The jobs that are not running yet."""
         return [job for job in self.jobs if job.state in WAITING]
 
 

@@ -43,7 +43,6 @@ class StudyStatus:
     remaining: RemainingWork
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         running = [
             {"rule": job.rule, "name": job.name, "job": job.job}
             | ({"progress": asdict(self.progress[job.log])} if job.log in self.progress else {})

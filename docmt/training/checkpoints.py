@@ -35,7 +35,6 @@ class CheckpointFolder:
         self._prune(step)
 
     def save_best(self, step: int, weights: dict[str, Any]) -> None:
-        """Write the weights after update `step`, the best so far."""
         self._write(f"best-{step:09d}", weights)
 
     def load_newest(self, *, max_step: int | None = None) -> dict[str, Any] | None:
@@ -64,7 +63,6 @@ class CheckpointFolder:
         return state
 
     def load_best(self, step: int) -> dict[str, Any]:
-        """Load the best weights, of update `step`."""
         weights = self._read(f"best-{step:09d}")
         if weights is None:
             raise UserError(

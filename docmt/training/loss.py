@@ -83,7 +83,6 @@ class ReplicatedLoss(LossModule):
     """
 
     def forward(self, batch: Batch) -> Tensor:
-        """As without other devices."""
         return _Connected.apply(super().forward(batch), *self.unused_parameters(batch))
 
     def unused_parameters(self, batch: Batch) -> list[nn.Parameter]:

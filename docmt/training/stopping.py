@@ -68,7 +68,6 @@ class StopSignals:
         return totals
 
     def check(self) -> None:
-        """Raise Interrupted if a signal is in effect."""
         if self.number is not None:
             raise Interrupted(self.number)
 

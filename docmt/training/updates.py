@@ -95,7 +95,6 @@ class Update:
     n_tokens: int
 
     def pin_memory(self) -> Self:
-        """The same update in pinned memory."""
         return replace(self, micro_batches=[MicroBatch(m.instances, m.batch.pin_memory()) for m in self.micro_batches])
 
 
@@ -129,7 +128,6 @@ class UpdateReader:
         self._sizes: dict[tuple[int, int], int] = {}
 
     def n_updates(self, task: int, epoch: int) -> int:
-        """The number of updates in a pass."""
         if (task, epoch) not in self._sizes:
             self.note_size(task, epoch, -(-len(self._batches(task, epoch)) // self.settings.accumulation_steps))
         return self._sizes[task, epoch]
@@ -172,7 +170,6 @@ class UpdateReader:
                 task.epoch, task.position = task.epoch + 1, 0
 
     def read(self, turn: Turn) -> Update:
-        """Prepare the update of a turn."""
         return self.prepare(self.drawn(turn.task, turn.epoch, turn.position), turn)
 
     def prepare(self, drawn: list[np.ndarray], turn: Turn) -> Update:
