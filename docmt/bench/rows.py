@@ -37,14 +37,11 @@ class Outcome:
 Check = Callable[[], Outcome]
 
 
-@dataclass(frozen=True)
-class BenchRow:
+@dataclass(frozen=True, kw_only=True)
+class BenchRow(Outcome):
     """The outcome of a check, its name and its duration."""
 
     name: str
-    value: str
-    verdict: Verdict
-    numbers: dict[str, Any]
     seconds: float
 
 
@@ -80,7 +77,7 @@ def run_checks(
                 outcome = Outcome(f"no time left: --only {name} runs it", "not run")
             else:
                 outcome = _outcome(check)
-            rows[name] = BenchRow(name, **vars(outcome), seconds=round(time.monotonic() - begun, 2))
+            rows[name] = BenchRow(**vars(outcome), name=name, seconds=round(time.monotonic() - begun, 2))
             tqdm.write(f"{outcome.verdict:<17}{name:<46} {outcome.value}")
             content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
             write_json(out, content, checksum=False)

@@ -89,7 +89,7 @@ def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
 
 
 def test_budgets_exist_once_a_gpu_was_measured(monkeypatch):
-    rows = {"speed/eager": BenchRow("speed/eager", "", "measured", {"tokens_per_second": 80.0}, 1.0)}
+    rows = {"speed/eager": BenchRow("", numbers={"tokens_per_second": 80.0}, name="speed/eager", seconds=1.0)}
     assert commands.compare("A", rows).verdict == "not measured yet"
     for budget, verdict in ((100.0, "FAILED"), (85.0, "ok")):
         monkeypatch.setitem(commands.BUDGETS, "A", {"speed/eager.tokens_per_second": budget})
@@ -199,7 +199,7 @@ def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
 def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
     """Neither those after a failure, nor those of the update in which the compiler fails."""
     verdict = "FAILED" if has_failed else "measured"
-    rows = {"speed/compiled": BenchRow("speed/compiled", "", verdict, {"tokens_per_second": 80.0}, 1.0)}
+    rows = {"speed/compiled": BenchRow("", verdict, {"tokens_per_second": 80.0}, name="speed/compiled", seconds=1.0)}
     speed = Speed(CPU, tmp_path, size="tiny", tokens=60, rows=rows)
 
     class Graph:
