@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from docmt.corpora.documents import index_path, read_index, text_path
+from docmt.corpora.documents import index_path, read_index
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.files import read_json, read_lines, write_lines
+from docmt.files import read_json, write_lines
 from docmt.gpu_locks import claim_gpus
 
 SEPARATOR = " </s> "
@@ -36,7 +36,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
-    source = read_lines(text_path(test.prefix, test.src_lang))
+    source = test.source
     lengths = read_index(index_path(test.prefix)).lengths
     # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
     texts = {

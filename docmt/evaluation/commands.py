@@ -14,6 +14,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings, Ties
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast
+from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
 from docmt.evaluation.metrics import (
     ALL_METRICS,
@@ -26,7 +27,7 @@ from docmt.evaluation.metrics import (
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
-from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
+from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl, write_lines
 
 log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
@@ -275,11 +276,53 @@ def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFil
 
 
 @commands.command
+def tag(
+    *,
+    settings: Settings = EvaluationSettings(),
+    text: TestText,
+    hypotheses: Path | None = None,
+    training: Path | None = None,
+    out: OutFile,
+) -> None:
+    """List the words of a reference, or of hypotheses, whose choice depends on earlier sentences.
+
+    Example:
+        docmt evaluate tag --prefix text/test --src-lang en --tgt-lang de --out tags.tsv
+
+    Args:
+        hypotheses: translations to tag in place of the reference, a line for each sentence or JSONL of `docmt decode
+            translate`.
+        training: prefix of raw parallel text that improves the word alignment.
+        out: TSV file to write: document, sentence in the document, word, class, reason.
+    """
+    from docmt.evaluation.context_words import TAGGERS
+    from docmt.evaluation.user_output import read_user_hypotheses
+
+    index, reference, _ = text.read()
+    found = read_user_hypotheses(hypotheses or text_path(text.prefix, text.tgt_lang), index)
+    test = TranslatedTest(found, reference, settings, text.prefix, text.src_lang, text.tgt_lang, training)
+    if not test.is_aligned:
+        raise UserError(f"{hypotheses}: tags need hypotheses that are aligned sentence by sentence")
+    places = [(name, number) for name, length in index for number in range(1, length + 1)]
+    rows = []
+    for metric, find_tags in TAGGERS.items():
+        try:
+            for tag in find_tags(test, "hypothesis"):
+                why = tag.why if tag.before is None else f"{tag.why}, as in sentence {places[tag.before][1]}"
+                rows.append((tag.sentence, *map(str, places[tag.sentence]), tag.word, metric, why))
+        except NotComputableError as reason:
+            log.warning("no tags of %s: %s", metric, reason)
+    write_lines(out, ["document\tsentence\tword\tclass\twhy", *("\t".join(row) for _, *row in sorted(rows))])
+
+
+@commands.command
 def compare(
     *,
     settings: Settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "chrF"]),
     references: list[Path],
     tgt_lang: TgtLang,
+    src_lang: str = "",
+    training: Path | None = None,
     hypotheses: list[str],
     out: Path | None = None,
 ) -> None:
@@ -291,6 +334,8 @@ def compare(
     Args:
         references: text with a line per sentence; blank lines between documents, or PREFIX.documents.tsv beside it.
             Others are further references.
+        src_lang: source language, for metrics that read the source: PREFIX.{lang} beside the first reference.
+        training: prefix of raw parallel text that improves word alignments.
         hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline. A file has a line for each line of
             the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
         out: CSV file to write the table to as well.
@@ -313,8 +358,8 @@ def compare(
     systems = {}
     for name, path in paths.items():
         found = read_user_hypotheses(path, index, blank)
-        place = {"prefix": references[0].with_suffix(""), "src_lang": "", "tgt_lang": tgt_lang}
-        systems[name] = TranslatedTest(found, reference, settings, more_references=more, **place)
+        place = {"prefix": references[0].with_suffix(""), "src_lang": src_lang, "tgt_lang": tgt_lang}
+        systems[name] = TranslatedTest(found, reference, settings, more_references=more, training=training, **place)
         if problem := find_tokenization(systems[name].sentences, reference):
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)
     rows = compare_systems(systems)

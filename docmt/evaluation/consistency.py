@@ -12,11 +12,10 @@ from itertools import compress
 from pathlib import Path
 from random import Random
 from re import fullmatch
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field
 
-from docmt.corpora.documents import index_path, read_index
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
@@ -38,7 +37,7 @@ class TermUse:
     """Choices of reference and hypothesis for a term in a sentence; empty where nothing was found."""
 
     sentence: int
-    document: int
+    document: str
     term: str
     reference: frozenset[str]
     hypothesis: frozenset[str]
@@ -52,10 +51,8 @@ class AddressForms(Settings):
     """As written if `capitals_matter`."""
     capitals_matter: bool = False
     """Whether formal words count as written, and not at the beginning of a sentence."""
-    shared: dict[str, str] = {}
-    """Words with other meanings, which are of this class only where the source decides it."""
-    shared_capital_before: str = ""
-    """Pattern of the word that must follow a shared word with a capital."""
+    by_source: dict[str, dict[str, str]] = {}
+    """Words, as written, that address somebody if the source decides it and the next word has this pattern."""
 
     @classmethod
     def of(cls, lang: str) -> Self:
@@ -65,10 +62,8 @@ class AddressForms(Settings):
     @property
     def classes(self) -> dict[str, list[str]]:
         """All words of each class."""
-        found = {name: [*words] for name, words in (self.informal | self.formal).items()}
-        for word, name in self.shared.items():
-            found[name].append(word)
-        return found
+        lists = self.informal | self.formal
+        return {name: [*dict.fromkeys([*words, *self.by_source.get(name, {})])] for name, words in lists.items()}
 
     def find(self, words: Sequence[str]) -> frozenset[str]:
         """The forms in a sentence: `informal`, `formal`, both or none."""
@@ -78,34 +73,40 @@ class AddressForms(Settings):
     def classify(self, words: Sequence[str], *, is_clear: bool = False) -> list[str | None]:
         """The class of each word of a sentence; None where the word addresses nobody, or may mean somebody else.
 
-        `is_clear` says that the source addresses somebody and has no third person whom a shared word could mean.
+        `is_clear` says that the source addresses somebody and has no third person whom such a word could mean.
         """
         informal, formal = ({word: name for name in of for word in of[name]} for of in (self.informal, self.formal))
+        by_source = {word: (name, of[word]) for name, of in self.by_source.items() for word in of}
         found = []
         for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-            lower = word.lower()
-            # A capital counts only after a word or a comma: the first word of a sentence or quotation always has one.
-            is_inside = any(map(str.isalnum, before)) or before == ","
-            if is_clear and lower in self.shared and (word == lower or fullmatch(self.shared_capital_before, after)):
-                found.append(self.shared[lower])
-            elif self.capitals_matter:
-                found.append(informal.get(lower) or (formal.get(word) if is_inside else None))
-            else:
-                found.append(informal.get(lower) or formal.get(lower))
+            name, pattern = by_source.get(word, (None, ""))
+            if not (is_clear and name and fullmatch(pattern, after)):
+                name = informal.get(word.lower())
+                # A capital counts only after a word or a comma: the first word of a sentence or quotation has one.
+                if not self.capitals_matter:
+                    name = name or formal.get(word.lower())
+                elif any(map(str.isalnum, before)) or before == ",":
+                    name = name or formal.get(word)
+            found.append(name)
         return found
 
 
 class SourceWords(Settings):
-    """Words of a source language that address somebody or mean third persons, in lower case."""
+    """Words of a source language on which the need of context depends, in lower case."""
 
     you: list[str] = Field(min_length=1)
-    """Words that do not tell which form of address is right."""
+    """Words that address somebody without telling by which form."""
     others: list[str]
+    """Third persons who may be meant by the same forms."""
+    determiners: list[str]
+    """Words before a noun."""
+    function_words: list[str]
+    """Words of at least four letters that are no terms."""
 
     @classmethod
     def of(cls, lang: str) -> Self:
         """The lists of a language. Raises NotComputableError when there are none."""
-        return load_lists(cls, FOLDER.parent / "you", lang, what="words that address somebody")
+        return load_lists(cls, FOLDER.parent / "source", lang, what="source words")
 
     def find(self, words: Sequence[str]) -> tuple[bool, bool]:
         """Whether a sentence, in lower case, addresses somebody, and whether it does so without third persons."""
@@ -129,10 +130,9 @@ def score_consistency(test: TranslatedTest) -> list[ScoreRow]:
     return rows
 
 
-def owners(test: TranslatedTest) -> list[int]:
-    """The number of the document of each sentence."""
-    lengths = read_index(index_path(test.prefix)).lengths
-    return [number for number, length in enumerate(lengths) for _ in range(length)]
+def owners(test: TranslatedTest) -> list[str]:
+    """The document of each sentence."""
+    return [part.document for part in test.hypotheses for _ in range(part.n_sentences)]
 
 
 def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
@@ -146,20 +146,34 @@ def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
     return [found for found in occurrences if found.reference], f"forms of address:{test.tgt_lang}|words:{words}"
 
 
-def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
-    """The occurrences of source terms with their counterparts, and the signature."""
+class Alignment(NamedTuple):
+    """The words of a test, the links of its pairs of sentences, and how they were found."""
+
+    text: Text
+    links: dict[Pair, set[Link]]
+    signature: str
+
+
+def align_test(test: TranslatedTest) -> Alignment:
+    """Align source with reference and hypothesis. Raises NotComputableError without the aligner."""
     program = find_aligner()
     text = Text.of(test)
     training = read_training(test)
     # A translation that equals the reference gets the same links.
     pairs: list[Pair] = list(dict.fromkeys((tuple(src), tuple(tgt)) for src, tgt in [*text.pairs, *training]))
     links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
-    signature = f"terms|stem:{STEM} letters|aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc"
-    return list_terms(text, owners(test), links, test.src_lang, test.tgt_lang), signature
+    return Alignment(text, links, f"aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc")
+
+
+def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
+    """The occurrences of source terms with their counterparts, and the signature."""
+    text, links, signature = test.alignment
+    uses = list_terms(text, owners(test), links, test.src_lang, test.tgt_lang)
+    return uses, f"terms|stem:{STEM} letters|{signature}"
 
 
 def list_terms(
-    text: Text, documents: Sequence[int], links: dict[Pair, set[Link]], src_lang: str, tgt_lang: str
+    text: Text, documents: Sequence[str], links: dict[Pair, set[Link]], src_lang: str, tgt_lang: str
 ) -> list[TermUse]:
     """Occurrences of terms: words of at least four letters that at most half of the documents have."""
     in_documents = {(word, document) for words, document in zip(text.source, documents, strict=True) for word in words}
@@ -190,7 +204,7 @@ def is_content(word: str, lang: str) -> bool:
 
 
 def describe_consistency(
-    metric: str, occurrences: Sequence[TermUse], documents: Sequence[int], *, signature: str
+    metric: str, occurrences: Sequence[TermUse], documents: Sequence[str], *, signature: str
 ) -> list[ScoreRow]:
     """The accuracy of consistency, and its controls by `kind`; a value is None where nothing repeats."""
 
@@ -217,7 +231,7 @@ def describe_consistency(
 
 def repetitions(occurrences: Iterable[TermUse]) -> Iterable[tuple[TermUse, TermUse]]:
     """Each occurrence in another sentence than the one before it in its document, with that one."""
-    before: dict[tuple[int, str], TermUse] = {}
+    before: dict[tuple[str, str], TermUse] = {}
     for use in occurrences:
         last = before.get((use.document, use.term))
         if last is not None and last.sentence != use.sentence:

@@ -7,16 +7,17 @@ add theirs by entry points of the group `docmt.metrics`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.corpora.documents import index_path, text_path
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings
-from docmt.files import atomic_writer, read_text
+from docmt.files import atomic_writer, read_lines, read_text
 from docmt.models.plugins import Registry
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from sacrebleu.metrics.base import Metric as SacreMetric
     from sacrebleu.metrics.bleu import BLEU
 
+    from docmt.evaluation.consistency import Alignment
     from docmt.evaluation.hypotheses import Hypothesis, Unit
     from docmt.evaluation.score_rows import ScoreRow
 
@@ -35,6 +37,7 @@ COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
+CONTEXT_WORDS = ("context words (address)", "context words (pronouns)", "context words (terms)")
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
@@ -71,6 +74,25 @@ class TranslatedTest:
     def sentences(self) -> list[str]:
         """The sentences of all hypotheses; as many as the source has if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
+
+    @cached_property
+    def source(self) -> list[str]:
+        """The source sentences. Raises UserError where the text has another number of them."""
+        lines = read_lines(text_path(self.prefix, self.src_lang))
+        # References of the user may have blank lines between documents in place of an index, and so has their source.
+        has_index = index_path(self.prefix).exists() or len(lines) == len(self.reference)
+        lines = lines if has_index else [line for line in lines if line.strip()]
+        if len(lines) != len(self.reference):
+            path = text_path(self.prefix, self.src_lang)
+            raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
+        return lines
+
+    @cached_property
+    def alignment(self) -> "Alignment":
+        """The words of source, hypotheses and reference with their links; computed once, since the aligner is slow."""
+        from docmt.evaluation.consistency import align_test
+
+        return align_test(self)
 
     @property
     def is_aligned(self) -> bool:
@@ -170,6 +192,24 @@ def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
     return score_consistency(test)
 
 
+def score_context_words(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of words that depend on context."""
+    from docmt.evaluation.context_words import score_context_words
+
+    return score_context_words(test)
+
+
+def context_metric(name: str, about: str, needs: tuple[str, ...] = ()) -> Metric:
+    """F1 of a class of words that depend on context, tested over documents."""
+
+    def count(test: TranslatedTest) -> SegmentCounts:
+        from docmt.evaluation.context_words import count_context_words
+
+        return count_context_words(test, name)
+
+    return Metric(about, score_context_words, needs=needs, on_request=True, counts=count)
+
+
 def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
     """Build BLEU of untokenized text."""
     from sacrebleu.metrics.bleu import BLEU
@@ -250,6 +290,14 @@ METRICS: dict[str, Metric] = {
     BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence, see below", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
     TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
+    **{
+        name: context_metric(name, f"F1 of {what}, see below", needs)
+        for name, what, needs in [
+            (CONTEXT_WORDS[0], "forms of address that were used before", ()),
+            (CONTEXT_WORDS[1], "pronouns whose gender earlier sentences tell", (ALIGNER, TRAINING)),
+            (CONTEXT_WORDS[2], "translations of terms that were used before", (ALIGNER, TRAINING)),
+        ]
+    },
     CXMI: Metric(
         "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
     ),

@@ -22,7 +22,7 @@ from docmt.evaluation.external_programs import NotComputableError, load_lists, m
 from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
-from docmt.files import iterate_lines, read_lines
+from docmt.files import iterate_lines
 from docmt.settings import Settings
 
 FOLDER = Path(__file__).parent / "data" / "pronouns"
@@ -50,6 +50,8 @@ class PronounLists(Settings):
     """Groups of forms of the same pronoun."""
     equivalent: list[list[str]]
     """Groups of words that count half for each other."""
+    ambiguous: dict[str, dict[str, list[str]]]
+    """By source pronoun, the target pronouns among which it does not decide, each with its other sources."""
 
     @field_validator("source", "target", mode="before")
     @classmethod
@@ -95,10 +97,9 @@ class Text:
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
         """The words of a test whose hypotheses are aligned."""
-        source = read_lines(text_path(test.prefix, test.src_lang))
         cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
         return cls(
-            source=[cut_source(sentence) for sentence in source],
+            source=[cut_source(sentence) for sentence in test.source],
             hypothesis=[cut_target(sentence) for sentence in test.sentences],
             reference=[cut_target(sentence) for sentence in test.reference],
         )

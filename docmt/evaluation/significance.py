@@ -15,6 +15,7 @@ from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import Ties
 from docmt.evaluation.contrastive_accuracy import is_right
+from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import Unit
 from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, find_metric, score_translations
 
@@ -58,7 +59,10 @@ def compare_translations(
         metric = find_metric(name)
         if metric.counts is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
             continue
-        ours, theirs = ([test.counts(name) for test in tests] for tests in (system, baseline))
+        try:
+            ours, theirs = ([test.counts(name) for test in tests] for tests in (system, baseline))
+        except NotComputableError:
+            continue
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
         if len(shapes) > 1:
             raise UserError(f"metric {name!r} counts other segments or numbers in one translation: {sorted(shapes)}")

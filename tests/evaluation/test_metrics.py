@@ -134,6 +134,8 @@ def test_only_metrics_with_word_alignments_read_the_training_text():
         "APT",
         "APT (neighbors)",
         "term consistency",
+        "context words (pronouns)",
+        "context words (terms)",
     ]
 
 

@@ -1,0 +1,148 @@
+"""Words of a translation whose choice depends on earlier sentences, after MuDA (Fernandes et al. 2023).
+
+MuDA finds them by models of syntax and coreference; here lists of words, a word alignment and rules do. Reference and
+hypothesis are tagged each by itself, and the tagged words of the two are compared sentence by sentence.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from docmt.evaluation.bleu import describe_words, word_tokenizer
+from docmt.evaluation.consistency import STEM, AddressForms, SourceWords, list_terms, owners
+from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
+from docmt.evaluation.pronouns import PronounLists, word_cutter
+from docmt.evaluation.score_rows import ScoreRow
+
+Side = Literal["hypothesis", "reference"]
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A tagged word; words of reference and hypothesis match if their sentence and form do.
+
+    Attributes:
+        sentence: of the split, from 0.
+        why: the class of address, or the source word.
+        before: an earlier sentence with such a word, where the rule asks for one.
+    """
+
+    sentence: int
+    word: str
+    form: str
+    why: str
+    before: int | None = None
+
+
+def _sentences(test: TranslatedTest, side: Side) -> Sequence[str]:
+    return test.reference if side == "reference" else test.sentences
+
+
+def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
+    """Forms of address for an English *you* (or the like) whose class has occurred in an earlier sentence."""
+    forms, source_words = AddressForms.of(test.tgt_lang), SourceWords.of(test.src_lang)
+    cut_source, cut_target = word_cutter(test.src_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    before: dict[tuple[str, str], int] = {}
+    for number, (document, src, tgt) in enumerate(zip(owners(test), test.source, _sentences(test, side), strict=True)):
+        says_you, is_clear = source_words.find(cut_source(src))
+        words = cut_target(tgt).split()
+        classes = forms.classify(words, is_clear=is_clear)
+        for word, name in zip(words, classes, strict=True):
+            if says_you and name and (last := before.get((document, name))) is not None:
+                yield Tag(number, word, word.lower(), name, last)
+        before |= {(document, name): number for name in classes if name}
+
+
+def tag_pronouns(test: TranslatedTest, side: Side) -> Iterator[Tag]:
+    """Pronouns whose gender the source pronoun does not tell, without a noun before them in their sentence."""
+    lists, source_words = PronounLists.of(test.src_lang, test.tgt_lang), SourceWords.of(test.src_lang)
+    forms, cut_target = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    text, links, _ = test.alignment
+    documents = ["", *owners(test)]
+    for number, (source, target, sentence) in enumerate(
+        zip(text.source, getattr(text, side), _sentences(test, side), strict=True)
+    ):
+        if documents[number] != documents[number + 1]:
+            continue  # nothing comes before the first sentence of a document
+        words = cut_target(sentence).split()
+        classes = forms.classify(words)
+        # A capital inside a sentence begins a noun or a name.
+        nouns = [j for j, word in enumerate(words) if j and word[0].isupper() and not classes[j]]
+        found: dict[int, Tag] = {}
+        for i, j in sorted(links[tuple(source), tuple(target)]):
+            others = lists.ambiguous.get(source[i], {}).get(target[j])
+            if others is None or classes[j] or not {*source}.isdisjoint(others):
+                continue  # the word stands for somebody else, or may do so
+            if {*source[:i]}.isdisjoint(source_words.determiners) and not any(noun < j for noun in nouns):
+                found[j] = Tag(number, words[j], target[j], source[i])
+        yield from found.values()
+
+
+def tag_terms(test: TranslatedTest, side: Side) -> Iterator[Tag]:
+    """Translations of terms that the term has had in an earlier sentence of the document; not words that are copied."""
+    text, links, _ = test.alignment
+    function_words = SourceWords.of(test.src_lang).function_words
+    before: dict[tuple[str, str, str], int] = {}
+    for use in list_terms(text, owners(test), links, test.src_lang, test.tgt_lang):
+        for stem in sorted(getattr(use, side) - {use.term[:STEM]}):
+            last = before.setdefault((use.document, use.term, stem), use.sentence)
+            if last < use.sentence and use.term not in function_words:
+                word = next(word for word in getattr(text, side)[use.sentence] if word.startswith(stem))
+                yield Tag(use.sentence, word, stem, use.term, last)
+
+
+TAGGERS: dict[str, Callable[[TranslatedTest, Side], Iterator[Tag]]] = dict(
+    zip(CONTEXT_WORDS, (tag_addresses, tag_pronouns, tag_terms), strict=True)
+)
+
+
+def score_context_words(test: TranslatedTest) -> list[ScoreRow]:
+    """F1 of each class that the settings name, and by `kind` its precision, its recall and the documents with tags."""
+    rows: list[ScoreRow] = []
+    words = describe_words(EvaluationSettings(), test.tgt_lang)
+    for name in CONTEXT_WORDS if test.is_aligned else ():
+        if name not in test.settings.metrics:
+            continue
+        try:
+            counts = test.counts(name)
+        except NotComputableError as reason:
+            rows.append(missing_row(name, reason))
+            continue
+        matched, ours, theirs = map(int, counts.rows.sum(0))
+        tagged = int((counts.rows[:, 2] > 0).sum())
+        signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{words}"
+        if TAGGERS[name] is not tag_addresses:
+            signature += f"|{test.alignment.signature}"
+        for kind, share, n in [
+            (None, 2 * matched / (ours + theirs), theirs),
+            ("precision", matched / ours if ours else None, ours),
+            ("recall", matched / theirs, theirs),
+            ("documents", tagged / len(counts.rows), len(counts.rows)),
+        ]:
+            value = None if share is None else 100 * share
+            rows.append({"metric": name, "value": value, "n": n, "kind": kind, "signature": signature})
+    return rows
+
+
+def count_context_words(test: TranslatedTest, name: str) -> SegmentCounts:
+    """Matched words, and tagged words of hypothesis and reference, of each document.
+
+    Raises NotComputableError without lists, the aligner, or words of this class in the reference.
+    """
+    if not test.is_aligned:
+        raise NotComputableError("the hypotheses are not aligned by sentences")
+    ours, theirs = (Counter((tag.sentence, tag.form) for tag in TAGGERS[name](test, side)) for side in get_args(Side))
+    if not theirs:
+        raise NotComputableError("the reference has no such words")
+    documents = owners(test)
+    numbers = {document: number for number, document in enumerate(dict.fromkeys(documents))}
+    rows = np.zeros((len(numbers), 3))
+    # Each word of the reference matches one of the hypothesis.
+    for column, counter in enumerate([ours & theirs, ours, theirs]):
+        for (sentence, _), n in counter.items():
+            rows[numbers[documents[sentence]], column] += n
+    return SegmentCounts(rows, lambda sums: 200 * sums[..., 0] / np.maximum(sums[..., 1] + sums[..., 2], 1))
