@@ -14,6 +14,7 @@ from docmt.corpora.documents import index_path, read_index
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
+from docmt.evaluation.pronouns import read_source
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import read_json, write_lines
 from docmt.gpu_locks import claim_gpus
@@ -36,7 +37,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
-    source = test.source
+    source = read_source(test)
     lengths = read_index(index_path(test.prefix)).lengths
     # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
     texts = {

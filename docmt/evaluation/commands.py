@@ -14,7 +14,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings, Ties
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast
-from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
 from docmt.evaluation.metrics import (
     ALL_METRICS,
@@ -295,7 +294,7 @@ def tag(
         training: prefix of raw parallel text that improves the word alignment.
         out: TSV file to write: document, sentence in the document, word, class, reason.
     """
-    from docmt.evaluation.context_words import TAGGERS
+    from docmt.evaluation.context_words import list_tags
     from docmt.evaluation.user_output import read_user_hypotheses
 
     index, reference, _ = text.read()
@@ -303,16 +302,8 @@ def tag(
     test = TranslatedTest(found, reference, settings, text.prefix, text.src_lang, text.tgt_lang, training)
     if not test.is_aligned:
         raise UserError(f"{hypotheses}: tags need hypotheses that are aligned sentence by sentence")
-    places = [(name, number) for name, length in index for number in range(1, length + 1)]
-    rows = []
-    for metric, find_tags in TAGGERS.items():
-        try:
-            for tag in find_tags(test, "hypothesis"):
-                why = tag.why if tag.before is None else f"{tag.why}, as in sentence {places[tag.before][1]}"
-                rows.append((tag.sentence, *map(str, places[tag.sentence]), tag.word, metric, why))
-        except NotComputableError as reason:
-            log.warning("no tags of %s: %s", metric, reason)
-    write_lines(out, ["document\tsentence\tword\tclass\twhy", *("\t".join(row) for _, *row in sorted(rows))])
+    header = "document", "sentence", "word", "class", "why"
+    write_lines(out, map("\t".join, [header, *list_tags(test, index)]))
 
 
 @commands.command

@@ -4,6 +4,7 @@ MuDA finds them by models of syntax and coreference; here lists of words, a word
 hypothesis are tagged each by itself, and the tagged words of the two are compared sentence by sentence.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,13 +12,22 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from docmt.corpora.documents import DocumentIndex
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.consistency import STEM, AddressForms, SourceWords, list_terms, owners
 from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
-from docmt.evaluation.pronouns import PronounLists, word_cutter
+from docmt.evaluation.metrics import (
+    ADDRESS_WORDS,
+    PRONOUN_WORDS,
+    TERM_WORDS,
+    EvaluationSettings,
+    SegmentCounts,
+    TranslatedTest,
+)
+from docmt.evaluation.pronouns import PronounLists, read_source, word_cutter
 from docmt.evaluation.score_rows import ScoreRow
 
+log = logging.getLogger(__name__)
 Side = Literal["hypothesis", "reference"]
 
 
@@ -47,7 +57,9 @@ def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     forms, source_words = AddressForms.of(test.tgt_lang), SourceWords.of(test.src_lang)
     cut_source, cut_target = word_cutter(test.src_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
     before: dict[tuple[str, str], int] = {}
-    for number, (document, src, tgt) in enumerate(zip(owners(test), test.source, _sentences(test, side), strict=True)):
+    for number, (document, src, tgt) in enumerate(
+        zip(owners(test), read_source(test), _sentences(test, side), strict=True)
+    ):
         says_you, is_clear = source_words.find(cut_source(src))
         words = cut_target(tgt).split()
         classes = forms.classify(words, is_clear=is_clear)
@@ -95,37 +107,48 @@ def tag_terms(test: TranslatedTest, side: Side) -> Iterator[Tag]:
                 yield Tag(use.sentence, word, stem, use.term, last)
 
 
-TAGGERS: dict[str, Callable[[TranslatedTest, Side], Iterator[Tag]]] = dict(
-    zip(CONTEXT_WORDS, (tag_addresses, tag_pronouns, tag_terms), strict=True)
-)
+TAGGERS: dict[str, Callable[[TranslatedTest, Side], Iterator[Tag]]] = {
+    ADDRESS_WORDS: tag_addresses,
+    PRONOUN_WORDS: tag_pronouns,
+    TERM_WORDS: tag_terms,
+}
 
 
-def score_context_words(test: TranslatedTest) -> list[ScoreRow]:
-    """F1 of each class that the settings name, and by `kind` its precision, its recall and the documents with tags."""
-    rows: list[ScoreRow] = []
-    words = describe_words(EvaluationSettings(), test.tgt_lang)
-    for name in CONTEXT_WORDS if test.is_aligned else ():
-        if name not in test.settings.metrics:
-            continue
+def list_tags(test: TranslatedTest, index: DocumentIndex) -> list[tuple[str, ...]]:
+    """Document, sentence in the document, word, class and reason of each tag of the hypotheses, in their order."""
+    places = [(name, number) for name, length in index for number in range(1, length + 1)]
+    rows = []
+    for metric, find_tags in TAGGERS.items():
         try:
-            counts = test.counts(name)
+            for tag in find_tags(test, "hypothesis"):
+                why = tag.why if tag.before is None else f"{tag.why}, as in sentence {places[tag.before][1]}"
+                rows.append((tag.sentence, *map(str, places[tag.sentence]), tag.word, metric, why))
         except NotComputableError as reason:
-            rows.append(missing_row(name, reason))
-            continue
-        matched, ours, theirs = map(int, counts.rows.sum(0))
-        tagged = int((counts.rows[:, 2] > 0).sum())
-        signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{words}"
-        if TAGGERS[name] is not tag_addresses:
-            signature += f"|{test.alignment.signature}"
-        for kind, share, n in [
-            (None, 2 * matched / (ours + theirs), theirs),
-            ("precision", matched / ours if ours else None, ours),
-            ("recall", matched / theirs, theirs),
-            ("documents", tagged / len(counts.rows), len(counts.rows)),
-        ]:
-            value = None if share is None else 100 * share
-            rows.append({"metric": name, "value": value, "n": n, "kind": kind, "signature": signature})
-    return rows
+            log.warning("no tags of %s: %s", metric, reason)
+    return [row[1:] for row in sorted(rows)]
+
+
+def score_context_words(test: TranslatedTest, name: str) -> list[ScoreRow]:
+    """F1 of a class and, by `kind`, its precision, its recall and the share of documents with tags."""
+    if not test.is_aligned:
+        return []
+    try:
+        counts = test.counts(name)
+    except NotComputableError as reason:
+        return [missing_row(name, reason)]
+    matched, ours, theirs = map(int, counts.rows.sum(0))
+    tagged = int((counts.rows[:, 2] > 0).sum())
+    words = describe_words(EvaluationSettings(), test.tgt_lang)
+    signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{words}"
+    if name != ADDRESS_WORDS:
+        signature += f"|{test.alignment.signature}"
+    values: list[tuple[str | None, float | None, int]] = [
+        (None, 200 * matched / (ours + theirs), theirs),
+        ("precision", 100 * matched / ours if ours else None, ours),
+        ("recall", 100 * matched / theirs, theirs),
+        ("documents", 100 * tagged / len(counts.rows), len(counts.rows)),
+    ]
+    return [{"metric": name, "value": value, "n": n, "kind": kind, "signature": signature} for kind, value, n in values]
 
 
 def count_context_words(test: TranslatedTest, name: str) -> SegmentCounts:

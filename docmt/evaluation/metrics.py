@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from docmt.corpora.documents import index_path, text_path
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings
-from docmt.files import atomic_writer, read_lines, read_text
+from docmt.files import atomic_writer, read_text
 from docmt.models.plugins import Registry
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
@@ -37,7 +36,7 @@ COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
-CONTEXT_WORDS = ("context words (address)", "context words (pronouns)", "context words (terms)")
+ADDRESS_WORDS, PRONOUN_WORDS, TERM_WORDS = (f"context words ({name})" for name in ("address", "pronouns", "terms"))
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
@@ -74,18 +73,6 @@ class TranslatedTest:
     def sentences(self) -> list[str]:
         """The sentences of all hypotheses; as many as the source has if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
-
-    @cached_property
-    def source(self) -> list[str]:
-        """The source sentences. Raises UserError where the text has another number of them."""
-        lines = read_lines(text_path(self.prefix, self.src_lang))
-        # References of the user may have blank lines between documents in place of an index, and so has their source.
-        has_index = index_path(self.prefix).exists() or len(lines) == len(self.reference)
-        lines = lines if has_index else [line for line in lines if line.strip()]
-        if len(lines) != len(self.reference):
-            path = text_path(self.prefix, self.src_lang)
-            raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
-        return lines
 
     @cached_property
     def alignment(self) -> "Alignment":
@@ -192,22 +179,20 @@ def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
     return score_consistency(test)
 
 
-def score_context_words(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of words that depend on context."""
-    from docmt.evaluation.context_words import score_context_words
-
-    return score_context_words(test)
-
-
-def context_metric(name: str, about: str, needs: tuple[str, ...] = ()) -> Metric:
+def context_metric(name: str, words: str, *needs: str) -> Metric:
     """F1 of a class of words that depend on context, tested over documents."""
+
+    def score(test: TranslatedTest) -> "list[ScoreRow]":
+        from docmt.evaluation.context_words import score_context_words
+
+        return score_context_words(test, name)
 
     def count(test: TranslatedTest) -> SegmentCounts:
         from docmt.evaluation.context_words import count_context_words
 
         return count_context_words(test, name)
 
-    return Metric(about, score_context_words, needs=needs, on_request=True, counts=count)
+    return Metric(f"F1 of {words}, see below", score, needs=needs, on_request=True, counts=count)
 
 
 def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
@@ -290,14 +275,9 @@ METRICS: dict[str, Metric] = {
     BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence, see below", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
     TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
-    **{
-        name: context_metric(name, f"F1 of {what}, see below", needs)
-        for name, what, needs in [
-            (CONTEXT_WORDS[0], "forms of address that were used before", ()),
-            (CONTEXT_WORDS[1], "pronouns whose gender earlier sentences tell", (ALIGNER, TRAINING)),
-            (CONTEXT_WORDS[2], "translations of terms that were used before", (ALIGNER, TRAINING)),
-        ]
-    },
+    ADDRESS_WORDS: context_metric(ADDRESS_WORDS, "forms of address"),
+    PRONOUN_WORDS: context_metric(PRONOUN_WORDS, "pronouns with a gender", ALIGNER, TRAINING),
+    TERM_WORDS: context_metric(TERM_WORDS, "repeated terms", ALIGNER, TRAINING),
     CXMI: Metric(
         "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
     ),

@@ -15,14 +15,14 @@ from typing import Self
 
 from pydantic import Field, field_validator
 
-from docmt.corpora.documents import text_path
+from docmt.corpora.documents import index_path, text_path
 from docmt.errors import UserError
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
 from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
-from docmt.files import iterate_lines
+from docmt.files import iterate_lines, read_lines
 from docmt.settings import Settings
 
 FOLDER = Path(__file__).parent / "data" / "pronouns"
@@ -99,7 +99,7 @@ class Text:
         """The words of a test whose hypotheses are aligned."""
         cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
         return cls(
-            source=[cut_source(sentence) for sentence in test.source],
+            source=[cut_source(sentence) for sentence in read_source(test)],
             hypothesis=[cut_target(sentence) for sentence in test.sentences],
             reference=[cut_target(sentence) for sentence in test.reference],
         )
@@ -148,6 +148,17 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
         found = [find_occurrences(text, links, lists, search=search) for links in runs]
         rows += describe_occurrences(found, metric=metric, signature=signature)
     return rows
+
+
+def read_source(test: TranslatedTest) -> list[str]:
+    """The source sentences. Raises UserError where they are not as many as those of the reference."""
+    path = text_path(test.prefix, test.src_lang)
+    lines = read_lines(path)
+    if not index_path(test.prefix).exists():  # then the user's files may have blank lines between documents
+        lines = [line for line in lines if line.strip()]
+    if len(lines) != len(test.reference):
+        raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(test.reference)}")
+    return lines
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:

@@ -95,7 +95,7 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
     baseline, *_ = systems.values()
     rows = []
     for name, translated in systems.items():
-        scores = {row["metric"]: row for row in score_translations(translated)}
+        scores = {row["metric"]: row for row in score_translations(translated) if row.get("kind") is None}
         tested = compare_translations([translated], [baseline]) if translated is not baseline else []
         differences = {found.metric: vars(found) for found in tested}
         for label in translated.settings.metrics:

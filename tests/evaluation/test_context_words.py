@@ -10,12 +10,11 @@ from docmt.errors import UserError
 from docmt.evaluation.consistency import Alignment
 from docmt.evaluation.context_words import TAGGERS, score_context_words
 from docmt.evaluation.external_programs import NotComputableError, find_program
-from docmt.evaluation.metrics import CONTEXT_WORDS
-from docmt.evaluation.pronouns import Text
+from docmt.evaluation.pronouns import Text, read_source
 from docmt.evaluation.significance import compare_translations
 from docmt.evaluation.word_alignment import PROGRAM
 
-ADDRESS, PRONOUNS, TERMS = CONTEXT_WORDS
+ADDRESS, PRONOUNS, TERMS = TAGGERS
 # Documents, by sentence: the source, and the target with * before each tagged word.
 ADDRESSED = {
     "de": [
@@ -151,7 +150,7 @@ def test_words_that_depend_on_earlier_sentences_are_tagged(tmp_path, metric, doc
 
 
 def rows_of(test):
-    return {row["kind"]: (row["value"], row["n"]) for row in score_context_words(test)}
+    return {row["kind"]: (row["value"], row["n"]) for row in score_context_words(test, ADDRESS)}
 
 
 def test_tagged_words_of_reference_and_hypothesis_are_compared(tmp_path):
@@ -184,17 +183,17 @@ def test_tagged_words_of_reference_and_hypothesis_are_compared(tmp_path):
 def test_what_cannot_be_tagged_has_no_value_and_is_not_tested(tmp_path):
     documents = [[("You and you .", "Man weiß es ."), ("You see ?", "Klar ?")]]
     test, _ = make_tagged(tmp_path, documents, ADDRESS)
-    (row,) = score_context_words(test)
+    (row,) = score_context_words(test, ADDRESS)
     assert row["value"] is None
     assert "the reference has no such words" in row["signature"]
     assert compare_translations([test], [test]) == []
     english = replace(test, tgt_lang="en")
-    assert "no lists of forms of address for en" in score_context_words(english)[0]["signature"]
+    assert "no lists of forms of address for en" in score_context_words(english, ADDRESS)[0]["signature"]
     chinese = replace(test, src_lang="zh")
     (tmp_path / "t.zh").write_text("你 ?\n你 ?\n")
-    assert "no lists of source words for zh" in score_context_words(chinese)[0]["signature"]
+    assert "no lists of source words for zh" in score_context_words(chinese, ADDRESS)[0]["signature"]
     free = make_test(tmp_path, ["Du ."], [["Du ."]], (1,), [ADDRESS], aligned=False)
-    assert score_context_words(free) == []
+    assert score_context_words(free, ADDRESS) == []
     with pytest.raises(NotComputableError, match="not aligned"):
         free.counts(ADDRESS)
 
@@ -203,10 +202,10 @@ def test_source_without_index_may_have_blank_lines_and_must_fit(tmp_path):
     test, _ = make_tagged(tmp_path, [[("You ?", "Du ?")], [("You !", "Du !")]], ADDRESS)
     (tmp_path / "t.documents.tsv").unlink()
     (tmp_path / "t.en").write_text("You ?\n\nYou !\n")
-    assert test.source == ["You ?", "You !"]
+    assert read_source(test) == ["You ?", "You !"]
     (tmp_path / "t.en").write_text("You ?\n")
     with pytest.raises(UserError, match="1 sentences, but the reference has 2"):
-        _ = replace(test).source
+        read_source(test)
 
 
 @pytest.mark.skipif(find_program(PROGRAM) is None, reason="eflomal is not installed")
