@@ -59,12 +59,6 @@ class AddressForms(Settings):
         """The lists of a language. Raises NotComputableError when there are none."""
         return load_lists(cls, FOLDER, lang, what="forms of address")
 
-    @property
-    def classes(self) -> dict[str, list[str]]:
-        """All words of each class."""
-        lists = self.informal | self.formal
-        return {name: [*dict.fromkeys([*words, *self.by_source.get(name, {})])] for name, words in lists.items()}
-
     def find(self, words: Sequence[str]) -> frozenset[str]:
         """The forms in a sentence: `informal`, `formal`, both or none."""
         found = {*self.classify(words)}

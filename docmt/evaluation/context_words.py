@@ -16,14 +16,7 @@ from docmt.corpora.documents import DocumentIndex
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.consistency import STEM, AddressForms, SourceWords, list_terms, owners
 from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import (
-    ADDRESS_WORDS,
-    PRONOUN_WORDS,
-    TERM_WORDS,
-    EvaluationSettings,
-    SegmentCounts,
-    TranslatedTest,
-)
+from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
 from docmt.evaluation.pronouns import PronounLists, read_source, word_cutter
 from docmt.evaluation.score_rows import ScoreRow
 
@@ -33,19 +26,15 @@ Side = Literal["hypothesis", "reference"]
 
 @dataclass(frozen=True)
 class Tag:
-    """A tagged word; words of reference and hypothesis match if their sentence and form do.
-
-    Attributes:
-        sentence: of the split, from 0.
-        why: the class of address, or the source word.
-        before: an earlier sentence with such a word, where the rule asks for one.
-    """
+    """A tagged word in a sentence of the split, from 0; words match if sentence and form do."""
 
     sentence: int
     word: str
     form: str
     why: str
+    """The class of address, or the source word."""
     before: int | None = None
+    """The earlier sentence that the rule asks for."""
 
 
 def _sentences(test: TranslatedTest, side: Side) -> Sequence[str]:
@@ -107,11 +96,8 @@ def tag_terms(test: TranslatedTest, side: Side) -> Iterator[Tag]:
                 yield Tag(use.sentence, word, stem, use.term, last)
 
 
-TAGGERS: dict[str, Callable[[TranslatedTest, Side], Iterator[Tag]]] = {
-    ADDRESS_WORDS: tag_addresses,
-    PRONOUN_WORDS: tag_pronouns,
-    TERM_WORDS: tag_terms,
-}
+Tagger = Callable[[TranslatedTest, Side], Iterator[Tag]]
+TAGGERS: dict[str, Tagger] = dict(zip(CONTEXT_WORDS, (tag_addresses, tag_pronouns, tag_terms), strict=True))
 
 
 def list_tags(test: TranslatedTest, index: DocumentIndex) -> list[tuple[str, ...]]:
@@ -140,15 +126,19 @@ def score_context_words(test: TranslatedTest, name: str) -> list[ScoreRow]:
     tagged = int((counts.rows[:, 2] > 0).sum())
     words = describe_words(EvaluationSettings(), test.tgt_lang)
     signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{words}"
-    if name != ADDRESS_WORDS:
+    if name != CONTEXT_WORDS[0]:
         signature += f"|{test.alignment.signature}"
-    values: list[tuple[str | None, float | None, int]] = [
-        (None, 200 * matched / (ours + theirs), theirs),
-        ("precision", 100 * matched / ours if ours else None, ours),
-        ("recall", 100 * matched / theirs, theirs),
-        ("documents", 100 * tagged / len(counts.rows), len(counts.rows)),
+
+    def row(kind: str | None, part: float, whole: float, n: int) -> ScoreRow:
+        value = 100 * part / whole if whole else None
+        return {"metric": name, "value": value, "n": n, "kind": kind, "signature": signature}
+
+    return [
+        row(None, 2 * matched, ours + theirs, theirs),
+        row("precision", matched, ours, ours),
+        row("recall", matched, theirs, theirs),
+        row("documents", tagged, len(counts.rows), len(counts.rows)),
     ]
-    return [{"metric": name, "value": value, "n": n, "kind": kind, "signature": signature} for kind, value, n in values]
 
 
 def count_context_words(test: TranslatedTest, name: str) -> SegmentCounts:

@@ -36,7 +36,7 @@ COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 BLONDE = ("BlonDe pronouns", "BlonDe markers")
 TERMS, ADDRESS = "term consistency", "address consistency"
-ADDRESS_WORDS, PRONOUN_WORDS, TERM_WORDS = (f"context words ({name})" for name in ("address", "pronouns", "terms"))
+CONTEXT_WORDS = ("context words (address)", "context words (pronouns)", "context words (terms)")
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
@@ -275,9 +275,9 @@ METRICS: dict[str, Metric] = {
     BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence, see below", score_blonde, on_request=True),
     ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
     TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
-    ADDRESS_WORDS: context_metric(ADDRESS_WORDS, "forms of address"),
-    PRONOUN_WORDS: context_metric(PRONOUN_WORDS, "pronouns with a gender", ALIGNER, TRAINING),
-    TERM_WORDS: context_metric(TERM_WORDS, "repeated terms", ALIGNER, TRAINING),
+    CONTEXT_WORDS[0]: context_metric(CONTEXT_WORDS[0], "forms of address"),
+    CONTEXT_WORDS[1]: context_metric(CONTEXT_WORDS[1], "pronouns with a gender", ALIGNER, TRAINING),
+    CONTEXT_WORDS[2]: context_metric(CONTEXT_WORDS[2], "repeated terms", ALIGNER, TRAINING),
     CXMI: Metric(
         "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
     ),

@@ -15,7 +15,7 @@ from typing import Self
 
 from pydantic import Field, field_validator
 
-from docmt.corpora.documents import index_path, text_path
+from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
@@ -154,7 +154,7 @@ def read_source(test: TranslatedTest) -> list[str]:
     """The source sentences. Raises UserError where they are not as many as those of the reference."""
     path = text_path(test.prefix, test.src_lang)
     lines = read_lines(path)
-    if not index_path(test.prefix).exists():  # then the user's files may have blank lines between documents
+    if len(lines) != len(test.reference):  # a file of the user, like the reference, may separate documents by blanks
         lines = [line for line in lines if line.strip()]
     if len(lines) != len(test.reference):
         raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(test.reference)}")
