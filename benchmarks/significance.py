@@ -18,7 +18,7 @@ from docmt.evaluation.significance import compare_translations, compare_verdicts
 from docmt.report.differences import Difference
 
 SEGMENTS = (1, 2, 3, 5, 8, 12, 25, 100)
-TESTED = [name for name, metric in METRICS.items() if metric.counts and metric.unit]  # others need words of their own
+TESTED = [name for name, metric in METRICS.items() if metric.counts and metric.unit]  # others count only some words
 WORDS = [f"w{i}" for i in range(50)]
 SENTENCES = 4
 """Sentences per document, in two instances."""
