@@ -104,7 +104,6 @@ class Treebank:
         return rst
 
     def leave_out(self, name: str, *, reason: str) -> None:
-        """Note that a document is left out."""
         self.left_out.setdefault(reason, []).append(name)
 
     def counts(self) -> dict[str, Any]:
@@ -233,12 +232,7 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
 
 
 def align_tree(
-    name: str,
-    sentences: Sequence[Sequence[str]],
-    annotated: RstFile | RsdFile,
-    *,
-    where: str,
-    paragraphs: tuple[int, ...] | None = None,
+    name: str, sentences: Sequence[Sequence[str]], annotated: RstFile | RsdFile, *, where: str
 ) -> DiscourseDocument:
     """Build a document whose trees and EDU texts come from an annotated file.
 
@@ -246,4 +240,4 @@ def align_tree(
     """
     edus = align_edus(annotated.texts, sentences, where=where)
     tree = None if isinstance(annotated, RsdFile) else annotated.tree
-    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, annotated.arcs)
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, None, annotated.arcs)
