@@ -6,13 +6,13 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from docmt.commands import CommandGroup, Threads
-from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, choose_device
-from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, ShortlistFile, choose_device
+from docmt.decoding.settings import DecodingSettings, Precision
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, write_bytes, write_lines
 from docmt.formats.registry import FORMATS, find_format
@@ -37,7 +37,7 @@ EXAMPLES = """Examples:
   docmt translate --model model.pt < document.txt      plain lines, with a
                                             blank line between documents
   docmt translate --model nllb.pt --source-lang deu --target-lang rus app.po
-  docmt translate --model model.pt --settings '{"precision": "int8"}' a.docx
+  docmt translate --model model.pt --precision float32 a.docx
 
 docs/translation.md says what is translated in each format, and what stays."""
 
@@ -61,10 +61,12 @@ def translate(
     source_lang: str | None = None,
     target_lang: str | None = None,
     beam_size: int | None = None,
+    precision: Precision | None = None,
     settings: Settings = DecodingSettings(),
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
+    shortlist: ShortlistFile = None,
 ) -> int:
     """Translate files by their formats, or plain lines: one output line per input line.
 
@@ -85,6 +87,8 @@ def translate(
         source_lang: source language, where the model has several; by default the one it was imported for.
         target_lang: target language, where the model has several; by default the one it was imported for.
         beam_size: hypotheses kept at each step; by default that of --settings.
+        precision: of products of matrices; by default that of --settings, or else, on a CPU, the fastest as measured:
+            `float32` is exact.
     """
     context = "none" if sentences else context
     by_format = bool(files or format)
@@ -110,14 +114,11 @@ def translate(
     target = Path(output) if output else None
     lines = [] if by_format else _read_lines(input)
     _warn(trained, model, discourse)
-    if beam_size is not None:
-        settings = DecodingSettings.load(settings.model_dump() | {"beam_size": beam_size}, where="decoding")
-    if context == "none":
-        # A model without a context encoder has no other way to read a document: its sentences are its documents.
-        skipped: Context = "document" if trained.model.settings.context is None else "none"
-        settings = settings.model_copy(update={"context": skipped})
+    settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, chosen)
     with_trees = discourse in (None, "auto") and context != "none"
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees)
+    translator = Translator(
+        trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees, shortlist=shortlist
+    )
 
     has_context = context == "document"
     rows = []
@@ -164,6 +165,21 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
             "bundle`, or give a file of trees"
         )
     return model
+
+
+def _complete(
+    settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
+) -> DecodingSettings:
+    """The settings with the options that are given on top, and on a CPU with the fastest precision unless one is."""
+    from docmt.decoding.translation import precision_for
+
+    given = {key: value for key, value in options.items() if value is not None}
+    if context == "none":
+        # A model without a context encoder has no other way to read a document: its sentences are its documents.
+        given["context"] = "document" if model.model.settings.context is None else "none"
+    if device == "cpu" and {"precision": settings.precision, **given}["precision"] == "auto":
+        given["precision"] = precision_for(model.model)
+    return DecodingSettings.load(settings.model_dump() | given, where="decoding")
 
 
 def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:

@@ -128,9 +128,9 @@ class BeamSearch:
     def _step(self, step: int) -> tuple[Tensor, Tensor]:
         """Feed the newest tokens and choose the next ones; returns the arguments of `SearchRecord.add`, each [B, C]."""
         stream = self.stream
-        logits = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
+        states_RD = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
-        scores, codes = self.top_k.best(logits.log_softmax(-1), scores_BMX)
+        scores, codes = self.top_k.best_next(states_RD, self.decoder.logits, scores_BMX)
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
         is_end = stream.ends(tokens, slots) & scores.isfinite()
         # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
