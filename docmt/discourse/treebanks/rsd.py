@@ -68,18 +68,6 @@ def parse_rsd(text: str, *, where: str) -> RsdFile:
     return RsdFile(DependencyTree(tuple(heads), tuple(relations)), tuple(is_nucleus), tuple(texts))
 
 
-def format_rsd(rsd: RsdFile) -> str:
-    """Write the content of an `.rsd` file; raise UserError when a text contains a tab or a line end."""
-    lines = []
-    rows = zip(rsd.texts, rsd.arcs.heads, rsd.arcs.relations, rsd.is_nucleus, strict=True)
-    for number, (text, head, relation, is_nucleus) in enumerate(rows, start=1):
-        if "\t" in text or "\n" in text:
-            raise UserError(f"EDU {number} cannot be written as .rsd: it contains a tab or a line end: {text!r}")
-        label = "ROOT" if head == NO_HEAD else relation + (MULTINUCLEAR if is_nucleus else SATELLITE)
-        lines.append("\t".join([str(number), text, "0", "_", "_", "_", str(head + 1), label, "_", "_"]))
-    return "\n".join(lines) + "\n"
-
-
 @dataclass
 class Agreement:
     """Number of EDUs whose arc equals the published one."""

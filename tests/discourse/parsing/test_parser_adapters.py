@@ -6,12 +6,12 @@ from types import ModuleType
 
 import pytest
 from parsing_fixtures import random_document
+from tree_writers import format_brackets
 
 from docmt.discourse.constituents import binarize
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.parsing.baselines import baseline
 from docmt.discourse.parsing.parser_names import load_parser
-from docmt.discourse.treebanks.brackets import format_brackets
 from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 

@@ -1,12 +1,13 @@
 """Files of treebanks: brackets of the RST-DT (`.dis`), dependencies (`.rsd`), CoNLL-U with discourse marks."""
 
 import pytest
+from tree_writers import format_brackets, format_rsd
 
 from docmt.discourse.constituents import SPAN, binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT
-from docmt.discourse.treebanks.brackets import format_brackets, parse_brackets
+from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.readers import read_conllu
-from docmt.discourse.treebanks.rsd import format_rsd, parse_rsd, rsd_of_tree
+from docmt.discourse.treebanks.rsd import parse_rsd, rsd_of_tree
 from docmt.discourse.treebanks.treebank import RstFile, TreebankFile
 from docmt.errors import UserError
 
@@ -183,16 +184,3 @@ def test_malformed_files_are_named_with_their_line(parse, text, message):
     between = "" if message.startswith("line") else ".*"
     with pytest.raises(UserError, match=rf"a\.tree: {between}({message})"):
         parse(text, where="a.tree")
-
-
-@pytest.mark.parametrize(
-    ("write", "text"),
-    [
-        (format_brackets, "wow_! )"),
-        (lambda rst: format_rsd(rsd_of_tree(rst)), "a\tb"),
-        (lambda rst: format_rsd(rsd_of_tree(rst)), "a\nb"),
-    ],
-)
-def test_text_that_breaks_the_format_is_not_written(write, text):
-    with pytest.raises(UserError, match="EDU 1 cannot be written"):
-        write(RstFile(leaf(0), (text,)))
