@@ -87,32 +87,6 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
 
 
-def format_brackets(rst: RstFile) -> str:
-    """Write the content of a `.dis` file, which `parse_brackets` reads back as the same tree and texts."""
-    for edu, text in enumerate(rst.texts, start=1):
-        if re.search(r"_!\s*\)", text):
-            raise UserError(f"EDU {edu} cannot be written as .dis: it contains the mark that ends a text: {text!r}")
-    lines = []
-    # Not recursive, as in `constituents`. A node is None where its bracket is to be closed.
-    stack: list[tuple[str, str, str, Node | None]] = [("", "Root", "", rst.tree)]
-    while stack:
-        indent, role, relation, node = stack.pop()
-        if node is None:
-            lines.append(f"{indent})")
-        elif node.is_leaf:
-            text = rst.texts[node.first]
-            lines.append(f"{indent}( {role} (leaf {node.first + 1}){relation} (text _!{text}_!) )")
-        else:
-            lines.append(f"{indent}( {role} (span {node.first + 1} {node.last + 1}){relation}")
-            stack.append((indent, "", "", None))
-            children = zip(node.children, node.nuclearity, node.relations, strict=True)
-            stack.extend(
-                (f"{indent}  ", "Nucleus" if letter == "N" else "Satellite", f" (rel2par {relation})", child)
-                for child, letter, relation in reversed(list(children))
-            )
-    return "\n".join(lines) + "\n"
-
-
 def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
     if part.bounds is None:
         raise UserError(f"{where}: {part.role} has neither (span …) nor (leaf …)")

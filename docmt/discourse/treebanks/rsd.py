@@ -1,8 +1,7 @@
 """Dependency trees of EDUs (`.rsd`), and the comparison of docmt's own conversion with those that GUM publishes.
 
 A file has one line per EDU, with ten columns separated by tabs: number, text, …, head (0: root), and relation with `_r`
-(satellite) or `_m` (further nucleus). The columns in between hold features for other tools; they are written as `_`
-(the third, an order of attachment, as 0).
+(satellite) or `_m` (further nucleus). The columns in between hold features for other tools.
 """
 
 from dataclasses import dataclass, field
@@ -66,18 +65,6 @@ def parse_rsd(text: str, *, where: str) -> RsdFile:
         raise UserError(f"{where}: no EDUs")
     check_dependencies(heads, where=where)
     return RsdFile(DependencyTree(tuple(heads), tuple(relations)), tuple(is_nucleus), tuple(texts))
-
-
-def format_rsd(rsd: RsdFile) -> str:
-    """Write the content of an `.rsd` file; raise UserError when a text contains a tab or a line end."""
-    lines = []
-    rows = zip(rsd.texts, rsd.arcs.heads, rsd.arcs.relations, rsd.is_nucleus, strict=True)
-    for number, (text, head, relation, is_nucleus) in enumerate(rows, start=1):
-        if "\t" in text or "\n" in text:
-            raise UserError(f"EDU {number} cannot be written as .rsd: it contains a tab or a line end: {text!r}")
-        label = "ROOT" if head == NO_HEAD else relation + (MULTINUCLEAR if is_nucleus else SATELLITE)
-        lines.append("\t".join([str(number), text, "0", "_", "_", "_", str(head + 1), label, "_", "_"]))
-    return "\n".join(lines) + "\n"
 
 
 @dataclass

@@ -233,12 +233,7 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
 
 
 def align_tree(
-    name: str,
-    sentences: Sequence[Sequence[str]],
-    annotated: RstFile | RsdFile,
-    *,
-    where: str,
-    paragraphs: tuple[int, ...] | None = None,
+    name: str, sentences: Sequence[Sequence[str]], annotated: RstFile | RsdFile, *, where: str
 ) -> DiscourseDocument:
     """Build a document whose trees and EDU texts come from an annotated file.
 
@@ -246,4 +241,4 @@ def align_tree(
     """
     edus = align_edus(annotated.texts, sentences, where=where)
     tree = None if isinstance(annotated, RsdFile) else annotated.tree
-    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, paragraphs, annotated.arcs)
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, None, annotated.arcs)

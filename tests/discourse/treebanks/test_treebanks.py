@@ -236,7 +236,7 @@ def test_trees_of_every_format_are_placed():
     rs3 = parse_rs3(RS4, where="a")
     rsd = parse_rsd(RSD, where="a")
     for annotated in (rs3, rsd):
-        document = align_tree("d", WORDS, annotated, where="a", paragraphs=(0,))
+        document = align_tree("d", WORDS, annotated, where="a")
         assert document.edus == EDUS
         assert document.dependencies.heads == (-1, 0, 0)
     assert document.tree is None
