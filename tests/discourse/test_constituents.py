@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tree_fixtures import deep_tree
 
 from docmt.discourse.constituents import (
     SPAN,
@@ -165,10 +166,7 @@ def test_nested_json_is_read_too():
 
 
 def test_trees_deeper_than_pythons_stack():
-    n_edus = 5000
-    tree = leaf(n_edus - 1)
-    for edu in reversed(range(n_edus - 1)):
-        tree = join_pair(leaf(edu), tree, "NS" if edu % 2 else "NN", "r")
+    tree = deep_tree(n_edus := 5000, "NN", "NS")
     assert from_json(json.loads(json.dumps(to_json(tree)))) == tree
     assert binarize(flatten(tree)) == tree
     assert len(to_dependencies(tree, n_edus).heads) == n_edus

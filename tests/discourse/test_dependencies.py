@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_fixtures import random_heads
 
 from docmt.discourse.constituents import SPAN, join, join_pair, leaf
 from docmt.discourse.dependencies import (
@@ -17,16 +18,6 @@ from docmt.discourse.dependencies import (
     to_dependencies,
 )
 from docmt.errors import UserError
-
-
-@st.composite
-def random_heads(draw, max_size=12):
-    """The heads of a random tree: units are attached in a random order, each to one before."""
-    order = draw(st.permutations(range(draw(st.integers(1, max_size)))))
-    heads = [NO_HEAD] * len(order)
-    for i, unit in enumerate(order[1:], start=1):
-        heads[unit] = order[draw(st.integers(0, i - 1))]
-    return heads
 
 
 def test_conversion_of_a_small_tree_by_hand():

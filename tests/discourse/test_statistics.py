@@ -1,12 +1,14 @@
 """Statistics of trees: counted by hand, against a plain count, and on documents without one tree or the other."""
 
 import csv
+import itertools
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tree_fixtures import deep_tree, random_heads
 
 from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
@@ -115,22 +117,16 @@ def test_n_ary_and_binary_trees_give_the_same_figures():
 
 def test_a_tree_deeper_than_the_stack_is_counted():
     n = 5000
-    tree = leaf(n - 1)
-    for edu in reversed(range(n - 1)):
-        tree = join_pair(leaf(edu), tree, "NS", "elaboration")
-    row = gather_statistics([document([1] * n, [[]] * n, tree=tree)]).row()
+    row = gather_statistics([document([1] * n, [[]] * n, tree=deep_tree(n, "NS"))]).row()
     assert (row["max_constituent_depth"], row["max_dependency_depth"]) == (n - 1, n - 1)
     assert (row["chain_percent"], row["distance_between_sentences"]) == (100.0, 1.0)
 
 
 @st.composite
 def random_documents(draw):
-    counts = draw(st.lists(st.integers(1, 4), min_size=1, max_size=8))
-    n = sum(counts)
-    order = draw(st.permutations(range(n)))
-    heads = [NO_HEAD] * n
-    for place in range(1, n):
-        heads[order[place]] = order[draw(st.integers(0, place - 1))]
+    heads = draw(random_heads(max_size=20))
+    ends = sorted(draw(st.sets(st.integers(1, len(heads)))) | {len(heads)})
+    counts = [end - start for start, end in itertools.pairwise([0, *ends])]
     relations = tuple("root" if head == NO_HEAD else "r" for head in heads)
     starts = [list(range(1, count)) for count in counts]
     return document(counts, starts, arcs=DependencyTree(tuple(heads), relations))

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tree_fixtures import deep_tree, random_heads
 
 from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
@@ -128,10 +129,7 @@ def test_a_document_without_sentences_and_one_of_a_single_edu(draw):
 
 @forms
 def test_trees_deeper_than_the_stack(draw):
-    n = 1500
-    tree = leaf(n - 1)
-    for edu in reversed(range(n - 1)):
-        tree = join_pair(leaf(edu), tree, "NS" if edu % 2 else "SN", "elaboration")
+    tree = deep_tree(n := 1500, "SN", "NS")
     assert len(texts(draw(document(["w"] * n, tree=tree)))) > 3 * n
 
 
@@ -150,18 +148,8 @@ def test_wrapping_loses_only_the_blanks_at_line_ends(content):
     assert all(text_width(line.rstrip(" .,"), TEXT_SIZE) <= TEXT_WIDTH + 15 for line in lines)
 
 
-@st.composite
-def random_heads(draw):
-    n = draw(st.integers(1, 25))
-    order = draw(st.permutations(range(n)))
-    heads = [NO_HEAD] * n
-    for place in range(1, n):
-        heads[order[place]] = order[draw(st.integers(0, place - 1))]
-    return heads
-
-
 @settings(deadline=None)
-@given(random_heads())
+@given(random_heads(max_size=25))
 def test_arcs_of_different_heads_never_share_a_stretch_of_a_lane(heads):
     middles = [25.0 * place for place in range(len(heads))]
     lanes = assign_lanes(heads, middles)

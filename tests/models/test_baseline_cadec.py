@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
-from test_baseline_contexts import add, decode_sentence, embed, encode_sentence, feed_forward, read
+from plain_layers import add, attend, decode_sentence, embed, encode_sentence, transform
 
 from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
@@ -76,23 +76,21 @@ def with_distances(parts):
 
 
 def second_layer(layer, states, sources, translations):
-    rows = [
-        add(layer.self_sublayer, row, read(layer.self_attention, row, states[: i + 1])) for i, row in enumerate(states)
-    ]
+    rows = attend(layer, states, is_causal=True)
     rows = [add(layer.source_sublayer, row, read_rows(layer.source_attention, row, *sources)) for row in rows]
     rows = [add(layer.cross_sublayer, row, read_rows(layer.cross_attention, row, *translations)) for row in rows]
-    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
+    return transform(layer, torch.stack(rows))
 
 
 def literal(model, document, drafts):
     """Decoder states of a document of source and target sentences with marks, and drafts of all."""
     src, tgt, drafts = ([torch.as_tensor(sentence) for sentence in side] for side in (*document, drafts))
     n, outputs = model.settings.n_before, []
-    encoded = [encode_sentence(model, tokens, None) for tokens in src]
+    encoded = [encode_sentence(model, tokens) for tokens in src]
 
     def translated(tokens, memory):
         words = model.embedding.weight[tokens[1:]]
-        return torch.cat((words, decode_sentence(model, tokens, memory, None)), dim=1)
+        return torch.cat((words, decode_sentence(model, tokens, memory)), dim=1)
 
     before = [translated(*pair) for pair in zip(tgt, encoded, strict=True)]
     for i, tokens in enumerate(tgt):
@@ -102,7 +100,7 @@ def literal(model, document, drafts):
         states = embed(model, tokens[:-1])
         for layer in model.context.layers:
             states = second_layer(layer, states, sources, translations)
-        outputs.append(states if i else decode_sentence(model, tokens, encoded[i], None))
+        outputs.append(states if i else decode_sentence(model, tokens, encoded[i]))
     return torch.cat(outputs)
 
 
@@ -116,15 +114,14 @@ def test_a_model_computes_its_equations(values):
     assert_close(found, torch.cat(expected), 1e-10)
 
 
-@pytest.mark.parametrize("is_drafted", [True, False])
 @torch.no_grad()
-def test_a_batch_equals_its_documents_one_by_one(is_drafted):
+def test_a_batch_with_drafts_equals_its_documents_one_by_one():
     model, counts = make_model("cadec").double(), [3, 1, 9, 2, 1]
     documents = random_documents(counts, seed=4)
     drafts = np.split(np.array([None, *random_drafts(counts)], dtype=object)[1:], np.cumsum(counts)[:-1])
-    together = run(model, batch_of(model, documents, np.concatenate(drafts) if is_drafted else None))
+    together = run(model, batch_of(model, documents, np.concatenate(drafts)))
     pairs = zip(documents, drafts, strict=True)
-    alone = [run(model, batch_of(model, [document], own if is_drafted else None)) for document, own in pairs]
+    alone = [run(model, batch_of(model, [document], own)) for document, own in pairs]
     assert_close(together, torch.cat(alone), 1e-10)
 
 
@@ -215,7 +212,7 @@ def plain_draft(model, tokens, memory, length, noise):
     """Word after word, up to `</s>` or so many; the most likely ones without noise."""
     words = []
     while len(words) < length and EOS not in words:
-        states = decode_sentence(model, torch.tensor([BOS, *words, EOS]), memory, None)
+        states = decode_sentence(model, torch.tensor([BOS, *words, EOS]), memory)
         scores = model.embedding.weight @ states[len(words)]
         if noise is None:
             words.append(int(scores.argmax()))
@@ -243,7 +240,7 @@ def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, 
     sentences = [torch.as_tensor(tokens) for src, _ in documents for tokens in src]
     expected = []
     for tokens, own in zip(sentences, noise.split(lengths), strict=True):
-        memory = encode_sentence(model, tokens, None)
+        memory = encode_sentence(model, tokens)
         expected.append(plain_draft(model, tokens, memory, len(own), own if mode else None))
     found = [part[: len(draft)].tolist() for part, draft in zip(words.split(lengths), expected, strict=True)]
     assert found == expected
@@ -252,8 +249,8 @@ def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, 
     assert n_early > 0
     assert n_late > 0
     for tokens, draft, part in zip(sentences, expected, states.split(lengths), strict=True):
-        memory = encode_sentence(model, tokens, None)
-        assert_close(part[: len(draft)], decode_sentence(model, torch.tensor([BOS, *draft]), memory, None), 1e-10)
+        memory = encode_sentence(model, tokens)
+        assert_close(part[: len(draft)], decode_sentence(model, torch.tensor([BOS, *draft]), memory), 1e-10)
 
 
 @torch.no_grad()

@@ -6,70 +6,17 @@ import numpy as np
 import pytest
 import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from plain_layers import decode_sentence, embed, encode_sentence, encoder_layer, feed_forward, join, normalize, read
 
 from docmt.errors import UserError
 from docmt.models.initialization import silence_new_parts
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_traits import CONTEXTS
 from docmt.models.systems.san import sparsemax
-from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import BOS, EOS
 
 KINDS = ["doct", "han_encoder", "han", "san"]
-N_BEFORE = {"doct": 2, "han_encoder": 3, "han": 3}
 COUNTS = [5, 1, 7, 2]
-
-
-def normalize(layer, row):
-    centered = row - row.mean()
-    return centered / torch.sqrt(centered.square().mean() + layer.eps) * layer.weight + layer.bias
-
-
-def read(attention, query, keys):
-    """Multi-head attention of one token to some states [n, D], head by head; [D]."""
-    width = len(query)
-    weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
-    q = weights[0] @ query + biases[0]
-    k, v = (keys @ weight.T + bias for weight, bias in zip(weights[1:], biases[1:], strict=True))
-    heads = []
-    for part in torch.arange(width).chunk(attention.heads):
-        shares = (k[:, part] @ q[part] / math.sqrt(len(part))).softmax(0)
-        heads.append(sum(share * value for share, value in zip(shares, v[:, part], strict=True)))
-    return attention.out.weight @ torch.cat(heads) + attention.out.bias
-
-
-def feed_forward(module, row):
-    inner = (module.inner.weight @ row + module.inner.bias).clamp_min(0)
-    return module.outer.weight @ inner + module.outer.bias
-
-
-def join(gate, row, other):
-    share = torch.sigmoid(gate.weight @ torch.cat((row, other)))
-    return share * row + (1 - share) * other
-
-
-def add(sublayer, row, output):
-    return normalize(sublayer.norm, row + output)
-
-
-def encoder_layer(layer, states, between=lambda row: row):
-    """A layer over the states of one sequence, with something between its two parts."""
-    read_rows = [read(layer.self_attention, row, states) for row in states]
-    rows = [between(add(layer.self_sublayer, row, found)) for row, found in zip(states, read_rows, strict=True)]
-    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
-
-
-def embed(model, tokens):
-    width = model.settings.width
-    places = sinusoids(len(tokens), width)[: len(tokens)].to(model.embedding.weight.dtype)
-    return model.embedding.weight[tokens] * math.sqrt(width) + places
-
-
-def decoder_layer(layer, states, memory, between):
-    rows = [add(layer.self_sublayer, x, read(layer.self_attention, x, states[: i + 1])) for i, x in enumerate(states)]
-    rows = [between(row) for row in rows]
-    rows = [add(layer.cross_sublayer, row, read(layer.cross_attention, row, memory)) for row in rows]
-    return torch.stack([add(layer.feed_forward_sublayer, row, feed_forward(layer.feed_forward, row)) for row in rows])
 
 
 def hierarchical(module, row, before):
@@ -110,30 +57,6 @@ def selective(module, row, others):
     found = module.words.out.weight @ torch.cat(heads) + module.words.out.bias
     found = normalize(module.norm, feed_forward(module.feed_forward, normalize(module.read_norm, found)))
     return join(module.gate, row, found)
-
-
-def same(row):
-    return row
-
-
-def attends(layer, rows):
-    """Gated attention to a context of these states."""
-    return lambda row: normalize(layer.norm, join(layer.gate, row, read(layer.attention, row, rows)))
-
-
-def encode_sentence(model, tokens, rows):
-    states = embed(model, tokens)
-    for number, layer in enumerate(model.encoder):
-        states = encoder_layer(layer, states, same if rows is None else attends(model.context.encoder[number], rows))
-    return states
-
-
-def decode_sentence(model, tokens, memory, rows):
-    states = embed(model, tokens[:-1])
-    for number, layer in enumerate(model.decoder):
-        between = same if rows is None else attends(model.context.decoder[number], rows)
-        states = decoder_layer(layer, states, memory, between)
-    return states
 
 
 def with_sentences_before(module, sentences, n):
@@ -186,17 +109,6 @@ def test_a_model_computes_its_equations(kind, values):
     batch = make_batch(model.settings, documents)
     found = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
     assert_close(found, torch.cat([literal(model, document) for document in documents]), 1e-10)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@torch.no_grad()
-def test_a_batch_equals_its_documents_one_by_one(kind):
-    model = make_model(kind).double()
-    documents = random_documents([3, 1, 9, 2, 1], seed=4)
-    batch = make_batch(model.settings, documents)
-    alone = [make_batch(model.settings, [document]) for document in documents]
-    expected = torch.cat([model(one.src_tokens_S, one.tgt_inputs_N, one.layout) for one in alone])
-    assert_close(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout), expected, 1e-10)
 
 
 def without_words(n):

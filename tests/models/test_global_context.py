@@ -1,22 +1,21 @@
 """The global context encoder: against Eq. 1–7 sentence by sentence, isolation of documents, and the use without it."""
 
 import copy
-import math
 
 import numpy as np
 import pytest
 import torch
 from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from plain_layers import add, attend, embed, encode_sentence, join, read, transform
 
 from docmt.instances.packing import Marks, PackedSentences
 from docmt.instances.restoration import RestorationSymbols, noise_documents
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import load_instances
-from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import collate, pack
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer, sinusoids
+from docmt.models.systems.transformer import Transformer
 from docmt.training.loss import LossModule
 
 LAYOUTS = {
@@ -30,63 +29,18 @@ LAYOUTS = {
 """Source tokens of each sentence of each document, marks included where there is room for them."""
 
 
-def normalize(layer, hidden):
-    """A layer norm, from its parameters."""
-    centered = hidden - hidden.mean(-1, keepdim=True)
-    variance = centered.square().mean(-1, keepdim=True)
-    return centered / torch.sqrt(variance + layer.eps) * layer.weight + layer.bias
-
-
-def multi_head(attention, query, memory):
-    """MultiHead(q, k, v) with k = v = memory, head by head; [n, D]."""
-    width = query.shape[-1]
-    weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
-    q, k, v = (x @ w.T + b for x, w, b in zip((query, memory, memory), weights, biases, strict=True))
-    size = width // attention.heads
-    outputs = []
-    for head in range(attention.heads):
-        part = slice(head * size, (head + 1) * size)
-        scores = q[:, part] @ k[:, part].T / math.sqrt(size)
-        outputs.append(scores.softmax(-1) @ v[:, part])
-    return torch.cat(outputs, 1) @ attention.out.weight.T + attention.out.bias
-
-
-def self_attention(layer, hidden):
-    return normalize(layer.self_sublayer.norm, hidden + multi_head(layer.self_attention, hidden, hidden))
-
-
-def feed_forward(layer, hidden):
-    inner, outer = layer.feed_forward.inner, layer.feed_forward.outer
-    output = (hidden @ inner.weight.T + inner.bias).clamp_min(0) @ outer.weight.T + outer.bias
-    return normalize(layer.feed_forward_sublayer.norm, hidden + output)
-
-
-def embed(model, tokens):
-    width = model.settings.width
-    return model.embedding.weight[tokens] * math.sqrt(width) + sinusoids(len(tokens), width)[: len(tokens)].to(
-        model.embedding.weight.dtype
-    )
-
-
 def literal_document(model, sentences):
     """H′ of every sentence of a document of token tensors, as §2.2.1 writes it."""
     context = model.context
-    encoded, states = [], [embed(model, sentence) for sentence in sentences]
-    for hidden in states:
-        for layer in model.encoder:
-            hidden = feed_forward(layer, self_attention(layer, hidden))
-        encoded.append(hidden)
+    encoded = [encode_sentence(model, sentence) for sentence in sentences]
+    states = [embed(model, sentence) for sentence in sentences]
     for layer, vectors in zip(model.encoder, context.vectors, strict=False):
-        b = [self_attention(layer, hidden) for hidden in states]  # Eq. 1
+        b = [attend(layer, hidden) for hidden in states]  # Eq. 1
         alphas = [(torch.tanh(x @ vectors.inner.weight.T) @ vectors.query).softmax(0) for x in b]  # Eq. 2
         c = torch.stack([alpha @ x for alpha, x in zip(alphas, b, strict=True)])  # Eq. 3
-        d = [normalize(context.sublayer.norm, x + multi_head(context.attention, x, c)) for x in b]  # Eq. 4
-        states = [feed_forward(layer, x) for x in d]  # Eq. 5
-    outputs = []
-    for h, g in zip(encoded, states, strict=True):
-        share = torch.sigmoid(torch.cat((h, g), 1) @ context.gate.weight.T)  # Eq. 7
-        outputs.append(share * h + (1 - share) * g)  # Eq. 6
-    return torch.cat(outputs)
+        d = [add(context.sublayer, x, read(context.attention, x, c)) for x in b]  # Eq. 4
+        states = [transform(layer, x) for x in d]  # Eq. 5
+    return join(context.gate, torch.cat(encoded), torch.cat(states))  # Eq. 6–7
 
 
 def make_case(layout, *, seed=0):
@@ -128,20 +82,6 @@ def test_the_document_model_is_equations_1_to_7(name, dtype, tolerance, context_
     for one, other in zip(*gradients, strict=True):
         # Rounding adds up over the layers; in float64 nothing of it is left.
         assert_close(one, other, 5 * tolerance if dtype == torch.float32 else tolerance)
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_documents_do_not_see_each_other(name):
-    model = make_model("global_context")
-    batch = make_case(LAYOUTS[name])
-    packed = model.encode(batch.src_tokens_S, batch.layout)
-    layout, tokens, outputs = batch.layout, list(batch.src_tokens_S.split(batch.layout.src_lengths_G.tolist())), []
-    ends = np.cumsum(layout.sentences_B)
-    for end, count in zip(ends, layout.sentences_B, strict=True):
-        lengths = layout.src_lengths_G[end - count : end]
-        alone = AttentionLayout(lengths, np.ones_like(lengths), np.array([count]), settings=model.settings)
-        outputs.append(model.encode(torch.cat(tokens[end - count : end]), alone))
-    assert_close(packed, torch.cat(outputs))
 
 
 # One model, two uses

@@ -1,0 +1,24 @@
+"""Trees that several tests need: random ones, and one deeper than Python's stack."""
+
+from hypothesis import strategies as st
+
+from docmt.discourse.constituents import join_pair, leaf
+from docmt.discourse.dependencies import NO_HEAD
+
+
+@st.composite
+def random_heads(draw, max_size=12):
+    """The heads of a random tree: units are attached in a random order, each to one before."""
+    order = draw(st.permutations(range(draw(st.integers(1, max_size)))))
+    heads = [NO_HEAD] * len(order)
+    for i, unit in enumerate(order[1:], start=1):
+        heads[unit] = order[draw(st.integers(0, i - 1))]
+    return heads
+
+
+def deep_tree(n_edus, *letters, relation="r"):
+    """A right-branching tree whose nodes have one nuclearity after another."""
+    tree = leaf(n_edus - 1)
+    for edu in reversed(range(n_edus - 1)):
+        tree = join_pair(leaf(edu), tree, letters[edu % len(letters)], relation)
+    return tree
