@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.nn.functional import linear
 
 from docmt.models.systems.transformer import sinusoids
 
@@ -12,14 +13,15 @@ def normalize(layer, rows):
     return centered / torch.sqrt(centered.square().mean(-1, keepdim=True) + layer.eps) * layer.weight + layer.bias
 
 
-def read(attention, query, keys):
-    """Multi-head attention of one or more rows to some states [n, D]."""
+def read(attention, query, keys, mask=None):
+    """Multi-head attention of one or more rows to some states [n, D]; a mask is true where a row may see a state."""
     width = query.shape[-1]
     weights, biases = attention.in_weight.split(width), attention.in_bias.split(width)
     q, k, v = (x @ w.T + b for x, w, b in zip((query, keys, keys), weights, biases, strict=True))
     heads = []
     for part in torch.arange(width).chunk(attention.heads):
-        heads.append((q[..., part] @ k[:, part].T / math.sqrt(len(part))).softmax(-1) @ v[:, part])
+        scores = q[..., part] @ k[:, part].T / math.sqrt(len(part))
+        heads.append((scores if mask is None else scores + torch.where(mask, 0.0, -1e8)).softmax(-1) @ v[:, part])
     return torch.cat(heads, -1) @ attention.out.weight.T + attention.out.bias
 
 
@@ -29,7 +31,7 @@ def feed_forward(module, rows):
 
 
 def join(gate, rows, others):
-    share = torch.sigmoid(torch.cat((rows, others), -1) @ gate.weight.T)
+    share = torch.sigmoid(linear(torch.cat((rows, others), -1), gate.weight, gate.bias))
     return share * rows + (1 - share) * others
 
 

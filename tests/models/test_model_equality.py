@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents
+from core_fixtures import assert_close, document_trees, make_batch, make_model, random_documents
 
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.systems.transformer import sinusoids
@@ -35,6 +35,14 @@ def gradients(model, loss):
     return torch.autograd.grad(loss, list(model.parameters()))
 
 
+def batch_of(model, documents):
+    """With trees for a model that reads them; those of documents of 7 sentences are open."""
+    if not model.settings.needs_trees:
+        return make_batch(model.settings, documents)
+    is_open = [len(src) == 7 for src, _ in documents]
+    return make_batch(model.settings, documents, document_trees(documents, open_B=is_open))
+
+
 @pytest.mark.parametrize("architecture", DENSE)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture, seed):
@@ -51,8 +59,8 @@ def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture
 def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
     model = make_model(architecture)
     documents = random_documents(COUNTS)
-    packed = states(model, make_batch(model.settings, documents))
-    alone = torch.cat([states(model, make_batch(model.settings, [document])) for document in documents])
+    packed = states(model, batch_of(model, documents))
+    alone = torch.cat([states(model, batch_of(model, [document])) for document in documents])
     assert_close(packed, alone)
 
 
@@ -68,8 +76,9 @@ def test_the_sentence_model_sees_no_document():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_bfloat16_never_gives_nan(architecture):
     model = make_model(architecture, n_symbols=24).bfloat16()
-    batch = make_batch(model.settings, [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)])
-    loss = LossModule(model, 0.1)(batch)
+    loss = LossModule(model, 0.1)(
+        batch_of(model, [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)])
+    )
     assert loss.isfinite()
     assert all(gradient.isfinite().all() for gradient in gradients(model, loss))
 
@@ -77,7 +86,7 @@ def test_bfloat16_never_gives_nan(architecture):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_parameter_gets_a_gradient(architecture):
     model = make_model(architecture)
-    loss = LossModule(model, 0.1)(make_batch(model.settings, random_documents(COUNTS)))
+    loss = LossModule(model, 0.1)(batch_of(model, random_documents(COUNTS)))
     for (name, _), gradient in zip(model.named_parameters(), gradients(model, loss), strict=True):
         assert gradient.any(), name
 

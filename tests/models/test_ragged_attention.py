@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ import torch
 from core_fixtures import assert_close, model_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
+from plain_layers import join, read
 
 from docmt.models.attention import ragged
 from docmt.models.attention.grouping import Grouping, expand_ranges
-from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
 from docmt.models.attention.ragged import (
     attention_entropy,
@@ -31,14 +33,7 @@ INSTANCES = st.lists(st.lists(st.tuples(LENGTHS, LENGTHS), min_size=1, max_size=
 
 
 def make_layout(instances, window=2):
-    """A layout of instances, each a list of (source, target) lengths."""
-    pairs = [pair for instance in instances for pair in instance]
-    return AttentionLayout(
-        np.array([pair[0] for pair in pairs]),
-        np.array([pair[1] for pair in pairs]),
-        np.array([len(instance) for instance in instances]),
-        settings=model_settings(window_sentences=window),
-    )
+    return layout_of(instances, model_settings(window_sentences=window))
 
 
 def rows(n, seed):
@@ -52,8 +47,8 @@ def make_inputs(layout, slot):
     return rows(n, 1), rows(m, 2), rows(m, 3)
 
 
-def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
-    """Eq. 6 and 7 as written: tags, M = 0 or γ = −1e8, softmax(QKᵀ/√d + M)V; the tags of a window are a range."""
+def literal_mask(layout, slot, pattern):
+    """Eq. 7 as written, by tags; the tags of a window are a range. True where a query may see a key."""
     src_tags = np.repeat(np.arange(len(layout.src_lengths_G)), layout.src_lengths_G)
     tgt_tags = np.repeat(np.arange(len(layout.tgt_lengths_G)), layout.tgt_lengths_G)
     query_tags = src_tags if slot == "encoder" else tgt_tags
@@ -68,20 +63,17 @@ def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
     }[pattern]
     if slot == "decoder":
         visible = visible & np.tri(len(query_tags), dtype=bool)
-    mask = torch.where(torch.from_numpy(visible), 0.0, -1e8)
+    return torch.from_numpy(visible)
+
+
+def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
+    """Eq. 6 as written: softmax(QKᵀ/√d + M)V, where M is 0 or γ = −1e8."""
+    mask = torch.where(literal_mask(layout, slot, pattern), 0.0, -1e8)
     outputs = []
     for head in range(query_NHK.shape[1]):
         scores = query_NHK[:, head] @ key_MHK[:, head].T / math.sqrt(query_NHK.shape[2])
         outputs.append((scores + mask).softmax(-1) @ value_MHK[:, head])
     return torch.stack(outputs, 1)
-
-
-def assert_equal_with_gradients(found, expected, inputs):
-    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
-    assert_close(found, expected)
-    gradients = torch.autograd.grad((found * direction).sum(), inputs)
-    for gradient, wanted in zip(gradients, torch.autograd.grad((expected * direction).sum(), inputs), strict=True):
-        assert_close(gradient, wanted)
 
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
@@ -139,37 +131,17 @@ def test_expand_ranges():
     assert expand_ranges(np.array([], int), np.array([], int)).tolist() == []
 
 
-def project(part, query_ND, memory_MD):
-    """Q, K, V and output map of one multi-head attention from its stored weights, head by head."""
-    width = query_ND.shape[1]
-    q, k, v = (
-        (x @ weight.T + bias).unflatten(1, (part.heads, -1))
-        for x, weight, bias in zip(
-            (query_ND, memory_MD, memory_MD), part.in_weight.split(width), part.in_bias.split(width), strict=True
-        )
-    )
-    return q, k, v, lambda x: x.flatten(1) @ part.out.weight.T + part.out.bias
-
-
 @pytest.mark.parametrize("slot", ["encoder", "decoder", "cross"])
 def test_combined_attention_is_equation_10(slot):
-    torch.manual_seed(5)
-    attention = build_attention(8, HEADS, "combined")
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.normal_(std=0.3)
+    attention = randomize(build_attention(8, HEADS, "combined"))
     layout = make_layout([[(3, 4), (1, 1), (6, 2)], [(2, 5)]])
-    query_ND, memory_MD, _ = (tensor.flatten(1) for tensor in make_inputs(layout, slot))
-    memory = query_ND if slot != "cross" else memory_MD
-    outputs = {}
-    for part, pattern in ((attention.group, "group"), (attention.global_, "global")):
-        q, k, v, out = project(part, query_ND, memory)
-        outputs[pattern] = out(literal_attention(q, k, v, layout, slot, pattern))
-    both = torch.cat((outputs["group"], outputs["global"]), 1)
-    gate = torch.sigmoid(both @ attention.gate.weight.T + attention.gate.bias)
-    expected = outputs["group"] * gate + outputs["global"] * (1 - gate)
-    found = attention(query_ND, memory_MD if slot == "cross" else None, lambda pattern: layout.grouping(slot, pattern))
-    assert_equal_with_gradients(found, expected, list(attention.parameters()))
+    query, memory = random_inputs(layout, slot, 8)
+    group, wide = (
+        read(part, query, query if memory is None else memory, literal_mask(layout, slot, pattern))
+        for part, pattern in ((attention.group, "group"), (attention.global_, "global"))
+    )
+    found = attention(query, memory, partial(layout.grouping, slot))
+    assert_equal_with_gradients(found, join(attention.gate, group, wide), list(attention.parameters()))
 
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
@@ -262,13 +234,7 @@ def test_varlen_path_on_a_gpu_equals_the_dense_formula(slot, pattern, switch, mo
         pytest.skip("no GPU")
     monkeypatch.setenv(SWITCH, switch)
     instances = [[(3, 4), (1, 1), (60, 20), (2, 2)], [(200, 150)]]
-    pairs = [pair for instance in instances for pair in instance]
-    layout = AttentionLayout(
-        np.array([a for a, _ in pairs]),
-        np.array([b for _, b in pairs]),
-        np.array([len(i) for i in instances]),
-        settings=model_settings(),
-    )
+    layout = make_layout(instances)
     grouping = layout.grouping(slot, pattern)
     n = grouping.n_queries
     m = int((layout.tgt_lengths_G if slot == "decoder" else layout.src_lengths_G).sum())

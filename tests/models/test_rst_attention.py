@@ -1,7 +1,6 @@
 """RST attention and its fusions against the formulas of the paper, and who influences whom."""
 
 import copy
-import math
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,8 @@ from core_fixtures import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_attention import assert_equal_with_gradients, random_inputs, randomize
+from plain_layers import join, read
 
 from docmt.instances.storage import load_instances
 from docmt.models.attention import multi_head
@@ -95,66 +96,28 @@ def literal_mask(layout, slot, pattern):
     return torch.from_numpy(mask)
 
 
-def literal_part(part, query_ND, memory_MD, mask):
-    """softmax(QKᵀ/√d + M)V head by head, and the output projection."""
-    q, k, v = (
-        x @ weight.T + bias
-        for x, weight, bias in zip(
-            (query_ND, memory_MD, memory_MD), part.in_weight.split(WIDTH), part.in_bias.split(WIDTH), strict=True
-        )
-    )
-    outputs = []
-    for head in range(HEADS):
-        columns = slice(head * WIDTH // HEADS, (head + 1) * WIDTH // HEADS)
-        scores = q[:, columns] @ k[:, columns].T / math.sqrt(WIDTH / HEADS)
-        outputs.append((scores + torch.where(mask, 0.0, -1e8)).softmax(-1) @ v[:, columns])
-    return torch.cat(outputs, 1) @ part.out.weight.T + part.out.bias
-
-
 def literal_fusion(attention, pattern, query_ND, memory_SD, masks):
     """Eq. 8–13. Without a memory (self-attention) keys and values come from what the queries come from."""
 
     def attend(name, input_ND):
         memory = input_ND if memory_SD is None else memory_SD
-        return literal_part(getattr(attention, name), input_ND, memory, masks[name])
+        return read(getattr(attention, name), input_ND, memory, masks[name])
 
     group_ND = attend("group", query_ND)
     rst_ND = attend("rst", query_ND if pattern == "rst_parallel" else group_ND)
     if pattern == "rst_serial":
         return rst_ND
-    gate = torch.sigmoid(torch.cat((group_ND, rst_ND), 1) @ attention.gate.weight.T + attention.gate.bias)
-    return group_ND * gate + rst_ND * (1 - gate)
-
-
-def make_attention(pattern, seed=5):
-    torch.manual_seed(seed)
-    attention = build_attention(WIDTH, HEADS, pattern)
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.normal_(std=0.4)
-    return attention
-
-
-def make_inputs(layout, slot):
-    """Queries, and the source for cross-attention."""
-    generator = torch.Generator().manual_seed(1)
-    n, m = int(layout.tgt_lengths_G.sum()), int(layout.src_lengths_G.sum())
-    query = torch.randn(m if slot == "encoder" else n, WIDTH, generator=generator).requires_grad_()
-    return query, torch.randn(m, WIDTH, generator=generator).requires_grad_() if slot == "cross" else None
+    return join(attention.gate, group_ND, rst_ND)
 
 
 def check_fusion(layout, slot, pattern):
-    attention = make_attention(pattern)
-    query, memory = make_inputs(layout, slot)
+    attention = randomize(build_attention(WIDTH, HEADS, pattern))
+    query, memory = random_inputs(layout, slot, WIDTH)
     masks = {"group": literal_mask(layout, slot, "group"), "rst": literal_mask(layout, slot, "rst")}
     found = attention(query, memory, partial(layout.grouping, slot))
     expected = literal_fusion(attention, pattern, query, memory, masks)
-    assert_close(found, expected)
     inputs = [query, *attention.parameters(), *([] if memory is None else [memory])]
-    direction = torch.randn(found.shape, generator=torch.Generator().manual_seed(4))
-    gradients = [torch.autograd.grad((output * direction).sum(), inputs) for output in (found, expected)]
-    for gradient, wanted in zip(*gradients, strict=True):
-        assert_close(gradient, wanted)
+    assert_equal_with_gradients(found, expected, inputs)
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -263,38 +226,6 @@ def test_with_everything_open_parallel_is_g_transformer_exactly(trees):
     assert not torch.equal(closed[0], expected[0])
 
 
-@pytest.mark.parametrize("architecture", FUSIONS)
-def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
-    model = make_model(architecture)
-    documents = random_documents(COUNTS)
-
-    def states(documents, open_B):
-        batch = make_batch(model.settings, documents, document_trees(documents, open_B=open_B))
-        return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-
-    alone = [states([document], [is_open]) for document, is_open in zip(documents, OPEN, strict=True)]
-    assert_close(states(documents, OPEN), torch.cat(alone))
-
-
-@pytest.mark.parametrize("architecture", FUSIONS)
-def test_every_parameter_gets_a_gradient(architecture):
-    model = make_model(architecture)
-    documents = random_documents(COUNTS)
-    _, gradients = loss_and_gradients(model, make_batch(model.settings, documents, document_trees(documents)))
-    for (name, _), gradient in zip(model.named_parameters(), gradients, strict=True):
-        assert gradient.any(), name
-
-
-@pytest.mark.parametrize("architecture", FUSIONS)
-def test_bfloat16_never_gives_nan(architecture):
-    model = make_model(architecture).bfloat16()
-    documents = [*random_documents(COUNTS), *random_documents((30,), longest=40, seed=1)]
-    trees = document_trees(documents, open_B=[*OPEN, False])
-    loss, gradients = loss_and_gradients(model, make_batch(model.settings, documents, trees))
-    assert loss.isfinite()
-    assert all(gradient.isfinite().all() for gradient in gradients)
-
-
 # Who influences whom
 
 
@@ -319,8 +250,8 @@ def compose(*masks):
 @pytest.mark.parametrize("pattern", ["rst", *FUSIONS])
 def test_an_output_depends_on_related_units_and_on_nothing_else(slot, pattern):
     layout = make_layout([([(4, 3), (2, 2), (5, 4), (3, 2), (6, 3)], False), ([(3, 2), (2, 3)], False)], seed=3)
-    query, memory = make_inputs(layout, slot)
-    output = make_attention(pattern)(query, memory, partial(layout.grouping, slot))
+    query, memory = random_inputs(layout, slot, WIDTH)
+    output = randomize(build_attention(WIDTH, HEADS, pattern))(query, memory, partial(layout.grouping, slot))
     group, rst = literal_mask(layout, slot, "group"), literal_mask(layout, slot, "rst")
     if pattern == "rst":
         expected = rst
@@ -380,7 +311,7 @@ def test_no_state_depends_on_later_targets(architecture):
 
 def test_parts_come_in_the_order_in_which_fuse_runs_them():
     for pattern in ("group", "rst", "combined", *FUSIONS):
-        attention, seen = make_attention(pattern), []
+        attention, seen = randomize(build_attention(WIDTH, HEADS, pattern)), []
 
         def attend(part, query_ND, seen=seen):
             seen.append(part)
