@@ -104,23 +104,18 @@ def random_sentence(generator: np.random.Generator, n_words: int, n_symbols: int
     return np.array([BOS, *generator.integers(N_SPECIALS, n_symbols, n_words), EOS])
 
 
-def make_batch(
-    settings: ModelSettings,
-    documents: list[tuple[list[np.ndarray], list[np.ndarray]]],
-    trees: BatchTrees | None = None,
-    **options,
-) -> Batch:
-    """Pack (source sentences, target sentences) documents, with trees of all of them or none."""
-    src = [sentence for document in documents for sentence in document[0]]
-    tgt = [sentence for document in documents for sentence in document[1]]
-    sentences = PackedSentences(
-        np.concatenate(src),
-        np.array([len(sentence) for sentence in src]),
-        np.concatenate(tgt),
-        np.array([len(sentence) for sentence in tgt]),
-        np.array([len(document[0]) for document in documents]),
-    )
-    return pack(sentences, settings=settings, trees=trees, **options)
+Documents = list[tuple[list[np.ndarray], list[np.ndarray]]]
+"""Source and target sentences of each document."""
+
+
+def pack_documents(documents: Documents) -> PackedSentences:
+    src, tgt = ([sentence for document in documents for sentence in document[side]] for side in (0, 1))
+    return PackedSentences.of(src, tgt, np.array([len(document[0]) for document in documents]))
+
+
+def make_batch(settings: ModelSettings, documents: Documents, trees: BatchTrees | None = None, **options) -> Batch:
+    """Pack documents, with trees of all of them or none."""
+    return pack(pack_documents(documents), settings=settings, trees=trees, **options)
 
 
 def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:
@@ -147,7 +142,7 @@ def random_trees(lengths: list[int], *, seed: int = 0) -> BatchTrees:
     )
 
 
-def document_trees(documents: list[tuple[list[np.ndarray], list[np.ndarray]]], *, open_B=None) -> BatchTrees:
+def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
     """Random trees of documents; the same document has the same trees in any batch."""
     trees = BatchTrees.join(
         [random_trees([len(s) for s in src], seed=int(np.concatenate(src).sum())) for src, _ in documents]

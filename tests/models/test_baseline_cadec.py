@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from core_fixtures import assert_close, make_batch, make_model, pack_documents, random_documents, random_sentence
 from plain_layers import add, attend, decode_sentence, embed, encode_sentence, transform
 
-from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.systems import cadec
@@ -19,20 +18,13 @@ from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 COUNTS = [5, 1, 7, 2]
 
 
-def packed(documents):
-    src, tgt = ([sentence for document in documents for sentence in document[side]] for side in (0, 1))
-    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
-    counts = np.array([len(document[0]) for document in documents])
-    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], counts)
-
-
 def batch_of(model, documents, drafts=None, **options):
     """A batch; drafts are one sentence after another."""
     if drafts is None:
         return make_batch(model.settings, documents, **options)
     sentences = iter(drafts)
     drafted = [(src, [next(sentences) for _ in src]) for src, _ in documents]
-    return pack(packed(documents), drafts=packed(drafted), settings=model.settings)
+    return pack(pack_documents(documents), drafts=pack_documents(drafted), settings=model.settings)
 
 
 def run(model, batch):

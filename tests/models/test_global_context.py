@@ -46,16 +46,9 @@ def literal_document(model, sentences):
 def make_case(layout, *, seed=0):
     """A batch of random tokens of so many source tokens per sentence."""
     generator = np.random.default_rng(seed)
-    lengths = [length for document in layout for length in document]
-    tgt = [random_sentence(generator, int(generator.integers(0, 5)), 24) for _ in lengths]
-    sentences = PackedSentences(
-        generator.integers(6, 24, sum(lengths)),
-        np.array(lengths),
-        np.concatenate(tgt),
-        np.array([len(sentence) for sentence in tgt]),
-        np.array([len(document) for document in layout]),
-    )
-    return pack(sentences, settings=make_model("global_context").settings)
+    src = [[generator.integers(6, 24, length) for length in document] for document in layout]
+    tgt = [[random_sentence(generator, int(generator.integers(0, 5)), 24) for _ in document] for document in layout]
+    return make_batch(make_model("global_context").settings, list(zip(src, tgt, strict=True)))
 
 
 def literal_memory(model, batch):

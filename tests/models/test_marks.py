@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, document_trees, make_batch, make_model, model_settings, random_documents
+from core_fixtures import (
+    assert_close,
+    document_trees,
+    make_batch,
+    make_model,
+    model_settings,
+    pack_documents,
+    random_documents,
+)
 
 from docmt.decoding.beam_search import TargetSymbols, search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.instances.packing import Marks, PackedSentences
+from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
@@ -19,14 +27,9 @@ PREFIX = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>",
 WORD = 9
 
 
-def packed(src, tgt):
-    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
-    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)]))
-
-
 def test_marks_replace_those_of_instances_around_the_same_words():
     src = [np.array([BOS, 9, 10, EOS]), np.array([BOS, EOS])]
-    found = packed(src, src).marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
+    found = pack_documents([(src, src)]).marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
     assert found.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
     assert found.src_lengths_G.tolist() == [4, 2]
     assert found.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
@@ -34,7 +37,7 @@ def test_marks_replace_those_of_instances_around_the_same_words():
 
 
 def test_the_marks_of_instances_are_the_default():
-    sentences = packed([np.array([BOS, 9, EOS])], [np.array([BOS, 9, 9, EOS])])
+    sentences = pack_documents([([np.array([BOS, 9, EOS])], [np.array([BOS, 9, 9, EOS])])])
     found = sentences.marked(Marks())
     assert found.src_tokens_S.tolist() == sentences.src_tokens_S.tolist()
     assert found.tgt_tokens_N.tolist() == sentences.tgt_tokens_N.tolist()

@@ -3,18 +3,15 @@
 import dataclasses
 import json
 
-import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close
+from core_fixtures import assert_close, make_batch
 from published_models import CONFIGS, LANGUAGES, LINES, Reference, write, write_text, write_weights
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
-from docmt.instances.packing import PackedSentences
-from docmt.models.batch import pack
 from docmt.models.model_file import load_model, save_model
 from docmt.models.published.importing import import_model
 from docmt.text.published_text import PublishedText
@@ -58,12 +55,10 @@ def published(request, tmp_path_factory):
 
 
 def pack_pairs(trained, pairs):
+    """Token ids of both sides of each pair, and the pairs as a batch of documents of one sentence."""
     sides = [[trained.encode(pair[number], side) for pair in pairs] for number, side in enumerate(("src", "tgt"))]
-    lengths = [np.array([len(sentence) for sentence in side]) for side in sides]
-    packed = PackedSentences(
-        np.concatenate(sides[0]), lengths[0], np.concatenate(sides[1]), lengths[1], np.ones(len(pairs), int)
-    )
-    return sides, pack(packed, settings=trained.model.settings)
+    documents = [([src], [tgt]) for src, tgt in zip(*sides, strict=True)]
+    return sides, make_batch(trained.model.settings, documents)
 
 
 def test_logits_equal_the_published_formula(published):
