@@ -10,7 +10,6 @@ from plain_layers import decode_sentence, embed, encode_sentence, encoder_layer,
 
 from docmt.errors import UserError
 from docmt.models.initialization import silence_new_parts
-from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_traits import CONTEXTS
 from docmt.models.systems.san import sparsemax
 from docmt.text.vocabulary import BOS, EOS
@@ -210,33 +209,7 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex():
     assert torch.autograd.gradcheck(sparsemax, (scores,))
 
 
-@pytest.mark.parametrize(
-    ("context", "message"),
-    [
-        ({"kind": "hann"}, r"context\.kind: must be a context module \(did you mean 'han'"),
-        ({"kind": "han", "layers": 1}, "kind 'han' does not read the key 'layers'"),
-        ({"kind": "san", "sentences": 2}, "kind 'san' does not read the key 'sentences'"),
-        ({"future": False}, "kind 'global' does not read the key 'future'"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(context, message):
-    with pytest.raises(UserError, match=message):
-        ModelSettings.load(make_model("han").settings.model_dump() | {"context": context}, where="model")
-
-
-def test_settings_of_former_models_are_written_as_they_were():
-    settings = make_model("global_context").settings
-    assert settings.model_dump()["context"] == {"layers": None, "positions": "sentence"}
-    assert ModelSettings.load(settings.model_dump(), where="model") == settings
-
-
 def test_only_the_global_context_encoder_starts_silently():
     for kind in set(CONTEXTS) - {"global"}:
         with pytest.raises(UserError, match="cannot start without effect"):
             silence_new_parts(make_model(kind))
-
-
-def test_which_models_decode_sentences_alone():
-    alone = {kind: make_model(kind).settings.decodes_sentences_alone for kind in KINDS}
-    assert alone == {"doct": True, "han_encoder": True, "han": False, "san": True}
-    assert not any(make_model(kind).settings.sees_single_sentences for kind in KINDS)

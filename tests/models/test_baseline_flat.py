@@ -18,10 +18,8 @@ from plain_attention import (
     root,
 )
 
-from docmt.errors import UserError
 from docmt.models.attention.multi_head import build_attention
 from docmt.models.initialization import copy_weights
-from docmt.models.settings import ModelSettings
 from docmt.training.entropy import EntropyMeter
 
 WIDTH, HEADS = 8, 2
@@ -55,13 +53,6 @@ def test_segments_are_added_to_keys_and_values(name, window):
     found = attention(hidden, None, partial(layout.grouping, "encoder"))
     expected = literal(attention, hidden, places(layout, "src"), window)
     assert_equal_with_gradients(found, expected, [hidden, *attention.parameters()])
-
-
-@pytest.mark.parametrize("slot", ["decoder", "cross"])
-def test_only_the_encoder_knows_segments(slot):
-    values = {f"{slot}_attention": {"lower": "segments", "upper": "group"}}
-    with pytest.raises(UserError, match=f"{slot}_attention: segments is a pattern of encoder attention"):
-        ModelSettings.load(values, where="model")
 
 
 def test_a_layer_reaches_one_window_back_and_the_top_layer_no_further():

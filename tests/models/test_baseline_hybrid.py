@@ -18,11 +18,9 @@ from plain_attention import (
     root,
 )
 
-from docmt.errors import UserError
 from docmt.models.attention.multi_head import build_attention
 from docmt.models.initialization import copy_weights
 from docmt.models.layers import EncoderLayer, GatedEncoderLayer
-from docmt.models.settings import FormSettings, ModelSettings
 from docmt.models.systems.transformer import sinusoids
 
 WIDTH, HEADS = 8, 2
@@ -138,18 +136,3 @@ def test_which_parts_start_fresh_from_a_sentence_model():
     gate = {"encoder.1.gate.weight", "encoder.1.gate.bias"}
     assert fresh == memories | distances | gate | {"src_inputs.sentences.weight"}
     assert len(copy_weights(sentence, model.state_dict())) == len(list(sentence.parameters()))
-
-
-@pytest.mark.parametrize(
-    ("slot", "pattern", "owner"),
-    [("decoder", "distances", "encoder"), ("cross", "memory", "decoder"), ("encoder", "memory", "decoder")],
-)
-def test_patterns_with_distances_have_their_place(slot, pattern, owner):
-    values = {f"{slot}_attention": {"lower": "group", "upper": pattern}}
-    with pytest.raises(UserError, match=f"{slot}_attention: {pattern} is a pattern of {owner} attention"):
-        ModelSettings.load(values, where="model")
-
-
-def test_settings_without_sentence_vectors_are_written_as_before():
-    assert "learned_sentences" not in FormSettings().model_dump()
-    assert FormSettings(learned_sentences=20).model_dump()["learned_sentences"] == 20

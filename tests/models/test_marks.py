@@ -18,7 +18,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 from docmt.training.updates import n_inputs
 
@@ -100,18 +99,3 @@ def test_a_forced_first_label_is_no_word_of_the_translation(architecture):
         scores = model.logits(states).log_softmax(-1)
     expected = scores.gather(1, batch.tgt_labels_N[:, None]).sum()
     assert_close(torch.tensor(found.log_probability), expected, 1e-4)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"target_stream": "free", "marks": PREFIX}, "begins sentences with one symbol"),
-        ({"form": {"learned_positions": 5, "position_offset": 2}}, "position_offset is for sinusoids"),
-        ({"form": {"norm": "pre"}, "context": {}, "positions": "sentence"}, "context needs form.norm 'post'"),
-    ],
-)
-def test_contradictory_settings_are_refused(change, message):
-    group = {"lower": "group", "upper": "group"}
-    attention = {} if "context" not in change else {f"{n}_attention": group for n in ("encoder", "decoder", "cross")}
-    with pytest.raises(UserError, match=message):
-        ModelSettings.load(attention | change, where="model")

@@ -44,6 +44,14 @@ def change(path, edit):
     content = torch.load(path, weights_only=True)
     edit(content)
     torch.save(content, path)
+    forget(path)
+
+
+@pytest.fixture
+def path(trained, tmp_path):
+    """A model file."""
+    save_model(tmp_path / "model.pt", trained)
+    return tmp_path / "model.pt"
 
 
 DAMAGES = {
@@ -64,14 +72,17 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("kind", DAMAGES)
-def test_other_files_are_refused_in_one_line(trained, tmp_path, capsys, kind):
-    path = tmp_path / "model.pt"
-    save_model(path, trained)
+def test_other_files_are_refused_in_one_line(path, capsys, kind):
     DAMAGES[kind](path)
     with pytest.raises(UserError, match=r"model\.pt") as caught:
         load_model(path)
     assert len(str(caught.value)) < 500
     assert "code that ran" not in capsys.readouterr().out
+
+
+def repeated(weight):
+    """A tensor of the same shape with one entry in memory."""
+    return torch.zeros(1).expand(weight.shape)
 
 
 def cast(content, convert):
@@ -82,6 +93,9 @@ def cast(content, convert):
     ("edit", "words"),
     [
         (lambda content: content["weights"].popitem(), "weights and settings do not match"),
+        (lambda content: content["weights"].update(more=torch.zeros(1)), "more is not in the model"),
+        (lambda content: cast(content, repeated), "do not match"),
+        (lambda content: cast(content, torch.Tensor.to_sparse), "do not match"),
         (lambda content: content.update(weights=5), "weights is not what docmt writes"),
         (lambda content: content.update(weights=dict.fromkeys(content["weights"], "x")), "do not match"),
         (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "no numbers: train it again"),
@@ -101,43 +115,14 @@ def cast(content, convert):
         (lambda content: content["model"].update(form={"position_offset": 10**9}), "position_offset"),
     ],
 )
-def test_content_that_cannot_be_used_is_refused_whoever_wrote_it(trained, tmp_path, edit, words):
-    path = tmp_path / "model.pt"
-    save_model(path, trained)
+def test_content_that_cannot_be_used_is_refused_whoever_wrote_it(path, edit, words):
     change(path, edit)
-    forget(path)
     with pytest.raises(UserError, match=words):
         load_model(path)
 
 
-def repeated(weight):
-    """A tensor of the same shape with one entry in memory."""
-    return torch.zeros(1).expand(weight.shape)
-
-
-@pytest.mark.parametrize(
-    ("edit", "words"),
-    [
-        (lambda weights: weights.update(more=torch.zeros(1)), "more is not in the model"),
-        (lambda weights: weights.update({"embedding.weight": repeated(weights["embedding.weight"])}), "embedding"),
-        (lambda weights: weights.update({"embedding.weight": weights["embedding.weight"].to_sparse()}), "embedding"),
-    ],
-    ids=["one tensor more", "a view that repeats an entry", "a sparse tensor"],
-)
-def test_weights_have_their_entries_in_the_file(trained, tmp_path, edit, words):
-    path = tmp_path / "model.pt"
-    save_model(path, trained)
-    change(path, lambda content: edit(content["weights"]))
-    forget(path)
-    with pytest.raises(UserError, match=words):
-        load_model(path)
-
-
-def test_weights_of_half_precision_become_float32_that_can_be_trained(trained, tmp_path):
-    path = tmp_path / "model.pt"
-    save_model(path, trained)
-    change(path, lambda content: content.update(weights={n: w.half() for n, w in content["weights"].items()}))
-    forget(path)
+def test_weights_of_half_precision_become_float32_that_can_be_trained(trained, path):
+    change(path, lambda content: cast(content, torch.Tensor.half))
     loaded = load_model(path)
     for name, parameter in loaded.model.named_parameters():
         assert parameter.dtype == torch.float32
@@ -145,9 +130,7 @@ def test_weights_of_half_precision_become_float32_that_can_be_trained(trained, t
         assert torch.equal(parameter, trained.model.state_dict()[name].half().float()), name
 
 
-def test_loading_makes_no_random_numbers(trained, tmp_path):
-    path = tmp_path / "model.pt"
-    save_model(path, trained)
+def test_loading_makes_no_random_numbers(path):
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)

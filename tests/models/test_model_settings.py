@@ -7,17 +7,12 @@ import torch
 
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.settings import AttentionSettings, ModelSettings
+from docmt.models.settings import AttentionSettings, FormSettings, ModelSettings
 from docmt.models.systems.transformer import Transformer
 
 
 def load(size, architecture, **values):
     return ModelSettings.load(SIZES[size] | ARCHITECTURES[architecture] | values, where="model")
-
-
-def test_a_context_encoder_needs_post_norm():
-    with pytest.raises(UserError, match=r"context needs form\.norm 'post'"):
-        load("mbart", "global_context")
 
 
 @pytest.mark.parametrize(
@@ -102,31 +97,23 @@ def test_the_context_encoder_has_the_layers_of_the_encoder_unless_told_otherwise
     assert load("tiny", "sentence_transformer").context_layers == 0
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"context": {"layers": 4}}, r"context.layers 4 is more than encoder_layers 3"),
-        ({"context": {"layers": 0}}, r"context.layers"),
-        ({"positions": "instance"}, "positions must be 'sentence'"),
-        ({"cross_attention": {"lower": "window", "upper": "group"}}, "cross_attention must be group throughout"),
-    ],
-)
-def test_bad_settings_of_the_context_encoder_are_named(values, message):
-    with pytest.raises(UserError, match=message):
-        load("tiny", "global_context", **values)
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_which_models_decode_sentences_alone(architecture):
     """Not the group models whose positions run on: they depend on how long the sentences before came out."""
     alone = ("sentence_transformer", "global_context", "flat_transformer", "doct", "han_encoder", "san")
     expected = architecture in alone
     assert load("tiny", architecture).decodes_sentences_alone is expected
+    groups = ("sentence_transformer", "g_transformer_no_context", "g_transformer_only_group")
+    assert load("tiny", architecture).sees_single_sentences is (architecture in groups)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def attention(slot, pattern):
+    return {f"{slot}_attention": {"lower": "group", "upper": pattern}}
+
+
+MARKS = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
+BAD = {
+    "g_transformer": [
         ({"width": 100}, "width 100 must be a multiple of 2 × heads"),
         ({"encoder_layers": 1}, "encoder_attention.upper_layers 2 is more than encoder_layers 1"),
         ({"decoder_layers": 1}, "decoder_attention.upper_layers 2 is more than decoder_layers 1"),
@@ -140,10 +127,41 @@ def test_which_models_decode_sentences_alone(architecture):
         ({"width": "512"}, "without quotation marks"),
         ({"context": {}}, "encoder_attention must be group throughout"),
         ({"context": {"layer": 2}}, "did you mean 'layers'"),
+        ({"form": {"learned_positions": 5, "position_offset": 2}}, "position_offset is for sinusoids"),
+        (attention("decoder", "segments"), "decoder_attention: segments is a pattern of encoder attention"),
+        (attention("cross", "segments"), "cross_attention: segments is a pattern of encoder attention"),
+        (attention("decoder", "distances"), "decoder_attention: distances is a pattern of encoder attention"),
+        (attention("cross", "memory"), "cross_attention: memory is a pattern of decoder attention"),
+        (attention("encoder", "memory"), "encoder_attention: memory is a pattern of decoder attention"),
     ],
+    "document_transformer": [({"marks": MARKS}, "begins sentences with one symbol")],
+    "global_context": [
+        ({"context": {"layers": 4}}, r"context.layers 4 is more than encoder_layers 3"),
+        ({"context": {"layers": 0}}, r"context.layers"),
+        ({"positions": "instance"}, "positions must be 'sentence'"),
+        ({"cross_attention": {"lower": "window", "upper": "group"}}, "cross_attention must be group throughout"),
+        ({"form": {"norm": "pre"}}, "context needs form.norm 'post'"),
+        ({"context": {"kind": "hann"}}, r"context\.kind: must be a context module \(did you mean 'han'"),
+        ({"context": {"kind": "han", "layers": 1}}, "kind 'han' does not read the key 'layers'"),
+        ({"context": {"kind": "san", "sentences": 2}}, "kind 'san' does not read the key 'sentences'"),
+        ({"context": {"future": False}}, "kind 'global' does not read the key 'future'"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "values", "message"), [(name, *row) for name, rows in BAD.items() for row in rows]
 )
-def test_bad_settings_are_named(values, message):
+def test_bad_settings_are_named(architecture, values, message):
     with pytest.raises(UserError, match=message) as caught:
-        load("tiny", "g_transformer", **values)
+        load("tiny", architecture, **values)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("model")
+
+
+def test_settings_of_former_models_are_written_as_they_were():
+    context = load("tiny", "global_context")
+    assert context.model_dump()["context"] == {"layers": None, "positions": "sentence"}
+    assert ModelSettings.load(context.model_dump(), where="model") == context
+    assert "learned_sentences" not in FormSettings().model_dump()
+    assert FormSettings(learned_sentences=20).model_dump()["learned_sentences"] == 20
