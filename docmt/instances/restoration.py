@@ -16,7 +16,7 @@ Shape letters: S packed source tokens, N packed target tokens, G sentences, M ga
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -47,44 +47,19 @@ class RestorationSymbols:
         return cls(*vocabulary.masks(), vocabulary.n_specials, len(vocabulary))
 
 
-@dataclass(frozen=True)
-class NoiseCounts:
-    """What noise did to some documents.
-
-    Attributes:
-        documents, sentences, words: how many there were; words without marks.
-        gaps: gap sentences.
-        gaps_lacking: gap sentences requested by the ratio but not allowed by the rules; documents of one or two
-            sentences cannot have any.
-        masked, random, unchanged: selected words of masked sentences, by what happened to them.
-    """
-
-    documents: int = 0
-    sentences: int = 0
-    words: int = 0
-    gaps: int = 0
-    gaps_lacking: int = 0
-    masked: int = 0
-    random: int = 0
-    unchanged: int = 0
-
-    def __add__(self, other: "NoiseCounts") -> "NoiseCounts":
-        return NoiseCounts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> tuple[np.ndarray, int]:
+def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> np.ndarray:
     """Draw gap sentences: never the first or last, never two in a row, all such choices equally likely.
 
     Returns:
-        int64 [M] increasing positions, and how many the ratio requests (rounded, halves up); M is smaller where that
-        exceeds the (n_sentences − 1) // 2 that the rules allow.
+        int64 [M] increasing positions. M is what the ratio requests (rounded, halves up), but at most the
+        (n_sentences − 1) // 2 that the rules allow.
     """
     # Not `round`, which rounds halves to even numbers: 2.5 to 2, but 3.5 to 4.
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
     # Choosing M of n places without neighbors is choosing M of n − M + 1, then shifting each by the number before it.
     chosen = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
-    return chosen + 1 + np.arange(n_gaps), wanted
+    return chosen + 1 + np.arange(n_gaps)
 
 
 def mask_words(
@@ -94,12 +69,8 @@ def mask_words(
     generator: np.random.Generator,
     settings: RestorationSettings,
     symbols: RestorationSymbols,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Select each word independently with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay.
-
-    Returns:
-        The noised tokens, and int8 [N] what happened to each: 0 not selected, 1 masked, 2 random, 3 unchanged.
-    """
+) -> np.ndarray:
+    """Select each word independently with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay."""
     # The first and the last token of each sentence are marks.
     is_word = np.ones(len(tokens_N), dtype=bool)
     ends = np.cumsum(lengths_G)
@@ -107,12 +78,11 @@ def mask_words(
     is_word[ends - lengths_G] = False
     is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
     shares = generator.random(len(tokens_N))
-    fates = 1 + (shares >= settings.mask_share) + (shares >= settings.mask_share + settings.random_share)
-    fates = np.where(is_selected, fates, 0).astype(np.int8)
-    noised = np.where(fates == 1, symbols.token_mask, tokens_N).astype(tokens_N.dtype)
-    is_random = fates == 2
+    is_masked = is_selected & (shares < settings.mask_share)
+    is_random = is_selected & ~is_masked & (shares < settings.mask_share + settings.random_share)
+    noised = np.where(is_masked, symbols.token_mask, tokens_N).astype(tokens_N.dtype)
     noised[is_random] = generator.integers(symbols.first_word, symbols.n_symbols, int(is_random.sum()))
-    return noised, fates
+    return noised
 
 
 def open_gaps(
@@ -149,7 +119,7 @@ def noise_documents(
     seeds: Sequence[Sequence[int]],
     settings: RestorationSettings,
     symbols: RestorationSymbols,
-) -> tuple[np.ndarray, np.ndarray, NoiseCounts]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Noise documents that are to be restored, sentences as `<s> w1 … wn </s>`; a pure function of its arguments.
 
     Args:
@@ -161,37 +131,21 @@ def noise_documents(
         symbols: the ids that it writes.
 
     Returns:
-        Tokens [S] and lengths [G] of the inputs, aligned with the outputs sentence by sentence, and counts.
+        Tokens [S] and lengths [G] of the inputs, aligned with the outputs sentence by sentence.
     """
     ends_B = np.cumsum(counts_B)
     offsets = offsets_of(lengths_G)
-    noised_N, fates_N = np.empty_like(tokens_N), np.empty(len(tokens_N), dtype=np.int8)
-    is_gap = np.zeros(len(lengths_G), dtype=bool)
-    n_wanted = 0
+    noised_N = np.empty_like(tokens_N)
+    gaps: list[np.ndarray] = []
     for seed, first, last in zip(seeds, (ends_B - counts_B).tolist(), ends_B.tolist(), strict=True):
         generator = np.random.default_rng(seed)
         span = slice(offsets[first], offsets[last])
-        noised_N[span], fates_N[span] = mask_words(
+        noised_N[span] = mask_words(
             tokens_N[span], lengths_G[first:last], generator=generator, settings=settings, symbols=symbols
         )
-        gaps, wanted = choose_gaps(last - first, settings.gap_ratio, generator)
-        is_gap[first + gaps] = True
-        n_wanted += wanted
-    # From here on for all documents at once: the loop has only what draws numbers.
-    gaps_M = np.flatnonzero(is_gap)
-    src_tokens, src_lengths = open_gaps(tokens_N, noised_N, lengths_G, gaps_M, gap_mask=symbols.gap_mask)
-    masked, random, unchanged = np.bincount(fates_N[~np.repeat(is_gap, lengths_G)], minlength=4)[1:].tolist()
-    counts = NoiseCounts(
-        documents=len(counts_B),
-        sentences=len(lengths_G),
-        words=len(tokens_N) - 2 * len(lengths_G),
-        gaps=len(gaps_M),
-        gaps_lacking=n_wanted - len(gaps_M),
-        masked=masked,
-        random=random,
-        unchanged=unchanged,
-    )
-    return src_tokens, src_lengths, counts
+        gaps.append(first + choose_gaps(last - first, settings.gap_ratio, generator))
+    # For all documents at once: the loop has only what draws numbers.
+    return open_gaps(tokens_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=symbols.gap_mask)
 
 
 def noise_instances(
@@ -202,13 +156,13 @@ def noise_instances(
     epoch: int,
     settings: RestorationSettings,
     symbols: RestorationSymbols,
-) -> tuple[PackedSentences, NoiseCounts]:
+) -> PackedSentences:
     """Pack documents to restore into a batch: noised on the source side, unchanged on the target side.
 
     Seed, epoch and the number of a document determine its noise.
     """
     clean = gather(instance_set, instances)
-    src_tokens, src_lengths, counts = noise_documents(
+    src_tokens, src_lengths = noise_documents(
         clean.tgt_tokens_N,
         clean.tgt_lengths_G,
         clean.counts_B,
@@ -216,4 +170,4 @@ def noise_instances(
         settings=settings,
         symbols=symbols,
     )
-    return replace(clean, src_tokens_S=src_tokens, src_lengths_G=src_lengths), counts
+    return replace(clean, src_tokens_S=src_tokens, src_lengths_G=src_lengths)

@@ -35,7 +35,7 @@ class Noise:
 
     def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
         """The given instances, in this order, with the noise of an epoch on their source side."""
-        packed, _ = noise_instances(
+        packed = noise_instances(
             instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
         )
         return InstanceSet(
