@@ -115,7 +115,6 @@ class DocumentBuilder(ABC):
 
     @property
     def src(self) -> tuple[str, ...]:
-        """The source sentences."""
         return tuple(placed.sentence.src for placed in self.placed)
 
     @property
@@ -151,7 +150,6 @@ class DocumentBuilder(ABC):
         self.elided = decides if isinstance(decides, Elided) else None
 
     def add_greeting(self, address: str) -> None:
-        """Set the form of address."""
         self.add(sentences.greeting(self.rng, address), "greeting")
         self.address = Mention(len(self) - 1, address)
 
@@ -162,12 +160,10 @@ class DocumentBuilder(ABC):
         self.add(sentence, "deixis", variant=self.address.value, antecedent=self.address.place)
 
     def add_topic(self, word: str, sense: int) -> None:
-        """Decide the sense of an ambiguous word."""
         self.add(sentences.topic(self.rng, word, sense), "topic", decides=(word, sense))
         self.senses[word] = Mention(len(self) - 1, sense)
 
     def add_ambiguous(self, word: str, sentence: Sentence | None = None) -> None:
-        """Use an ambiguous word."""
         topic = self.senses[word]
         sentence = sentence or self._fresh(sentences.ambiguous, word)
         self.add(sentence, "ambiguous", variant=str(topic.value), antecedent=topic.place)
@@ -230,7 +226,6 @@ class DocumentBuilder(ABC):
         return [word for word, topic in self.senses.items() if topic.place >= reach and word not in self.reserved]
 
     def rendered_words(self) -> list[str]:
-        """Words whose rendering is decided."""
         return [word for word in self.renderings if word not in self.reserved]
 
     def new_words(self, words: Mapping[str, Any], decided: Mapping[str, Mention]) -> list[str]:

@@ -41,7 +41,6 @@ class Predicate(NamedTuple):
     rest: str  # what follows the verb in a German main clause, with `{it}` as above
 
     def with_pronoun(self, pronoun: Phrase) -> "Predicate":
-        """The predicate with the object pronoun in its place."""
         return Predicate(self.english.format(it=pronoun.english), self.verb, self.rest.format(it=pronoun.german))
 
     def followed_by(self, phrase: Phrase) -> "Predicate":

@@ -39,7 +39,6 @@ class Sentence:
 
     @property
     def src(self) -> str:
-        """The English sentence."""
         return " ".join(self.edus)
 
 

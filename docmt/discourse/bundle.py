@@ -24,7 +24,6 @@ class DiscourseBundle:
 
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:
-        """The inverse of `to_dict`."""
         try:
             parser, segmenter, sentences = (values[name] for name in ("parser", "segmenter", "sentences"))
             if sentences not in get_args(SentenceTrees):
@@ -35,7 +34,6 @@ class DiscourseBundle:
             raise UserError(f"{where}: its segmenter and parser are damaged ({error}): bundle them again") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Tensors and plain values."""
         # Bytes become tensors: torch.save stores them as they are, and loading with weights_only accepts them.
         return {
             name: torch.frombuffer(bytearray(value), dtype=torch.uint8) if isinstance(value, bytes) else value

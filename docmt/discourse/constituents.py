@@ -40,7 +40,6 @@ class Node:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is one EDU."""
         return not self.children
 
     @property

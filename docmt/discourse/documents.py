@@ -58,7 +58,6 @@ class DiscourseDocument:
 
     @cached_property
     def dependencies(self) -> DependencyTree:
-        """The dependency tree."""
         if self.arcs is not None:
             return self.arcs
         if self.tree is None:
@@ -66,12 +65,10 @@ class DiscourseDocument:
         return to_dependencies(self.tree, len(self.edus))
 
     def edu_words(self, edu: int) -> tuple[str, ...]:
-        """The words of an EDU."""
         place = self.edus[edu]
         return self.sentences[place.sentence][place.start : place.end]
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to plain values."""
         value: dict[str, Any] = {
             "document": self.id,
             "sentences": [list(words) for words in self.sentences],

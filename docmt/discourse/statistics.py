@@ -25,7 +25,6 @@ class DiscourseStatistics:
     relations_between: Counter[str] = field(default_factory=Counter)
 
     def add(self, document: DiscourseDocument) -> None:
-        """Count one document and the trees that it has."""
         n_edus, n_sentences = len(document.edus), len(document.sentences)
         sentence_of = np.fromiter((edu.sentence for edu in document.edus), dtype=np.int64, count=n_edus)
         edus_per_sentence = np.bincount(sentence_of, minlength=n_sentences)

@@ -47,7 +47,6 @@ class Marks:
         return cls(**{name: tuple(map(find, found)) for name, found in symbols.items()})
 
     def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The marks before and after the words of a side."""
         return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
@@ -74,7 +73,6 @@ class PackedSentences:
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":
-        """Pack sentences that are given one by one."""
         src_lengths_G, tgt_lengths_G = (np.array([len(sentence) for sentence in side]) for side in (src, tgt))
         return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
 

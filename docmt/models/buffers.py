@@ -21,7 +21,6 @@ class Place:
 
     @classmethod
     def of(cls, view: Tensor) -> "Place":
-        """The place of a tensor that is a view of a buffer."""
         return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
 
     def view(self, buffer: Tensor) -> Tensor:
@@ -30,7 +29,6 @@ class Place:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the tensor."""
         return self.dtype.itemsize * torch.Size(self.shape).numel()
 
 

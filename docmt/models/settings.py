@@ -50,7 +50,6 @@ class AttentionSettings(Settings):
         return self.upper if layer >= n_layers - self.upper_layers else self.lower
 
     def patterns(self) -> set[str]:
-        """Patterns that occur."""
         return {self.lower, self.upper} if self.upper_layers else {self.lower}
 
 
@@ -85,7 +84,6 @@ class ContextSettings(Settings):
 
     @property
     def traits(self) -> ContextTraits:
-        """The traits of its kind."""
         return ALL_CONTEXTS.find(self.kind)
 
     @model_validator(mode="after")
@@ -184,7 +182,6 @@ class ModelSettings(Settings):
 
     @property
     def needs_trees(self) -> bool:
-        """Whether an attention reads discourse trees."""
         return any(find_part(part).needs_trees for name in self.patterns() for part in part_names(name))
 
     @property
@@ -218,7 +215,6 @@ class ModelSettings(Settings):
 
     @property
     def attentions(self) -> dict[Literal["encoder", "decoder", "cross"], AttentionSettings]:
-        """The three attentions by their place."""
         return {"encoder": self.encoder_attention, "decoder": self.decoder_attention, "cross": self.cross_attention}
 
     @property

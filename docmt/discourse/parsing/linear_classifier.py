@@ -37,7 +37,6 @@ class LinearClassifier:
         return self.weights_FC[rows].sum(axis=0) / max(length, 1.0) + self.bias_C
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert to plain values and tensors."""
         return {
             "features": sorted(self.rows, key=self.rows.__getitem__),
             "weights": torch.from_numpy(self.weights_FC),
@@ -66,7 +65,6 @@ class Instances:
         self.labels: list[str] = []
 
     def add(self, features: Iterable[str], label: str) -> None:
-        """Add an instance."""
         counted = Counter(features)
         for feature, count in counted.items():
             self.columns.append(self.numbers.setdefault(feature, len(self.numbers)))

@@ -50,7 +50,6 @@ class EduInputs:
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
-        """Concatenate several inputs."""
         lengths = [sum(part.n_edus) for part in parts]
         offsets = itertools.accumulate(lengths[:-1], initial=0)
         return cls(
@@ -267,5 +266,4 @@ class Ensemble:
         self.relations = EnsembleClassifier([network.relations for network in networks])
 
     def encode(self, inputs: EduInputs) -> list[Tensor]:
-        """Encode EDUs with each network, [E, R]."""
         return [network.encoder(inputs) for network in self.networks]

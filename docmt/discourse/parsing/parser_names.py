@@ -145,7 +145,6 @@ class IsanlpParser(Parser):
 
     @classmethod
     def load(cls, version: str) -> "IsanlpParser":
-        """Load one of its models."""
         try:
             module = importlib.import_module("isanlp_rst.parser")
         except ImportError as error:

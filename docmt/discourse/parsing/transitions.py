@@ -193,5 +193,4 @@ class ShiftReduceParser(Parser):
         return self.parse_batch([document])[0]
 
     def constraint(self, units: DocumentUnits) -> Constraint:
-        """The constraint of this parser on a document."""
         return Constraint(units, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)

@@ -58,7 +58,6 @@ class LockedDropout(nn.Module):
         self.rate = rate
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        """Drop; the identity in evaluation mode."""
         if not self.training or not self.rate:
             return x_BTD
         keep = 1 - self.rate
@@ -259,7 +258,6 @@ class SegmenterNetwork(nn.Module):
         self.dropout = LockedDropout(0.0)
 
     def set_dropout(self, *, dropout: float, word_dropout: float) -> None:
-        """Set the dropout rates of training mode."""
         self.dropout.rate, self.encoder.word_dropout = dropout, word_dropout
 
     def states(self, encoded_BTD: Tensor, batch: SentenceBatch) -> States:

@@ -119,7 +119,6 @@ class Segmenter:
 
     @classmethod
     def load(cls, path: Path) -> "Segmenter":
-        """Read a model file."""
         return cls(segmenter_from_bytes(read_bytes(path), where=str(path)))
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:

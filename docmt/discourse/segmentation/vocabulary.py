@@ -48,7 +48,6 @@ class WordVocabulary:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> "WordVocabulary":
-        """Invert `to_dict`."""
         try:
             lists = {name: tuple(value[name]) for name in cls.__dataclass_fields__}
         except (KeyError, TypeError) as error:
@@ -58,7 +57,6 @@ class WordVocabulary:
         return cls(**lists)
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Convert to plain values."""
         return {name: list(items) for name, items in asdict(self).items()}
 
 
@@ -76,7 +74,6 @@ class WordTypes:
         yield from map(WordTypes, *(column.split(n_types) for column in columns))
 
     def select(self, used_U: Tensor) -> "WordTypes":
-        """Select the types with these numbers."""
         return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])
 
     @classmethod

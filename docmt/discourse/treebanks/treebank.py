@@ -104,7 +104,6 @@ class Treebank:
         return rst
 
     def leave_out(self, name: str, *, reason: str) -> None:
-        """Note that a document is left out."""
         self.left_out.setdefault(reason, []).append(name)
 
     def counts(self) -> dict[str, Any]:

@@ -39,13 +39,8 @@ class BatchTrees:
         cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
     ) -> "BatchTrees":
         """A batch of one closed instance; heads are rows in the instance."""
-        return cls(
-            edu_lengths_E=np.asarray(edu_lengths, dtype=np.int64),
-            edu_heads_E=np.asarray(edu_heads, dtype=np.int64),
-            edu_counts_G=np.asarray(edu_counts, dtype=np.int64),
-            sentence_heads_G=np.asarray(sentence_heads, dtype=np.int64),
-            open_B=np.zeros(1, dtype=bool),
-        )
+        arrays = (np.asarray(part, dtype=np.int64) for part in (edu_lengths, edu_heads, edu_counts, sentence_heads))
+        return cls(*arrays, open_B=np.zeros(1, dtype=bool))
 
     @classmethod
     def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
@@ -76,7 +71,6 @@ class BatchTrees:
         return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
 
     def opened(self, open_B: np.ndarray) -> "BatchTrees":
-        """The same trees, with more instances open."""
         return replace(self, open_B=self.open_B | open_B)
 
     def marked(self, marks: tuple[int, int]) -> "BatchTrees":

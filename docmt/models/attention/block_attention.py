@@ -29,12 +29,11 @@ class BlockAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, bias_gqk: Tensor | None, n_ahead: int) -> Tensor:
-        """The output."""
         output = torch.empty_like(query)
         kept: list[Tensor] = []
         is_kept = query.shape[:3].numel() * key.shape[2] <= MAX_KEPT_WEIGHTS
         for rows, n_seen in _blocks(query, key, n_ahead):
-            weights = _weights(query, key, bias_gqk, rows, n_seen, n_ahead)
+            weights = padded_weights(query, key, bias_gqk, rows, n_seen, n_ahead)
             output[:, :, rows] = torch.matmul(weights, value[:, :, :n_seen])
             if is_kept:
                 kept.append(weights)
@@ -44,7 +43,6 @@ class BlockAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients of queries, keys and values."""
         query, key, value, bias_gqk, output, *kept = ctx.saved_tensors
         (gradient,) = grad_outputs
         scale = query.shape[-1] ** -0.5
@@ -52,7 +50,7 @@ class BlockAttention(torch.autograd.Function):
         key_gradient, value_gradient = torch.zeros_like(key), torch.zeros_like(value)
         n_ahead = ctx.n_ahead
         for number, (rows, n_seen) in enumerate(_blocks(query, key, n_ahead)):
-            weights = kept[number] if kept else _weights(query, key, bias_gqk, rows, n_seen, n_ahead)
+            weights = kept[number] if kept else padded_weights(query, key, bias_gqk, rows, n_seen, n_ahead)
             block = gradient[:, :, rows]
             value_gradient[:, :, :n_seen] += torch.matmul(weights.transpose(-1, -2), block)
             # The gradient of a softmax: weights ⊙ (gradient − its mean); the mean is that of gradient · output.
@@ -72,12 +70,16 @@ def _blocks(query: Tensor, key: Tensor, n_ahead: int) -> Iterator[tuple[slice, i
         yield slice(start, end), min(m, n_ahead + end)
 
 
-def _weights(query: Tensor, key: Tensor, bias_gqk: Tensor | None, rows: slice, n_seen: int, n_ahead: int) -> Tensor:
-    """Attention weights of a block, [g, H, b, s]."""
+def padded_weights(
+    query: Tensor, key: Tensor, bias_gqk: Tensor | None, rows: slice, n_seen: int, n_ahead: int
+) -> Tensor:
+    """Attention weights of some queries of a padded batch and their first keys, [g, H, b, s]; see `BlockAttention`."""
+    # Queries are scaled before the product: there are fewer of them than scores.
     scores = torch.matmul(query[:, :, rows] * query.shape[-1] ** -0.5, key[:, :, :n_seen].transpose(-1, -2))
     if bias_gqk is not None:
         scores += bias_gqk[:, None, rows, :n_seen]
     elif n_ahead == 0:
         n = scores.shape[2]
-        scores[..., n_seen - n :].masked_fill_(torch.ones(n, n, dtype=torch.bool).triu_(1), -torch.inf)
+        future = torch.ones(n, n, dtype=torch.bool, device=scores.device).triu_(1)
+        scores[..., n_seen - n :].masked_fill_(future, -torch.inf)
     return scores.softmax(-1)

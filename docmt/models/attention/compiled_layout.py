@@ -64,13 +64,10 @@ class CompiledLayout:
         return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
 
     def grouping(self, slot: Slot, pattern: str) -> CompiledGrouping:
-        """As `AttentionLayout.grouping`."""
         return self.groupings[slot, pattern]
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        """As `AttentionLayout.positions`, on the device of the compiled layout."""
         return self.index(side, within or self.default, device)
 
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
-        """As `AttentionLayout.index`, on the device of the compiled layout."""
         return self.indexes[side, kind]

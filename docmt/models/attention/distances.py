@@ -66,7 +66,6 @@ class SentenceDistances(Distances):
         return AttentionInputs(*part.project(query_ND, memory_MD), self.add)
 
     def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values plus the vectors of their distances."""
         keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
         return key_PHK + keys, value_PHK + values
 

@@ -45,7 +45,6 @@ class VarlenInputs:
     positions_N: Tensor | None = None
 
     def is_on(self, device: torch.device) -> bool:
-        """Whether its tensors are on this device."""
         return self.query_offsets.device == device
 
 
@@ -139,7 +138,8 @@ class Grouping:
         is_causal: whether query j of a group of n queries and m keys sees only its first m − n + j + 1 keys.
         distances: int64 array like `key_rows`, how far each key is, for attentions that read it; None for others.
         positions_N: int64 array, the position of each query in its instance; None where it is not needed.
-        kernel_inputs: the index tensors that kernels read, made when they are first asked for.
+        kernel_inputs: the index tensors that kernels read, made when they are first asked for on a device; those of the
+            last device are kept.
     """
 
     query_lengths_G: np.ndarray
@@ -198,22 +198,18 @@ class Grouping:
 
     @property
     def n_queries(self) -> int:
-        """N, packed queries."""
         return int(self.query_lengths_G.sum())
 
     def inputs_for(self, kernel: Kernel, device: torch.device) -> VarlenInputs | PaddedInputs:
-        """What a kernel reads."""
         return self.varlen_inputs(device) if kernel == "varlen" else self.padded_inputs(device)
 
     def varlen_inputs(self, device: torch.device) -> VarlenInputs:
-        """Inputs of variable-length kernels; the tensors of the last device are kept."""
         found = self.kernel_inputs.get("varlen")
         if not isinstance(found, VarlenInputs) or not found.is_on(device):
             found = self.kernel_inputs["varlen"] = map_leaves(self._varlen_inputs(), lambda tensor: tensor.to(device))
         return found
 
     def padded_inputs(self, device: torch.device) -> PaddedInputs:
-        """Inputs of padded attention; the tensors of the last device are kept."""
         found = self.kernel_inputs.get("padded")
         if not isinstance(found, PaddedInputs) or not found.is_on(device):
             found = self.kernel_inputs["padded"] = map_leaves(self._padded_inputs(), lambda tensor: tensor.to(device))

@@ -28,7 +28,6 @@ class HeadProjections(nn.Module):
         self.out = nn.Linear(inner, width)
 
     def initialize(self) -> None:
-        """Draw fresh weights."""
         for weight in (self.in_weight, self.memory_weight):
             # As fairseq: queries, keys and values each as a separate matrix, smaller than Xavier by √2.
             for part in () if weight is None else weight.data.split(self.out.in_features):

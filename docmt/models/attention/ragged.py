@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docmt.models.attention.block_attention import BLOCK_QUERIES, BlockAttention
+from docmt.models.attention.block_attention import BLOCK_QUERIES, BlockAttention, padded_weights
 from docmt.models.attention.grouping import (
     AnyGrouping,
     Bucket,
@@ -162,7 +162,7 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, ad
     for bucket, query, key, _ in _split_buckets(inputs, query_PHK, key_PHK, key_PHK):
         # The paper averages the weights over heads before the entropy, which differs from the mean of entropies.
         with torch.autocast(query.device.type, enabled=False):
-            weights_gqk = _weights(query, key, bucket, grouping.is_causal).mean(1)
+            weights_gqk = _whole_weights(query, key, bucket).mean(1)
         # `entr` gives 0 for weight 0, where −w · log w would be NaN; it is in nats.
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
     return unpad_rows(torch.cat(entropies), inputs.query_padding)
@@ -189,7 +189,7 @@ def _bucket_attention(query: Tensor, key: Tensor, value: Tensor, bucket: Bucket,
     if query.device.type == "cpu" and _pays_in_blocks(query, bucket, is_causal):
         return BlockAttention.apply(query, key, value, bucket.bias_gqk, bucket.n_ahead)  # pyright: ignore[reportReturnType]
     if query.device.type == "cpu" and query.dtype == torch.bfloat16:
-        return torch.matmul(_weights(query, key, bucket, is_causal), value)
+        return torch.matmul(_whole_weights(query, key, bucket), value)
     # A causal bucket without a mask has as many queries as keys, so the lower triangle of the kernel is right.
     if bucket.bias_gqk is None:
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
@@ -203,16 +203,9 @@ def _pays_in_blocks(query: Tensor, bucket: Bucket, is_causal: bool) -> bool:
     return is_causal and bucket.mask_gqk is not None and bucket.n_keys > 2 * BLOCK_QUERIES
 
 
-def _weights(query: Tensor, key: Tensor, bucket: Bucket, is_causal: bool) -> Tensor:
+def _whole_weights(query: Tensor, key: Tensor, bucket: Bucket) -> Tensor:
     """Attention weights of one padded batch; [g, H, q, k]."""
-    # Queries are scaled before the product: there are fewer of them than scores.
-    scores = torch.matmul(query * (query.shape[-1] ** -0.5), key.transpose(-1, -2))
-    if bucket.bias_gqk is not None:
-        scores = scores + bucket.bias_gqk[:, None].to(scores.dtype)
-    elif is_causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        scores = scores.masked_fill(future, -torch.inf)
-    return scores.softmax(-1)
+    return padded_weights(query, key, bucket.bias_gqk, slice(None), bucket.n_keys, bucket.n_ahead)
 
 
 def pad_rows(rows: Tensor, padding: Padding) -> Tensor:

@@ -76,7 +76,6 @@ class SecondDecoder(ContextModule):
 
     @property
     def second_layers(self) -> list[SecondLayer]:
-        """The layers."""
         return list(self.layers)  # pyright: ignore[reportReturnType] - a ModuleList does not know their type
 
     def second_pass(self, translated_ME: Tensor, memory_SD: Tensor) -> DecoderPass:

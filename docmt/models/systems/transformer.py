@@ -217,12 +217,10 @@ class Transformer(nn.Module):
 
     @property
     def encoder_layers(self) -> list[EncoderLayer]:
-        """The layers of the encoder."""
         return cast(list[EncoderLayer], list(self.encoder))  # a ModuleList does not know their type
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
-        """The layers of the decoder."""
         return cast(list[DecoderLayer], list(self.decoder))
 
     def attentions(self) -> Iterator[tuple[str, Attention]]:
