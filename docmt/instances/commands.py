@@ -1,6 +1,7 @@
 """`docmt instances`: cut documents into instances, and count them."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +53,6 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
     Args:
         folders: folders of instances, each as DATASET/CUTTING/SPLIT=FOLDER.
     """
-    from docmt.instances.statistics import instance_statistics
     from docmt.instances.storage import read_manifest
 
     rows = []
@@ -62,8 +62,24 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
         if not equals or len(parts) != 3:
             raise UserError(f"--folders {item}: write DATASET/CUTTING/SPLIT=FOLDER")
         keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
-        rows.append(keys | instance_statistics(read_manifest(Path(folder))))
+        rows.append(keys | instance_statistics(read_manifest(Path(folder))["counts"]))
     with atomic_writer(out) as file:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()
         table.writerows(rows)
+
+
+def instance_statistics(counts: Mapping[str, int]) -> dict[str, int | float]:
+    """Counts and means of one split as in Table 1 of G-Transformer, from the manifest's counts."""
+    return {
+        "sentences": counts["sentences"],
+        "documents": counts["documents"],
+        "instances": counts["instances"],
+        "sentences_per_instance": round(counts["sentences"] / counts["instances"], 2),
+        "tokens_per_instance": round(counts["tokens"] / counts["instances"], 1),
+        "longest_instance_tokens": counts["longest_instance_tokens"],
+        "sentences_over_limit": counts["sentences_over_limit"],
+        "instances_left_out": counts["instances_left_out"],
+        "src_unknown_tokens": counts["src_unknown_tokens"],
+        "tgt_unknown_tokens": counts["tgt_unknown_tokens"],
+    }

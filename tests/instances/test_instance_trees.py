@@ -12,7 +12,7 @@ from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, 
 from docmt.errors import UserError
 from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import load_instances, save_instances
+from docmt.instances.storage import load_instances
 from docmt.instances.trees import place_trees
 from docmt.text.vocabulary import Vocabulary
 
@@ -117,14 +117,6 @@ def _described(instance_set, number):
         np.diff(trees.edu_offsets[start : end + 1]).tolist(),
         np.where(heads < 0, -1, heads - start).tolist(),
     )
-
-
-def test_trees_are_saved_beside_the_tokens(tmp_path):
-    built = build(tmp_path)
-    save_instances(tmp_path / "set", built)
-    again = load_instances(tmp_path / "set").trees
-    for name in ("edu_offsets", "sentence_edus", "edu_heads", "sentence_heads"):
-        assert np.array_equal(getattr(again, name), getattr(built.trees, name))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
+from docmt.instances.commands import instance_statistics
 from docmt.instances.restoration import RestorationSymbols, noise_instances
 from docmt.instances.settings import InstancesSettings, RestorationSettings
-from docmt.instances.statistics import instance_statistics
 from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import Vocabulary, extra_specials
 
@@ -53,7 +53,7 @@ def test_documents_longer_than_30_sentences_are_cut_and_counted():
     assert built.documents.tolist() == [0, 0, 0, 1, 2]
     counts = built.manifest["counts"]
     assert (counts["documents_split"], counts["instances_without_gap"], counts["sentences"]) == (1, 1, 97)
-    assert instance_statistics(built.manifest)["sentences_per_instance"] == 19.4
+    assert instance_statistics(built.manifest["counts"])["sentences_per_instance"] == 19.4
 
 
 def test_sentences_are_read_as_a_stream_and_a_subset_is_counted():

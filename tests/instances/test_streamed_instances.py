@@ -20,7 +20,7 @@ from docmt.instances.trees import PlacedTrees, join_trees, store_trees
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 VOCABULARY = Vocabulary.from_symbols(["a", "b", "c"])
-SENTENCES = st.lists(st.sampled_from("abcx"), max_size=9)
+SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "x", "<s>"]), max_size=9)
 DOCUMENTS = st.lists(st.lists(st.tuples(SENTENCES, SENTENCES), min_size=1, max_size=6), min_size=1, max_size=6)
 
 
@@ -86,6 +86,11 @@ def test_streamed_instances_are_the_plain_ones(documents, values):
     assert counts["instances_split"] - counts["instances_left_out"] == counts["instances"] == len(expected)
     totals = [sum(max(map(len, pair)) for pair in pairs) for _, pairs in expected]
     assert (counts["tokens"], counts["longest_instance_tokens"]) == (sum(totals), max(totals))
+    assert built.n_tokens().max() <= max(totals)
+    assert counts["sentences"] == built.n_sentences().sum() == sum(len(pairs) for _, pairs in expected)
+    costs = [max(map(len, pair)) + 2 for document in documents for pair in document]
+    assert (counts["documents_read"], counts["sentences_read"]) == (len(documents), len(costs))
+    assert counts["sentences_over_limit"] == sum(cost > values["max_tokens"] for cost in costs)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
