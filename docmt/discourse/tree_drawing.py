@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape as escape_markup
+from xml.sax.saxutils import escape as escape_markup
 
 import numpy as np
 
@@ -62,14 +62,6 @@ class Row:
     lines: tuple[str, ...]  # its words, wrapped
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDrawing:
-    """SVG elements that end at x = 0 on the right and reach `width` to the left of it."""
-
-    width: float
-    elements: Sequence[str]
-
-
 # The dependency form.
 
 
@@ -77,7 +69,7 @@ def draw_dependencies(document: DiscourseDocument) -> str:
     """Draw the dependency tree of a document as SVG."""
     rows = lay_out(document)
     if not rows:
-        return compose(document, rows, TreeDrawing(0.0, ()), legend=DEPENDENCY_LEGEND)
+        return compose(document, rows, [], tree_width=0.0, legend=DEPENDENCY_LEGEND)
     tree, middles = document.dependencies, [row.middle for row in rows]
     lanes = assign_lanes(tree.heads, middles)
     pitch = min(LANE_WIDTH, MAX_TREE_WIDTH / (1 + max(lanes)))
@@ -97,7 +89,7 @@ def draw_dependencies(document: DiscourseDocument) -> str:
             elements.append(dot(end - 5, y, 4, color))
         weight = BOLD if head == NO_HEAD else ""
         elements.append(text(end + 5, y + 3.5, tree.relations[edu], size=LABEL_SIZE, color=color, extra=weight))
-    return compose(document, rows, TreeDrawing(-end + 24 + pitch * max(lanes), elements), legend=DEPENDENCY_LEGEND)
+    return compose(document, rows, elements, tree_width=-end + 24 + pitch * max(lanes), legend=DEPENDENCY_LEGEND)
 
 
 def assign_lanes(heads: Sequence[int], middles: Sequence[float]) -> list[int]:
@@ -139,7 +131,7 @@ def draw_constituents(document: DiscourseDocument) -> str:
     if tree is None:
         if rows:
             raise UserError(f"discourse of {document.id!r}: it has no constituent tree; draw it with --form dependency")
-        return compose(document, rows, TreeDrawing(0.0, ()), legend=CONSTITUENT_LEGEND)
+        return compose(document, rows, [], tree_width=0.0, legend=CONSTITUENT_LEGEND)
     # Binarized lists are drawn as lists, unless the document's arcs say that they are nested.
     flat = restore_nary(tree)
     if document.arcs is None or nary_to_dependencies(flat, len(rows)).heads == document.arcs.heads:
@@ -176,7 +168,7 @@ def draw_constituents(document: DiscourseDocument) -> str:
                 labels += edged_text(x + 7, target - 3.5, relation, size=LABEL_SIZE, color=color)
         elements.append("</g>")
     # Labels come last, so that their white outline keeps them readable on lines.
-    return compose(document, rows, TreeDrawing(14 - root.x, [*elements, *labels]), legend=CONSTITUENT_LEGEND)
+    return compose(document, rows, [*elements, *labels], tree_width=14 - root.x, legend=CONSTITUENT_LEGEND)
 
 
 def place_constituents(tree: Node, room: float) -> list[PlacedNode]:
@@ -246,11 +238,16 @@ def lay_out(document: DiscourseDocument) -> list[Row]:
     return rows
 
 
-def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing, *, legend: str) -> str:
-    """Compose the picture as SVG: header, bands, sentence numbers, tree, EDU numbers, EDUs."""
+def compose(
+    document: DiscourseDocument, rows: Sequence[Row], tree: Sequence[str], *, tree_width: float, legend: str
+) -> str:
+    """Compose the picture as SVG: header, bands, sentence numbers, tree, EDU numbers, EDUs.
+
+    The elements of the tree end at x = 0 on the right and reach `tree_width` to the left of it.
+    """
     header = f"{len(document.sentences):,} sentences, {len(rows):,} EDUs. {legend}"
     header_width = max(text_width(document.id, TITLE_SIZE), text_width(header, LABEL_SIZE) * 1.05)
-    tree_end = MARGIN + SENTENCE_WIDTH + tree.width
+    tree_end = MARGIN + SENTENCE_WIDTH + tree_width
     text_start = tree_end + NUMBER_WIDTH
     used = max((text_width(part, TEXT_SIZE) for row in rows for part in row.lines), default=0.0)
     # Leave some room, because the viewer may use a wider font than assumed.
@@ -272,7 +269,7 @@ def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing,
         if sentence and sentence in (document.paragraphs or ()):
             elements.append(line([(0, top), (width, top)], PARAGRAPH_LINE, width=1))
         elements.append(text(MARGIN, band[0].middle + 4, str(sentence + 1), size=LABEL_SIZE, color=GREY, extra=BOLD))
-    elements += [f'<g transform="translate({tree_end:.1f} 0)">', *tree.elements, "</g>"]
+    elements += [f'<g transform="translate({tree_end:.1f} 0)">', *tree, "</g>"]
     for number, row in enumerate(rows, start=1):
         y, place = row.middle + 4.5, 'text-anchor="end"'
         elements.append(text(text_start - 8, y - 0.5, str(number), size=LABEL_SIZE, color=GREY, extra=place))
@@ -289,8 +286,7 @@ def compose(document: DiscourseDocument, rows: Sequence[Row], tree: TreeDrawing,
 
 def escape(text: str) -> str:
     """Escape text for XML content or attributes; characters that XML forbids become U+FFFD."""
-    # html.escape would also write ' as a reference, which XML does not need in attributes between ".
-    return escape_markup(XML_FORBIDDEN.sub("\ufffd", text), quote=False).replace('"', "&quot;")
+    return escape_markup(XML_FORBIDDEN.sub("\ufffd", text), {'"': "&quot;"})
 
 
 def text_width(text: str, size: float) -> float:

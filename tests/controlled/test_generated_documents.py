@@ -11,6 +11,7 @@ from docmt.controlled.generator import generate_corpus, generate_split, main_edu
 from docmt.controlled.settings import SegmentsSettings, SelectionSettings, load_settings
 from docmt.controlled.suites import SUITES
 from docmt.corpora.documents import read_documents
+from docmt.discourse.documents import DiscourseDocument, DocumentUnits
 from docmt.errors import UserError
 from docmt.files import read_json, read_jsonl
 
@@ -170,67 +171,35 @@ def test_a_document_has_one_noun_per_class(selection):
 # Discourse
 
 
-def test_edus_cover_all_words_in_order(train):
+def test_sentences_are_subtrees_of_a_binary_tree_over_edus_that_cover_all_words(train):
     for item in train:
-        spans = defaultdict(list)
-        for edu in item.discourse["edus"]:
-            spans[edu["sentence"]].append((edu["start"], edu["end"]))
-        assert len(item.discourse["sentences"]) == len(item.document)
-        for index, words in enumerate(item.discourse["sentences"]):
-            assert words == split_words(item.document.src[index])
-            ends = [0, *(end for _, end in spans[index])]
-            assert [start for start, _ in spans[index]] == ends[:-1]
-            assert ends[-1] == len(words)
-            assert all(start < end for start, end in spans[index])
+        document = DiscourseDocument.from_json(item.discourse)  # which checks EDUs, tree and arcs
+        assert document.sentences == tuple(tuple(split_words(text)) for text in item.document.src)
+        assert all(edu.start < edu.end for edu in document.edus)
+        spans = {(node.first, node.last) for node in document.tree.postorder()}
+        units = DocumentUnits(document).sentences
+        assert set(zip(units.first, units.last, strict=True)) <= spans
+        assert {len(node.children) for node in document.tree.postorder()} == {0, 2}
     assert any(len(item.discourse["edus"]) > len(item.document) for item in train)
 
 
-def leaves_of(tree):
-    return [tree["edu"]] if "edu" in tree else [leaf for child in tree["children"] for leaf in leaves_of(child)]
-
-
-def constituents(tree):
-    yield tree
-    for child in tree.get("children", ()):
-        yield from constituents(child)
-
-
-def test_trees_are_trees_and_sentences_are_subtrees(train):
-    for item in train:
-        edus, tree = item.discourse["edus"], item.discourse["tree"]
-        assert leaves_of(tree) == list(range(len(edus)))
-        spans = {tuple(leaves_of(node)) for node in constituents(tree)}
-        for index in range(len(item.document)):
-            assert tuple(k for k, edu in enumerate(edus) if edu["sentence"] == index) in spans
-        for node in constituents(tree):
-            if "children" in node:
-                assert len(node["children"]) == 2
-                assert node["nuclearity"] in ("NS", "SN", "NN")
-                assert node["relation"]
-
-
-def head_of(tree):
+def head_of(node):
     """The head of a constituent, by walking down the leftmost nuclei."""
-    while "children" in tree:
-        tree = tree["children"][tree["nuclearity"].index("N")]
-    return tree["edu"]
+    while node.children:
+        node = node.children[node.nuclearity.index("N")]
+    return node.first
 
 
 def test_dependencies_are_the_conversion_of_the_tree(train):
     for item in train:
-        expected = {head_of(item.discourse["tree"]): (-1, "root")}
-        for node in constituents(item.discourse["tree"]):
-            for child in node.get("children", ()):
+        document = DiscourseDocument.from_json(item.discourse)
+        expected = {head_of(document.tree): (-1, "root")}
+        for node in document.tree.postorder():
+            for child in node.children:
                 if head_of(child) != head_of(node):
-                    expected[head_of(child)] = (head_of(node), node["relation"])
-        found = [(arc["head"], arc["relation"]) for arc in item.discourse["dependency"]]
-        assert found == [expected[k] for k in range(len(found))]
-        for start in range(len(found)):
-            seen, edu = set(), start
-            while edu != -1:
-                assert edu not in seen
-                seen.add(edu)
-                edu = found[edu][0]
+                    expected[head_of(child)] = (head_of(node), node.relation)
+        arcs = document.arcs
+        assert list(zip(arcs.heads, arcs.relations, strict=True)) == [expected[k] for k in range(len(expected))]
 
 
 def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(selection):

@@ -139,8 +139,9 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     documents = annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS)))
     gold = tmp_path / "gold.jsonl"
     write_discourse(gold, documents)
-    index = read_index(files[1])
-    assert [document.id for document in rename([gold], index)] == list(index.ids)
+    index, out = read_index(files[1]), tmp_path / "out.jsonl"
+    assert not main(["discourse", "gather", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)])
+    assert [document.id for document in read_discourse(out)] == list(index.ids)
     write_discourse(gold, documents[::-1])
     with pytest.raises(UserError, match=r"expected the trees of 'c\.train/d0' next, found 'd7'"):
         list(rename([gold], index))
@@ -170,11 +171,3 @@ def test_mistakes_on_the_command_line_are_one_line(options, message, tmp_path, c
     assert message in error
     assert error.count("\n") == 1
     assert not out.exists()
-
-
-def test_gather_writes_a_file(files, tmp_path):
-    gold = tmp_path / "gold.jsonl"
-    write_discourse(gold, annotated(PlainText(f"d{i}", ["x y"]) for i in range(len(LENGTHS))))
-    out = tmp_path / "out.jsonl"
-    assert not main(["discourse", "gather", "--inputs", str(gold), "--documents", str(files[1]), "--out", str(out)])
-    assert [document.id for document in read_discourse(out)] == list(read_index(files[1]).ids)

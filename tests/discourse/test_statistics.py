@@ -175,7 +175,12 @@ def test_command_writes_a_row_per_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("files", "message"),
-    [(["x.jsonl"], "write NAME=FILE"), (["=x"], "write NAME=FILE"), (["a=no.jsonl"], "no such file")],
+    [
+        (["x.jsonl"], "write NAME=FILE"),
+        (["=x"], "write NAME=FILE"),
+        (["a=no.jsonl"], "no such file"),
+        (["a=x", "a=x"], "duplicate file"),
+    ],
 )
 def test_command_refuses_bad_files(tmp_path, monkeypatch, files, message):
     monkeypatch.chdir(tmp_path)
@@ -192,12 +197,6 @@ def test_files_of_one_name_are_one_row(tmp_path):
     shards = [f"a={tmp_path / name}.jsonl" for name in "12"]
     run("statistics", "--files", *shards, "--out", tmp_path / "shards.csv")
     assert (tmp_path / "shards.csv").read_text() == (tmp_path / "whole.csv").read_text()
-
-
-def test_command_refuses_a_file_given_twice(tmp_path):
-    write_discourse(tmp_path / "a.jsonl", [ARCS])
-    with pytest.raises(UserError, match="duplicate file"):
-        run("statistics", "--files", *[f"a={tmp_path / 'a.jsonl'}"] * 2, "--out", tmp_path / "out.csv")
 
 
 def test_relations_of_files_without_trees_are_an_empty_table(tmp_path):

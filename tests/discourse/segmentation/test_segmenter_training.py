@@ -7,7 +7,6 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
-from docmt.batching import fill_batches
 from docmt.checksums import forget
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
@@ -48,8 +47,11 @@ def test_an_epoch_without_errors_is_the_last(trained):
 def test_all_losses_fall():
     """In all epochs: the development set contradicts itself, so that no epoch is without errors."""
     dev = [*EXAMPLES, replace(EXAMPLES[0], starts=())]
-    history = train_segmenter(EXAMPLES, dev, settings=tiny_settings(), seed=1).scores["history"]
+    scores = train_segmenter(EXAMPLES, dev, settings=tiny_settings(), seed=1).scores
+    history = scores["history"]
     assert len(history) == 50
+    best = max(row["inside"]["f1"] for row in history)
+    assert scores["epoch"] == next(row["epoch"] for row in history if row["inside"]["f1"] == best), "the earliest"
     first, last = (history[i]["losses"] for i in (0, -1))
     assert set(first) == {"edus", "pos", "relation", "head", "opening"}
     assert all(last[name] < 0.3 * first[name] for name in first)
@@ -60,12 +62,6 @@ def test_without_syntax_training_works_too():
     trained = train_segmenter(bare, bare, settings=tiny_settings(), seed=1)
     assert trained.scores["inside"]["f1"] == 100
     assert trained.network.auxiliary is None
-
-
-def test_the_earliest_best_epoch_is_kept(trained):
-    history = trained.scores["history"]
-    best = max(row["inside"]["f1"] for row in history)
-    assert trained.scores["epoch"] == next(row["epoch"] for row in history if row["inside"]["f1"] == best)
 
 
 def test_equal_seeds_give_equal_weights_and_others_do_not():
@@ -168,15 +164,6 @@ def test_openings_name_the_largest_phrase_that_begins_at_a_word():
     assert openings[3][5] == "advcl"
     chain = example("a b c", "X/2/one X/3/two X/0/root").syntax
     assert chain.openings == ("root", "_", "_")
-
-
-def test_batches_hold_every_example_once_and_keep_to_the_limit():
-    lengths = [3, 3, 4, 50, 1, 1, 1]
-    batches = list(fill_batches([4, 5, 6, 0, 1, 2, 3], 8, cost=lengths.__getitem__, padded=True))
-    assert [i for batch in batches for i in batch] == [4, 5, 6, 0, 1, 2, 3]
-    assert all(len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= 8 for batch in batches)
-    assert len(batches[0]) == 3
-    assert batches[-1] == [3]
 
 
 def test_targets_of_a_batch():
