@@ -197,14 +197,14 @@ def evaluate_parser(
     """
     from docmt.discourse.parsing.baselines import baseline
     from docmt.discourse.parsing.evaluation import evaluate_parser
-    from docmt.discourse.parsing.parser_names import OpenedParser, open_parser
+    from docmt.discourse.parsing.parser_names import open_parser
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _use_one_thread()
-    opened = open_parser(parser, syntax=syntax)
-    compared = {name: OpenedParser(baseline(name), opened.relations) for name in baselines or []}
+    opened, own_relations = open_parser(parser, syntax=syntax)
+    compared = {name: baseline(name) for name in baselines or []}
     edus_from = Segmenter.load(segmenter) if segmenter else None
-    how = {"relations": relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
+    how = {"relations": relations or own_relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
     scores = evaluate_parser(opened, gold, **how)
     if compared:
         scores["baselines"] = {name: evaluate_parser(other, gold, **how) for name, other in compared.items()}
@@ -225,7 +225,7 @@ def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFil
     from docmt.discourse.parsing.parser_names import open_parser
 
     _use_one_thread()
-    opened = open_parser(parser, syntax=syntax).parser
+    opened, _ = open_parser(parser, syntax=syntax)
     documents = opened.parse_all(iterate_discourse(input))
     write_discourse(out, progress(documents, label="parse", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))

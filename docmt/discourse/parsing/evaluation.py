@@ -25,8 +25,7 @@ from docmt.discourse.documents import (
     edus_from_starts,
     iterate_discourse,
 )
-from docmt.discourse.parsing.baselines import batches
-from docmt.discourse.parsing.parser_names import OpenedParser
+from docmt.discourse.parsing.baselines import Parser, batches
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
@@ -51,7 +50,7 @@ def coarse_classes(inventory: str | None) -> Coarse:
 
 
 def evaluate_parser(
-    opened: OpenedParser,
+    parser: Parser,
     gold: Path,
     *,
     relations: str | None = None,
@@ -60,11 +59,11 @@ def evaluate_parser(
 ) -> dict[str, Any]:
     """Score a parser on a `.discourse.jsonl` with gold trees, on gold EDUs or on those that a segmenter finds.
 
-    `relations` is the inventory whose coarse classes are compared, by default the parser's. Returns the report of
-    `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
+    `relations` is the inventory whose coarse classes are compared, by default the relations as they are. Returns the
+    report of `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
     """
-    scores = Scores(coarse_classes(relations or opened.relations))
-    before = opened.parser.counts["enforced"]
+    scores = Scores(coarse_classes(relations))
+    before = parser.counts["enforced"]
     for batch in batches(iterate_discourse(gold)):
         if missing := [document.id for document in batch if document.tree is None and document.arcs is None]:
             raise UserError(f"{gold}: document {missing[0]!r} has no tree to compare with")
@@ -73,9 +72,9 @@ def evaluate_parser(
             inputs = [replace(document, paragraphs=None) for document in inputs]
         if segmenter is not None:
             inputs = [resegment(document, segmenter) for document in inputs]
-        for document, predicted in zip(batch, opened.parser.parse_batch(inputs), strict=True):
+        for document, predicted in zip(batch, parser.parse_batch(inputs), strict=True):
             scores.add(document, predicted)
-    return {**scores.report(), "enforced": opened.parser.counts["enforced"] - before}
+    return {**scores.report(), "enforced": parser.counts["enforced"] - before}
 
 
 def resegment(document: DiscourseDocument, segmenter: Segmenter) -> DiscourseDocument:

@@ -24,14 +24,6 @@ READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3, ".rsd":
 ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
 
 
-@dataclass(frozen=True)
-class OpenedParser:
-    """A parser, and the relation inventory that it was trained with, if any."""
-
-    parser: Parser
-    relations: str | None = None
-
-
 def load_parser(name: str) -> Parser:
     """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH` (trees from files), or a model file."""
     # Adapters and model files are imported where they are needed: torch alone takes seconds.
@@ -50,8 +42,8 @@ def load_parser(name: str) -> Parser:
     raise UserError(f"parser {name!r}: no such file; {choices}")
 
 
-def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
-    """Load a parser by its name, as `load_parser` does.
+def open_parser(name: str, *, syntax: Path | None = None) -> tuple[Parser, str | None]:
+    """Load a parser by its name, as `load_parser` does; also returns the relation inventory of its training, if any.
 
     A linear parser that was trained on files of syntax needs one for the documents to be parsed, in their order.
     """
@@ -69,7 +61,7 @@ def open_parser(name: str, *, syntax: Path | None = None) -> OpenedParser:
         )
     if isinstance(parser, LinearParser) and syntax is not None:
         parser.syntax = StreamedSyntax(syntax)
-    return OpenedParser(parser, trained.settings.relations if trained else None)
+    return parser, trained.settings.relations if trained else None
 
 
 class StreamedSyntax:
