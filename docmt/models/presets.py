@@ -7,11 +7,11 @@ from typing import Any
 
 from docmt.models.plugins import Registry
 
-MARIAN = {
+MARIAN: dict[str, Any] = {
     "form": {"activation": "swish", "output_bias": True, "zero_start": True},
     "marks": {"src_before": [], "src_after": ["</s>"], "tgt_before": ["<s>"]},
 }
-MBART = {
+MBART: dict[str, Any] = {
     "form": {
         "activation": "gelu",
         "norm": "pre",

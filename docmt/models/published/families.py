@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.models.presets import ARCHITECTURES
+from docmt.models.presets import ARCHITECTURES, MARIAN, MBART
 from docmt.models.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class PublishedFamily:
     """Facts about a family of models that its config.json does not contain.
 
     Attributes:
-        form: keys of `FormSettings`.
+        form: keys of `FormSettings`; config.json says the activation and how many positions are learned.
         marks: keys of `MarkSettings`.
         required: values of config.json that docmt computes with, where they are given.
         has_learned_positions: a table of positions.
@@ -59,12 +59,11 @@ class PublishedFamily:
     text: dict[str, Any] = field(default_factory=dict)
 
 
-PRE_NORM = {"norm": "pre", "final_norm": True, "output_bias": True}
+M2M_MARKS = {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
 FAMILIES: dict[str, PublishedFamily] = {
     "marian": PublishedFamily(
-        {"output_bias": True, "zero_start": True},
-        {"src_before": [], "src_after": ["</s>"], "tgt_before": ["<s>"]},
-        {
+        **MARIAN,
+        required={
             "scale_embedding": True,
             "share_encoder_decoder_embeddings": True,
             "normalize_before": False,
@@ -74,20 +73,10 @@ FAMILIES: dict[str, PublishedFamily] = {
         },
         text={"normalise": True},
     ),
-    "mbart": PublishedFamily(
-        {**PRE_NORM, "embedding_norm": True},
-        {"src_before": [], "src_after": ["</s>", "{src}"], "tgt_before": ["{tgt}"]},
-        has_learned_positions=True,
-    ),
-    # mBART50: as mBART, with the marks of M2M100.
-    "mbart50": PublishedFamily(
-        {**PRE_NORM, "embedding_norm": True},
-        {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]},
-        has_learned_positions=True,
-    ),
+    "mbart": PublishedFamily(**MBART, has_learned_positions=True),
+    "mbart50": PublishedFamily(MBART["form"], M2M_MARKS, has_learned_positions=True),
     "m2m_100": PublishedFamily(
-        {**PRE_NORM, "position_offset": 2},
-        {"src_before": ["{src}"], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]},
+        {"norm": "pre", "final_norm": True, "output_bias": True, "position_offset": 2}, M2M_MARKS
     ),
 }
 """By `model_type`."""
