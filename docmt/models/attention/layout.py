@@ -61,7 +61,6 @@ class AttentionLayout(PackedLengths):
         self.drafts = drafts
         self.groupings: dict[tuple[Slot, str], Grouping] = {}
         self.indexes: dict[tuple[Side, Index], Tensor] = {}
-        self._n_positions: dict[tuple[Side, Positions], int] = {}
 
     @classmethod
     def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
@@ -89,7 +88,6 @@ class AttentionLayout(PackedLengths):
         """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
         copy = self._replace()
         copy.groupings = map_leaves(self.groupings, function, kind=kind)
-        copy._n_positions = self._n_positions
         copy.indexes = map_leaves(self.indexes, function, kind=kind)
         copy.drafts = map_leaves(self.drafts, function, kind=kind)
         return copy
@@ -167,11 +165,9 @@ class AttentionLayout(PackedLengths):
 
     def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
         """The highest position + 1."""
-        key = side, within or self.settings.positions
-        if key not in self._n_positions:
-            lengths = self.instance_lengths(side) if key[1] == "instance" else self.sentence_lengths(side)
-            self._n_positions[key] = int(lengths.max(initial=0))
-        return self._n_positions[key]
+        is_instance = (within or self.settings.positions) == "instance"
+        lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
+        return int(lengths.max(initial=0))
 
     def most_positions(self) -> int:
         """The highest position + 1, of all positions that the model needs."""
@@ -204,6 +200,5 @@ class AttentionLayout(PackedLengths):
         """Compute on the CPU every index tensor that the model needs with this attention kernel."""
         for side, kind in self.index_kinds():
             self.index(side, kind, CPU)
-        self.most_positions()
         for slot, part in self.attention_parts():
             self.grouping(slot, part).inputs_for(kernel, CPU)
