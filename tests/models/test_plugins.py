@@ -103,12 +103,21 @@ def test_architectures_of_packages_stand_beside_those_of_docmt(first_sentence):
     assert set(ALL_ARCHITECTURES.all) == {*ARCHITECTURES, "first_sentence"}
 
 
-def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
-    model = make_model()
+def check_cached_decoding(model):
+    """It equals teacher forcing. Returns the layout of the five sentences."""
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
-    lengths = np.array([len(sentence) for sentence in source])
-    layout = AttentionLayout.of_source(lengths, np.array([5]), settings=model.settings)
+    layout = AttentionLayout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
+    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
+    for hypothesis in found:
+        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
+        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
+        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+    return layout
+
+
+def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
+    layout = check_cached_decoding(make_model())
     assert layout.visible_sentences("first").astype(int).tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
@@ -116,11 +125,6 @@ def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence)
         [1, 0, 0, 1, 0],
         [1, 0, 0, 0, 1],
     ]
-    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
-    for hypothesis in found:
-        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
-        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
-        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
 
 
 CONTEXT_ROWS = """
@@ -168,15 +172,7 @@ def test_a_context_module_of_a_package_decodes_as_it_is_trained(packages, senten
     points = "[docmt.contexts]\necho = echo:TRAITS\n[docmt.context_modules]\necho = echo.module:Echo\n"
     points += "[docmt.architectures]\necho = echo:ARCHITECTURE\n"
     add_package(packages, "echo", points, __init__=CONTEXT_ROWS, module=CONTEXT_MODULE)
-    model = make_model("echo", context={"kind": "echo", "sentences": sentences})
-    generator = np.random.default_rng(0)
-    source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
-    layout = AttentionLayout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
-    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
-    for hypothesis in found:
-        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
-        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
-        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+    check_cached_decoding(make_model("echo", context={"kind": "echo", "sentences": sentences}))
 
 
 def test_a_new_pattern_keeps_documents_apart(first_sentence):
