@@ -39,15 +39,13 @@ class DatasetSettings(Settings):
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
     references: dict[Name, list[str]] = {}
-    """Files with further references, by test set: each has one line for each sentence of the test set,
-    or is SGML or XML with one or several references (`.sgm`, `.sgml`, `.xml`)."""
+    """Files with further references, by test set: plain lines, or SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []
     """Sentence pairs for pre-training: text without documents, or documents read as single sentences."""
     monolingual: list[SplitReference] = []
-    """Documents of one language for pre-training: monolingual corpora, or one side of parallel ones. Truecasers, BPE
-    and vocabulary are learned on these two as well, and the vocabulary gets masks and language tags."""
+    """Documents of one language for pre-training: monolingual corpora, or one side of parallel ones."""
     monolingual_lang: Language | None = None
     """Language of `monolingual`; null means the source language."""
     text: dict[str, Any] = {}
@@ -101,8 +99,7 @@ class PretrainedInit(Settings):
     """A published model as a start."""
 
     pretrained: str
-    """Its folder, in the format of transformers, or its name in `docmt models list` (docs/pretrained.md). The text of
-    the datasets must be that of the same model (`text.pretrained`)."""
+    """Folder, in the format of transformers, or name in `docmt models list`; the same as `text.pretrained`."""
 
 
 class SystemSettings(Settings):
@@ -118,18 +115,17 @@ class SystemSettings(Settings):
     log_probabilities: dict[str, str] = {}
     """For such a system, files with its scores of the candidates of contrastive test sets, by `DATASET/SUITE`."""
     cutting: str = ""
-    """How documents are cut into instances, and with which trees: a name in section `instances`. Required unless the
-    output of the system is given."""
+    """Name in section `instances`; required unless the output of the system is given."""
     model_of: Name | None = None
-    """System whose models this one uses instead of training its own, for example to decode them differently."""
+    """System whose models this one decodes with instead of training its own."""
     architecture: str | None = None
-    """What each attention sees: a name in `docmt config presets`. Required unless `model_of` is given."""
+    """Name in `docmt config presets`; required unless `model_of` is given."""
     size: str = "base"
     """Layers and widths: a name in `docmt config presets`, or `pretrained`: those of the model in `text.pretrained`."""
     model: dict[str, Any] = {}
     """Keys of the model's settings that override size and architecture."""
     recipe: str | None = None
-    """Training recipe: a name in section `training`. Required unless `model_of` is given."""
+    """Name in section `training`; required unless `model_of` is given."""
     training: dict[str, Any] = {}
     """Keys of the training settings that override the recipe."""
     init: str | PretrainedInit | None = None
@@ -141,7 +137,7 @@ class SystemSettings(Settings):
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` to override for this system."""
     scored: bool = True
-    """Whether its models translate and are scored; false for pre-training that other systems only start from."""
+    """Whether its models translate and are scored; false for pre-training."""
 
     @property
     def has_user_output(self) -> bool:

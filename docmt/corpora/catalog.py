@@ -109,19 +109,18 @@ class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, str]
-    """Role → file. The roles are the languages for formats with a file per language, `both` for one file with two
-    languages, and others that the format names (`index`). A name with `*` means all matching files (also in folders),
-    for formats that read many."""
+    """Role → file. Roles are the languages, `both` for one file with two, and those that the format names (`index`). A
+    name with `*` means all matching files (also in folders), for formats that read many."""
     documents: int | None = None
-    """Expected number of documents, null if unknown; reading refuses any other number."""
+    """Expected number; reading refuses any other."""
     sentences: int | None = None
-    """Expected number of sentence pairs (for contrastive sets: variants to score), null if unknown."""
+    """Expected number of pairs (for contrastive sets: variants to score)."""
     format: Format | None = None
     """The format, if it differs from that of the corpus."""
 
 
 class ReadableCorpus(Settings):
-    """The description of a corpus for its readers; users describe their own files in the same way (`--spec`)."""
+    """The description of a corpus for its readers, in the catalog and for your own files."""
 
     languages: list[str]
     """Source and target language of the files, for example [en, de]; one language for monolingual documents."""

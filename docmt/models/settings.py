@@ -26,17 +26,7 @@ ContextName = Annotated[str, AfterValidator(lambda name: ALL_CONTEXTS.find(name)
 
 
 class AttentionSettings(Settings):
-    """What one of the three attentions sees, in the lower and in the upper layers.
-
-    `group`: the same sentence; `window`: the same sentence and the `window_sentences` before it; `global`: the whole
-    instance; `rst`: the same and the directly related EDUs or, in the decoder and to the source, sentences
-    (RST-Transformer, Eq. 7). Two attentions together: `combined`, group and global, summed by a gate (G-Transformer,
-    Eq. 10); `rst_serial`, rst after group; `rst_parallel`, group and rst, summed by a gate; `rst_mix`, group and the
-    rst after it, summed by a gate (RST-Transformer, Eq. 8–13); `long_short`, half of the heads group, half global
-    (LSTM-Transformer). Those that know how far keys are: in the encoder, `segments`, a window in which the own sentence
-    is marked (Flat-Transformer), and `distances`, the instance by distance between sentences, with a gate (Hybrid
-    Context); in the decoder, `memory`, the sentence and the one before, by distance between words (Hybrid Context).
-    """
+    """What one of the three attentions sees in the lower and the upper layers; docs/models.md describes the patterns."""
 
     lower: PatternName = "global"
     """Pattern of the lower layers."""
@@ -56,17 +46,14 @@ class AttentionSettings(Settings):
 class ContextSettings(Settings):
     """A module that reads context, beside an encoder and decoder of single sentences.
 
-    The same model translates sentences without it. Which keys a kind reads is said at each.
+    The same model translates sentences without it.
     """
 
     later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
 
     kind: ContextName = "global"
-    """`global`: the context encoder of cross-task pre-training, whose output joins that of the sentence encoder by a
-    gate; `doct`: attention to a small encoder of the previous source sentences, in every layer; `han_encoder`:
-    hierarchical attention to the previous sentences, on the output of the encoder; `han`: on the outputs of encoder and
-    decoder; `san`: sparse attention to all other source sentences, on the output of the encoder; `cadec`: a second
-    decoder, which reads a draft and the previous sentences of both sides."""
+    """`global`: the context encoder of cross-task pre-training; `doct`, `han_encoder`, `han`, `san`, `cadec`: baselines
+    of the papers (docs/models.md)."""
     sentences: int | None = Field(default=None, ge=1)
     """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder`,
     `han` and `cadec` (3)."""
@@ -76,11 +63,11 @@ class ContextSettings(Settings):
     """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
     means as many as the encoder has. This key and the next two: kind `global`."""
     positions: Positions = "sentence"
-    """How positions run in the context encoder, whose first layer reads them: with `sentence` it sees the sentences of
-    a document without their order, with `instance` it can tell which comes before which. The paper does not say."""
+    """Positions in the context encoder: with `sentence` it sees the sentences of a document without their order, with
+    `instance` it can tell which comes before which."""
     norm: bool = True
-    """Whether a layer norm follows the attention to the sentences. Without it, a fresh context encoder gives what the
-    sentence encoder gives, so a pretrained sentence model translates as before until it has learned to use context."""
+    """Whether a layer norm follows the attention to the sentences. Without it, a pretrained sentence model translates
+    as before until it has learned to use context."""
 
     @property
     def traits(self) -> ContextTraits:
@@ -96,10 +83,7 @@ class ContextSettings(Settings):
 
 
 class FormSettings(Settings):
-    """How layers compute. The defaults follow the papers; pretrained models differ (docs/pretrained.md).
-
-    Attention, and so what a token can see, does not depend on these.
-    """
+    """How layers compute. The defaults follow the papers; pretrained models differ (docs/pretrained.md)."""
 
     later: ClassVar[tuple[str, ...]] = ("learned_sentences",)
 

@@ -78,11 +78,8 @@ class PaperTable(Settings):
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[PaperColumn] = []
-    """Columns that describe the systems, read from the config: trained on sentence pairs (`Bi-sent`) or on restoring
-    documents (`Mo-doc`) before or in this training; share of gap sentences (`Gap ratio`) and kinds of noise
-    (`Objective`) of that restoration; tasks of the last training (`Fine-tuning tasks`); `Input` when decoding; most
-    tokens of its instances (`Instance length`); the subset of them that it is trained on (`Training instances`);
-    `Size`; number of `Upper layers`; `drop_rst`."""
+    """Columns that describe the systems, read from the config: `Bi-sent` and `Mo-doc` say whether it, or a system that
+    it starts from, learned from sentence pairs, and from monolingual documents."""
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:

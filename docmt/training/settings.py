@@ -51,8 +51,7 @@ class TrainingSettings(Settings):
     warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
     decay_steps: int | None = Field(default=None, ge=1)
-    """The update at which the rate reaches 0 on a straight line after the warm-up, in place of the inverse square
-    root; training may end before. null for the inverse square root."""
+    """Update at which the rate reaches 0 on a straight line after the warm-up; null for the inverse square root."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     """Adam's first moment decay."""
     adam_beta2: float = Field(default=0.98, ge=0, lt=1)
@@ -60,7 +59,7 @@ class TrainingSettings(Settings):
     adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
     max_gradient_norm: float | None = Field(default=None, gt=0)
-    """Gradients are clipped to this norm; null never clips (the norm is logged in any case)."""
+    """Gradients are clipped to this norm; null never clips."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread evenly over the vocabulary."""
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
@@ -69,23 +68,23 @@ class TrainingSettings(Settings):
     """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
     """Share of instances, drawn in each update, whose RST attention sees everything, as in decoding without trees;
-    1 never shows a tree, not even in validation. Models without RST attention ignore it."""
+    1 never shows a tree, not even in validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Most tokens of a batch, counted as max(source, target) over its instances."""
     accumulation_steps: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Maximum number of updates."""
+    """Most updates."""
     max_epochs: int | None = Field(default=None, ge=1)
-    """Maximum number of passes over the training instances of the first task."""
+    """Most passes over the training instances of the first task."""
     patience: int | None = Field(default=10, ge=1)
-    """Number of validations without a lower validation loss that ends the training; null never stops early."""
+    """Validations without a lower loss that end the training; null never stops early."""
     validate_every_steps: int | None = Field(default=None, ge=1)
     """Updates between validations; null validates after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
     """Updates between rows of the history."""
     checkpoint_every_minutes: float = Field(default=10, gt=0)
-    """Minutes between checkpoints, besides those at each validation and when the training is asked to stop."""
+    """Minutes between checkpoints, besides those at each validation and at a stop."""
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
     """Updates between further checkpoints; null makes none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"

@@ -64,16 +64,16 @@ class PoFiles(DocumentFormat):
     pages: list[str] = ["*"]
     """Patterns of the ids of the documents to read (`*` also matches `/`)."""
     except_pages: list[str] = []
-    """Patterns of the ids of the documents to leave out, for example because another split holds them."""
+    """Patterns of the ids of the documents to leave out."""
     tags: Literal["keep", "remove"] = "keep"
     """Inline tags, such as `<emph>`: kept in the text, or removed."""
     accelerator: str | None = None
-    """The character that marks keys in menus, for example `~`; it is removed before letters."""
+    """The character that marks keys in menus, for example `~`, and is removed before letters."""
     hint_mark: str | None = None
-    """The character that ends a hint for translators at the beginning of a source message, for example `^` in
-    `female^cured`; hint and mark are removed."""
+    """The character that ends a hint at the beginning of a source message, for example `^` in `female^cured`; hint and
+    mark are removed."""
     except_tags: list[str] = []
-    """Messages that begin with one of these tags are left out, for example index entries (`bookmark_value`)."""
+    """Tags such as `bookmark_value`: messages that begin with one are left out."""
     identical: Literal["keep", "drop"] = "keep"
     """Whether messages that equal their translation are read."""
     listings: Literal["keep", "drop"] = "keep"

@@ -16,8 +16,7 @@ class DialogueJson(DocumentFormat):
 
     reader: FormatName[Literal["dialogue_json"]]
     reversed_speakers: list[str] = Field(default=[])
-    """Speakers whose `source` is in the target language: their sides are swapped, so that the whole corpus has one
-    direction."""
+    """Speakers whose `source` is in the target language: their sides are swapped."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

@@ -28,7 +28,7 @@ class TsvLines(DocumentFormat):
     columns: list[int] = Field(default=[1, 2], min_length=2, max_length=2)
     """Numbers, from 1, of the columns of source and target."""
     id_column: int | None = Field(default=None, ge=1)
-    """Number of the column with the id of the document; null where blank lines separate documents."""
+    """Number of the column with the document's id; null where blank lines separate documents."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -60,7 +60,7 @@ class DialogueCsv(DocumentFormat):
 
     reader: FormatName[Literal["dialogue_csv"]]
     id: str | None = "id"
-    """Column of the dialogue's id; the rows of a dialogue must be consecutive. Null makes each row a document."""
+    """Column of the dialogue's id; null makes each row a document."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
@@ -102,7 +102,7 @@ class NamedLines(DocumentFormat):
 
     reader: FormatName[Literal["named_lines"]]
     id_cells: int | None = Field(default=None, ge=1)
-    """Number of cells, separated by tabs, that are the id: 2 in the `.ids` files of OPUS. Null: the whole line."""
+    """Cells, separated by tabs, that are the id: 2 in the `.ids` files of OPUS; null means the whole line."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

@@ -22,8 +22,7 @@ class Verses(DocumentFormat):
 
     reader: FormatName[Literal["verses"]]
     has_equal_chapters_only: bool = False
-    """Pair only chapters with the same set of verse numbers on both sides. Needed if the editions number verses
-    differently, because equal numbers then denote different verses."""
+    """Pair only chapters with the same verse numbers on both sides, for editions that number verses differently."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
     part: Literal["train", "dev", "test", "books"] | None = None
