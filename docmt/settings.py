@@ -5,9 +5,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from docmt.errors import UserError
 from docmt.files import read_json
@@ -90,6 +97,17 @@ def check_name(name: str) -> str:
     if not re.fullmatch(NAME, name):
         raise ValueError("a name may contain only letters, digits, '_' and '-', because it becomes part of paths")
     return name
+
+
+def _without_braces(path: str) -> str:
+    # Snakemake takes braces in a path for a wildcard, however they are escaped.
+    if "{" in path or "}" in path:
+        raise ValueError("a path must contain no braces, which Snakemake takes for wildcards: rename it")
+    return path
+
+
+UserPath = Annotated[str, AfterValidator(_without_braces)]
+"""The path of a file of the user's, which a rule of the workflow reads."""
 
 
 def nearest(name: str, known: list[str]) -> str:

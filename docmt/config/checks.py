@@ -1,19 +1,11 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
-from docmt.config.claim_checks import check_claims
 from docmt.config.discourse_checks import check_discourse, check_trees
-from docmt.config.output_checks import check_output, check_trained, check_user_output
-from docmt.config.paper_columns import paper_columns
-from docmt.config.references import check_monolingual, check_reference, check_suite
+from docmt.config.references import check_reference, check_suite
+from docmt.config.report_checks import check_report
 from docmt.config.schema import Config
-from docmt.config.study_rows import (
-    MONOLINGUAL,
-    SENTENCES,
-    USER_OUTPUT_KEYS,
-    DatasetSettings,
-    PretrainedInit,
-    SystemSettings,
-)
+from docmt.config.study_rows import TRAINED_ON, DatasetSettings, PretrainedInit, SystemSettings
+from docmt.config.system_checks import check_trained, check_user_output
 from docmt.config.systems import (
     PARTS_OF_TASKS,
     decoding_settings,
@@ -23,8 +15,6 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
-from docmt.evaluation.metrics import known_metrics, selectable_metrics
-from docmt.report.settings import CaseTable, ScoreFigure
 from docmt.settings import look_up
 from docmt.text.tokenizer import check_language
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
@@ -32,13 +22,7 @@ from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
 
 def check_config(config: Config) -> None:
     """Raises UserError when sections contradict each other."""
-    rows = {f"systems.{name}.seeds": system.seeds for name, system in config.systems.items()}
-    for key, seeds in {"seeds": config.seeds, **rows}.items():
-        if seeds and len(set(seeds)) != len(seeds):
-            raise UserError(f"config.{key}: duplicate seed in {seeds}")
     # From data to report: each check may rely on the ones before it.
-    _check_paths(config)
-    _check_languages(config)
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
     check_discourse(config)
@@ -53,63 +37,44 @@ def check_config(config: Config) -> None:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
     if not any(config.systems[run.system].scored for run in runs):
         raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
-    _check_report(config)
-    check_metrics(config)
+    check_report(config)
 
 
 def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     where = f"config.datasets.{name}"
     if dataset.src_lang == dataset.tgt_lang:
         raise UserError(f"{where}: src_lang and tgt_lang are both {dataset.src_lang!r}")
-    pair = (dataset.src_lang, dataset.tgt_lang)
-    _check_pretraining(config, dataset, where=where)
+    for key in ("src_lang", "tgt_lang"):
+        # Otherwise only the tokenizer would refuse, in the fifth job of a study.
+        try:
+            check_language(getattr(dataset, key), text_settings(config, name).tokenization)
+        except UserError as error:
+            raise UserError(f"{where}.{key}: {error}") from None
+    if (lang := dataset.monolingual_lang) is not None and lang not in dataset.languages:
+        raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
+    if lang is not None and not dataset.monolingual:
+        raise UserError(f"{where}: monolingual_lang is set, but monolingual names no documents")
     held: dict[str, str] = {}
-    for part, references in dataset.parts().items():
-        part = part.replace("test_", "test.", 1)
+    for part, references in dataset.all_parts().items():
+        key = part.replace("test_", "test.", 1)
         for reference in references:
-            check_reference(config, reference, pair=pair, where=f"{where}.{part}")
-            if reference in references[references.index(reference) + 1 :]:
-                raise UserError(f"{where}.{part}: duplicate {reference!r}")
+            check_reference(config, reference, languages=dataset.part_languages(part), where=f"{where}.{key}")
+            if references.count(reference) > 1:
+                raise UserError(f"{where}.{key}: duplicate {reference!r}")
             # Tests may share documents with each other, as subsets do; none may share any with the training data.
-            if "train" in (held.get(reference), part) and held.get(reference, part) != part:
-                raise UserError(f"{where}.train and {where}.{part} both contain {reference!r}; keep one")
-            held.setdefault(reference, part)
+            other = held.setdefault(reference, key)
+            if (key in TRAINED_ON) != (other in TRAINED_ON):
+                trained, tested = (key, other) if key in TRAINED_ON else (other, key)
+                raise UserError(f"{where}.{trained} and {where}.{tested} both contain {reference!r}; keep one")
     for test in dataset.references:
         look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
     for reference in dataset.suites:
-        check_suite(config, reference, pair=pair, where=f"{where}.suites")
+        check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]
         if suite in names:
             raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
         names[suite] = reference
-    text_settings(config, name)
-
-
-def _check_pretraining(config: Config, dataset: DatasetSettings, *, where: str) -> None:
-    lang = dataset.monolingual_lang
-    if lang is not None and lang not in dataset.languages:
-        raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
-    if lang is not None and not dataset.monolingual:
-        raise UserError(f"{where}: monolingual_lang is set, but monolingual names no documents")
-    for reference in dataset.sentences:
-        check_reference(config, reference, pair=dataset.languages, where=f"{where}.{SENTENCES}")
-    for reference in dataset.monolingual:
-        (lang,) = dataset.part_languages(MONOLINGUAL)
-        check_monolingual(config, reference, lang=lang, where=f"{where}.{MONOLINGUAL}")
-    tested = {
-        reference: part.replace("test_", "test.", 1)
-        for part, references in dataset.parts().items()
-        if part != "train"
-        for reference in references
-    }
-    for part in (SENTENCES, MONOLINGUAL):
-        references = getattr(dataset, part)
-        for reference in references:
-            if references.count(reference) > 1:
-                raise UserError(f"{where}.{part}: duplicate {reference!r}")
-            if reference in tested:
-                raise UserError(f"{where}.{part} and {where}.{tested[reference]} both contain {reference!r}; keep one")
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
@@ -205,109 +170,6 @@ def _check_init(config: Config, name: str) -> None:
             )
 
 
-def _check_report(config: Config) -> None:
-    _check_baseline(config, config.report.baseline, where="config.report.baseline")
-    for key in ("labels", "published"):
-        for system in getattr(config.report, key):
-            look_up(config.systems, system, where=f"config.report.{key}", what="system")
-    tests = {
-        f"{name}/{test}": None
-        for name, dataset in config.datasets.items()
-        for test in (*dataset.test, *dataset.suite_names())
-    }
-    tests = {**dict.fromkeys(config.datasets), **tests}  # a dataset alone means all its tests
-    for name in config.report.datasets:
-        look_up(tests, name, where="config.report.datasets", what="dataset or test")
-    for name, table in config.report.tables.items():
-        where = f"config.report.tables.{name}"
-        _check_baseline(config, table.baseline, where=f"{where}.baseline")
-        for system in table.systems:
-            if not look_up(config.systems, system, where=f"{where}.systems", what="system").scored:
-                raise UserError(f"{where}.systems: {system!r} is not scored; leave it out")
-        for test in table.tests or []:
-            look_up(tests, test, where=f"{where}.tests", what="dataset or test")
-    for name, cases in config.report.cases.items():
-        _check_cases(config, cases, where=f"config.report.cases.{name}")
-    for name, figure in config.report.figures.items():
-        _check_figure(config, figure, tests, where=f"config.report.figures.{name}")
-    for name, figure in config.report.curves.items():
-        where = f"config.report.curves.{name}"
-        for system in figure.systems:
-            if owner := look_up(config.systems, system, where=f"{where}.systems", what="system").model_of:
-                raise UserError(f"{where}.systems: {system!r} trains no model; take {owner!r}")
-            check_trained(config, system, where=f"{where}.systems")
-        for dataset in figure.datasets or []:
-            look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-    check_claims(config)
-
-
-def _check_baseline(config: Config, system: str | None, *, where: str) -> None:
-    if system is not None and not look_up(config.systems, system, where=where, what="system").scored:
-        raise UserError(f"{where}: {system!r} is not scored; name another system")
-
-
-def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
-    tests = {f"{name}/{test}": name for name, dataset in config.datasets.items() for test in dataset.test}
-    dataset = look_up(tests, cases.test, where=f"{where}.test", what="test set")
-    for key in ("system", "baseline"):
-        system = getattr(cases, key)
-        _check_baseline(config, system, where=f"{where}.{key}")
-        if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
-            raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
-        check_output(config, system, cases.test, is_suite=False, where=f"{where}.{key}")
-
-
-def _check_figure(config: Config, figure: ScoreFigure, tests: dict[str, None], *, where: str) -> None:
-    for system in [*figure.systems, *figure.values]:
-        if not look_up(config.systems, system, where=f"{where}.lines", what="system").scored:
-            raise UserError(f"{where}.lines: {system!r} is not scored; leave it out")
-    for system in figure.systems:
-        if system not in figure.values and figure.x not in paper_columns(config, system):
-            fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
-            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
-    for test in figure.tests or []:
-        look_up(tests, test, where=f"{where}.tests", what="dataset or test")
-
-
-def _check_paths(config: Config) -> None:
-    # Snakemake takes braces in a path for a wildcard, however they are escaped.
-    paths = {
-        f"corpora.custom.{name}.splits.{split}.files.{role}": path
-        for name, corpus in config.corpora.custom.items()
-        for split, row in corpus.splits.items()
-        for role, path in row.files.items()
-    } | {
-        f"discourse.trees.{name}.files.{part}": path
-        for name, trees in config.discourse.trees.items()
-        for part, path in trees.files.items()
-    }
-    paths |= {
-        f"datasets.{name}.references.{test}": path
-        for name, dataset in config.datasets.items()
-        for test, files in dataset.references.items()
-        for path in files
-    }
-    paths |= {
-        f"systems.{name}.{key}.{test}": path
-        for name, system in config.systems.items()
-        for key in sorted(USER_OUTPUT_KEYS)
-        for test, path in getattr(system, key).items()
-    }
-    for key, path in paths.items():
-        if "{" in path or "}" in path:
-            raise UserError(f"config.{key}: {path!r} contains braces, which Snakemake takes for wildcards; rename it")
-
-
-def _check_languages(config: Config) -> None:
-    # Otherwise only the tokenizer would refuse, in the fifth job of a study.
-    for name, dataset in config.datasets.items():
-        for key in ("src_lang", "tgt_lang"):
-            try:
-                check_language(getattr(dataset, key), text_settings(config, name).tokenization)
-            except UserError as error:
-                raise UserError(f"config.datasets.{name}.{key}: {error}") from None
-
-
 def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
     # The rows of a published embedding belong to the published pieces, in their order.
     for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
@@ -335,21 +197,3 @@ def _check_job_names(config: Config) -> None:
                     "a dataset, a system, or what else they are made of"
                 )
             seen[joined] = name
-
-
-def check_metrics(config: Config) -> None:
-    """Raises UserError when the report shows a metric that does not exist, or a table one that the study lacks."""
-    report = config.report
-    layouts = {f"tables.{name}": table for name, table in report.tables.items()}
-    layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
-    known = known_metrics(*report.metrics, *(metric for layout in layouts.values() for metric in layout.metrics))
-    for metric in report.metrics:
-        look_up(known, metric, where="config.report.metrics", what="metric")
-    for name, layout in layouts.items():
-        where = f"config.report.{name}.metrics"
-        for metric in layout.metrics:
-            look_up(known, metric, where=where, what="metric")
-            if metric in selectable_metrics(known) and metric not in config.evaluation.metrics:
-                raise UserError(
-                    f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
-                )

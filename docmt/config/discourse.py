@@ -8,7 +8,7 @@ from docmt.config.names import Name
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.instances.settings import InstancesSettings
-from docmt.settings import Settings
+from docmt.settings import Settings, UserPath
 
 PLAIN_PARSERS = ("chain", "random", "right_branching", "flat")
 """Parsers that need no training: controls."""
@@ -52,7 +52,7 @@ class TreesRow(Settings):
     and only the trees inside sentences are the parser's."""
     gold: bool = False
     """The trees that a generated corpus comes with."""
-    files: dict[str, str] = {}
+    files: dict[str, UserPath] = {}
     """Files made elsewhere, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
     n_shards: int = Field(default=1, ge=1)
     """Jobs into which the documents of each training split are divided."""

@@ -28,8 +28,15 @@ def _language(code: str) -> str:
     return code
 
 
+def _distinct(seeds: list[int]) -> list[int]:
+    if len(set(seeds)) != len(seeds):
+        raise ValueError("duplicate seed")
+    return seeds
+
+
 Name = Annotated[str, AfterValidator(check_name)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 SplitReference = Annotated[str, AfterValidator(_split_reference)]
 Language = Annotated[str, AfterValidator(_language)]
 Seed = Annotated[int, Field(ge=0, lt=10**9)]
+Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]

@@ -45,38 +45,39 @@ def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
     return tuple(readable_corpus(config, corpus).languages)
 
 
-def check_reference(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
-    """Raises UserError unless `reference` names parallel text of the language pair, in either direction."""
-    _check_name(config, reference, generated=CONTROLLED_SPLITS, fits=partial(can_read, n_languages=2), where=where)
-    _check_pair(config, reference, pair=pair, where=where)
+def check_reference(config: Config, reference: str, *, languages: tuple[str, ...], where: str) -> None:
+    """Raises UserError unless `reference` names text in these languages.
 
-
-def check_monolingual(config: Config, reference: str, *, lang: str, where: str) -> None:
-    """Raises UserError unless `reference` names documents of a language, or parallel ones with it on one side."""
+    In two languages: parallel text in either direction. In one: documents in it, or parallel ones with it on one side.
+    """
     corpus = reference.split("/")[0]
     corpus_kind(config, corpus, where=where)
-    languages = corpus_languages(config, corpus)
-    fits = partial(can_read, n_languages=len(languages))
+    own = corpus_languages(config, corpus)
+    fits = partial(can_read, n_languages=len(own))
     _check_name(config, reference, generated=CONTROLLED_SPLITS, fits=fits, where=where)
-    if lang not in languages:
+    if len(languages) == 2 and sorted(own) != sorted(languages):
         raise UserError(
-            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but the monolingual documents must be in "
-            f"{lang} (monolingual_lang, or else src_lang)"
+            f"{where}: corpus {corpus!r} is in {' and '.join(own)}, but src_lang and tgt_lang are "
+            f"{' and '.join(languages)}"
+        )
+    if not set(languages) <= set(own):
+        raise UserError(
+            f"{where}: corpus {corpus!r} is in {' and '.join(own)}, but the monolingual documents must be in "
+            f"{languages[0]} (monolingual_lang, or else src_lang)"
         )
 
 
-def check_suite(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
+def check_suite(config: Config, reference: str, *, languages: tuple[str, str], where: str) -> None:
     """Raises UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
-    what = "contrastive test set"
-    row = config.corpora.controlled.get(reference.split("/")[0])
+    corpus = reference.split("/")[0]
+    row = config.corpora.controlled.get(corpus)
     generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
+    what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
     )
-    _check_pair(config, reference, pair=pair, where=where)
-    languages = corpus_languages(config, reference.split("/")[0])
-    if languages != pair:
-        raise UserError(f"{where}: {reference!r} tests {'-'.join(languages)}, not {'-'.join(pair)}")
+    if (own := corpus_languages(config, corpus)) != languages:
+        raise UserError(f"{where}: {reference!r} tests {'-'.join(own)}, not {'-'.join(languages)}")
 
 
 def is_generative(config: Config, reference: str) -> bool:
@@ -105,13 +106,3 @@ def _check_name(
     if split not in known:
         hint = nearest(split, known) if known else "it has none"
         raise UserError(f"{where}: corpus {corpus!r} has no {what} {split!r}; {hint}")
-
-
-def _check_pair(config: Config, reference: str, *, pair: tuple[str, str], where: str) -> None:
-    corpus = reference.split("/")[0]
-    languages = corpus_languages(config, corpus)
-    if sorted(languages) != sorted(pair):
-        raise UserError(
-            f"{where}: corpus {corpus!r} is in {' and '.join(languages)}, but src_lang and tgt_lang are "
-            f"{pair[0]} and {pair[1]}"
-        )

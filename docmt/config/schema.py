@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from docmt.config.discourse import CuttingRow, DiscourseSettings
-from docmt.config.names import DatasetName, Name, Seed
+from docmt.config.names import DatasetName, Name, Seeds
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation.metrics import EvaluationSettings
@@ -38,7 +38,7 @@ class Config(Settings):
     """Training, development and test data, by name."""
     systems: dict[Name, SystemSettings] = Field(min_length=1)
     """Models with their recipes, by name."""
-    seeds: list[Seed] = Field(default=[1], min_length=1)
+    seeds: Seeds = [1]
     """Seeds of every system that does not set its own."""
 
     @model_validator(mode="after")

@@ -4,14 +4,15 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.names import Language, Name, Seed, SplitReference
+from docmt.config.names import Language, Name, Seeds, SplitReference
 from docmt.controlled.settings import ControlledSettings
 from docmt.corpora.catalog import ReadableCorpus
 from docmt.models.settings import ModelSettings
-from docmt.settings import Settings
+from docmt.settings import Settings, UserPath
 
 SENTENCES, MONOLINGUAL = "sentences", "monolingual"
 """Names in paths of the parts of a dataset for pre-training."""
+TRAINED_ON = ("train", SENTENCES, MONOLINGUAL)
 
 
 class CorporaSettings(Settings):
@@ -38,7 +39,7 @@ class DatasetSettings(Settings):
     """Validation data: early stopping and the choice of the final model."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
-    references: dict[Name, list[str]] = {}
+    references: dict[Name, list[UserPath]] = {}
     """Files with further references, by test set: plain lines, or SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
@@ -74,8 +75,7 @@ class DatasetSettings(Settings):
 
     def learned_on(self, lang: str) -> list[str]:
         """The parts that provide training text in a language."""
-        parts = [part for part in self.all_parts() if part in ("train", SENTENCES, MONOLINGUAL)]
-        return [part for part in parts if lang in self.part_languages(part)]
+        return [part for part in self.all_parts() if part in TRAINED_ON and lang in self.part_languages(part)]
 
     @property
     def is_for_pretraining(self) -> bool:
@@ -110,9 +110,9 @@ class SystemSettings(Settings):
 
     datasets: list[str] | None = None
     """Datasets it is trained on; null means all."""
-    hypotheses: dict[str, str] = {}
+    hypotheses: dict[str, UserPath] = {}
     """For a system that docmt does not train: files with its translations, by test set `DATASET/TEST`."""
-    log_probabilities: dict[str, str] = {}
+    log_probabilities: dict[str, UserPath] = {}
     """For such a system, files with its scores of the candidates of contrastive test sets, by `DATASET/SUITE`."""
     cutting: str = ""
     """Name in section `instances`; required unless the output of the system is given."""
@@ -132,7 +132,7 @@ class SystemSettings(Settings):
     """System whose model of the same dataset and seed provides the initial parameters, or a published model:
     `{pretrained: FOLDER or NAME}`; null starts from scratch."""
 
-    seeds: list[Seed] | None = Field(default=None, min_length=1)
+    seeds: Seeds | None = None
     """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` to override for this system."""

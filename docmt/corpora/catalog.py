@@ -17,7 +17,7 @@ from docmt.corpora.file_patterns import matching_names
 from docmt.corpora.readers.reader import DocumentFormat
 from docmt.corpora.readers.registry import Format
 from docmt.errors import UserError
-from docmt.settings import Settings, nearest
+from docmt.settings import Settings, UserPath, nearest
 
 HEXADECIMAL = set("0123456789abcdef")
 
@@ -108,7 +108,7 @@ class FileTable(Settings):
 class Split(Settings):
     """One split of a corpus."""
 
-    files: dict[str, str]
+    files: dict[str, UserPath]
     """Role → file. Roles are the languages, `both` for one file with two, and those that the format names (`index`). A
     name with `*` means all matching files (also in folders), for formats that read many."""
     documents: int | None = None

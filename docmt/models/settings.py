@@ -26,7 +26,7 @@ ContextName = Annotated[str, AfterValidator(lambda name: ALL_CONTEXTS.find(name)
 
 
 class AttentionSettings(Settings):
-    """What one of the three attentions sees in the lower and the upper layers; docs/models.md describes the patterns."""
+    """What an attention sees in the lower and the upper layers; docs/models.md describes the patterns."""
 
     lower: PatternName = "global"
     """Pattern of the lower layers."""

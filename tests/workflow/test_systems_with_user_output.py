@@ -54,7 +54,7 @@ def read_rows(path):
         ({"hypotheses": {"made/tset": "a"}}, "no test set 'made/tset'; did you mean 'made/test'?"),
         ({"log_probabilities": {"made/test": "a"}}, "no suite 'made/test'"),
         ({"hypotheses": {"made/test": "a"}, "recipe": "b"}, "docmt trains no model: leave out recipe"),
-        ({"hypotheses": {"made/test": "a{b}"}}, "config.systems.three.hypotheses.made/test: 'a{b}' contains braces"),
+        ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: a path must contain no braces"),
         ({"model_of": "one", "cutting": "c"}, "no cutting 'c'"),
         ({"seeds": [1]}, "cutting is missing"),
     ],

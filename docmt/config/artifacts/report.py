@@ -16,8 +16,8 @@ from docmt.config.artifacts.base import (
 )
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
-from docmt.config.claim_checks import claim_runs
 from docmt.config.paper_columns import paper_columns
+from docmt.config.report_checks import claim_runs
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
 from docmt.report import commands

@@ -1,4 +1,4 @@
-"""Checks of systems whose output is in files of the user. Each error names its keys."""
+"""Checks of systems that other rows name: trained, scored, or with output in files of the user."""
 
 from docmt.config.schema import Config
 from docmt.errors import UserError
@@ -22,6 +22,12 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
     key = "log_probabilities" if is_suite else "hypotheses"
     if row.has_user_output and test not in getattr(row, key):
         raise UserError(f"{where}: {system!r} has no output for {test!r}; add it to systems.{system}.{key}")
+
+
+def check_scored(config: Config, system: str, *, where: str) -> None:
+    """Raises UserError unless there is such a system, and it is scored."""
+    if not look_up(config.systems, system, where=where, what="system").scored:
+        raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
 
 
 def check_trained(config: Config, system: str, *, where: str) -> None:

@@ -1,0 +1,141 @@
+"""Checks of section `report`: the systems, tests and metrics that it shows. Each error names its keys."""
+
+from docmt.config.paper_columns import paper_columns
+from docmt.config.references import is_generative
+from docmt.config.schema import Config
+from docmt.config.system_checks import check_output, check_scored, check_trained
+from docmt.config.systems import Run, list_runs
+from docmt.errors import UserError
+from docmt.evaluation.metrics import (
+    ACCURACIES,
+    COMET,
+    CXMI,
+    GENERATIVE,
+    LOG_PROBABILITY,
+    METRICS,
+    OF_REFERENCES,
+    known_metrics,
+    selectable_metrics,
+)
+from docmt.report.claims.claim import Claim
+from docmt.report.settings import CaseTable, ScoreFigure
+from docmt.settings import look_up
+
+ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
+"""Metrics that are computed without being named."""
+
+
+def check_report(config: Config) -> None:
+    """Raises UserError when the report names a system, test or metric that the study does not have."""
+    report = config.report
+    if report.baseline is not None:
+        check_scored(config, report.baseline, where="config.report.baseline")
+    for key in ("labels", "published"):
+        for system in getattr(report, key):
+            look_up(config.systems, system, where=f"config.report.{key}", what="system")
+    tests = [f"{name}/{test}" for name, row in config.datasets.items() for test in (*row.test, *row.suite_names())]
+    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset alone means all its tests
+    for name in report.datasets:
+        look_up(tests, name, where="config.report.datasets", what="dataset or test")
+    for name, table in report.tables.items():
+        where = f"config.report.tables.{name}"
+        if table.baseline is not None:
+            check_scored(config, table.baseline, where=f"{where}.baseline")
+        for system in table.systems:
+            check_scored(config, system, where=f"{where}.systems")
+    for name, cases in report.cases.items():
+        _check_cases(config, cases, where=f"config.report.cases.{name}")
+    for name, figure in report.figures.items():
+        _check_places(config, figure, where=f"config.report.figures.{name}")
+    for name, figure in report.curves.items():
+        where = f"config.report.curves.{name}"
+        for system in figure.systems:
+            check_trained(config, system, where=f"{where}.systems")
+        for dataset in figure.datasets or []:
+            look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
+    for name, claim in report.claims.items():
+        _check_claim(config, claim, where=f"config.report.claims.{name}")
+    _check_columns(config, tests)
+
+
+def _check_columns(config: Config, tests: dict[str, None]) -> None:
+    """Raises UserError when a table or figure shows a test or metric that does not exist, or is not computed."""
+    report = config.report
+    layouts = {f"tables.{name}": table for name, table in report.tables.items()}
+    layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
+    known = known_metrics(*report.metrics, *(metric for layout in layouts.values() for metric in layout.metrics))
+    for metric in report.metrics:
+        look_up(known, metric, where="config.report.metrics", what="metric")
+    for name, layout in layouts.items():
+        for test in layout.tests or []:
+            look_up(tests, test, where=f"config.report.{name}.tests", what="dataset or test")
+        where = f"config.report.{name}.metrics"
+        for metric in layout.metrics:
+            look_up(known, metric, where=where, what="metric")
+            if metric in selectable_metrics(known) and metric not in config.evaluation.metrics:
+                raise UserError(
+                    f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
+                )
+
+
+def claim_runs(config: Config, claim: Claim) -> list[Run]:
+    """The runs that a claim is about: all seeds of its systems on the datasets that it names."""
+    wanted = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
+    return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
+
+
+def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
+    """The dataset that a claim's relation names, or else the claim, or else the only one of the study."""
+    only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
+    return dataset or claim.dataset or only
+
+
+def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
+    trained = {(run.dataset, run.system) for run in list_runs(config)}
+    for term in claim.terms:
+        system = look_up(config.systems, term.system, where=f"{where}.relations", what="system")
+        dataset = _claim_dataset(config, claim, term.dataset)
+        if dataset is None:
+            raise UserError(f"{where}: the study has several datasets; set dataset, or write {term.system}@DATASET")
+        row = look_up(config.datasets, dataset, where=f"{where}.dataset", what="dataset")
+        if (dataset, term.system) not in trained:
+            raise UserError(f"{where}.relations: {term.system!r} is not trained on dataset {dataset!r}")
+        if claim.is_of_history:
+            check_trained(config, term.system, where=f"{where}.relations")
+            continue
+        check_scored(config, term.system, where=f"{where}.relations")
+        if claim.metric in ACCURACIES:
+            wanted = claim.metric == GENERATIVE
+            suites = [s for s in row.suite_names() if is_generative(config, row.suite_reference(s)) == wanted]
+            look_up(dict.fromkeys(suites), claim.test, where=f"{where}.test", what="suite")
+        else:
+            look_up(row.test, claim.test, where=f"{where}.test", what="test set")
+        if claim.metric in OF_REFERENCES and system.has_user_output:
+            reason = f"has no model, its output is given, so it has no {claim.metric}"
+            raise UserError(f"{where}.relations: {term.system!r} {reason}")
+        test = f"{dataset}/{claim.test}"
+        check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")
+    computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
+    needed = CXMI if claim.metric == LOG_PROBABILITY else claim.metric  # they are measured together
+    if not claim.is_of_history and needed not in computed:
+        key = "comet" if needed == COMET else "metrics"
+        raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add {needed} to evaluation.{key}")
+
+
+def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
+    tests = {f"{name}/{test}": name for name, dataset in config.datasets.items() for test in dataset.test}
+    dataset = look_up(tests, cases.test, where=f"{where}.test", what="test set")
+    for key, system in (("system", cases.system), ("baseline", cases.baseline)):
+        check_scored(config, system, where=f"{where}.{key}")
+        if not any((run.dataset, run.system) == (dataset, system) for run in list_runs(config)):
+            raise UserError(f"{where}.{key}: {system!r} has no run on dataset {dataset!r}")
+        check_output(config, system, cases.test, is_suite=False, where=f"{where}.{key}")
+
+
+def _check_places(config: Config, figure: ScoreFigure, *, where: str) -> None:
+    for system in [*figure.systems, *figure.values]:
+        check_scored(config, system, where=f"{where}.lines")
+    for system in figure.systems:
+        if system not in figure.values and figure.x not in paper_columns(config, system):
+            fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
+            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
