@@ -1,5 +1,8 @@
-"""`docmt text`: convert sentences to subwords and back, stage by stage."""
+"""`docmt text`: convert sentences to subwords and back, stage by stage. Each input line gives one output line."""
 
+import logging
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,6 +11,7 @@ from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.text.settings import TextSettings
 
+log = logging.getLogger(__name__)
 commands = CommandGroup("text")
 Settings = Annotated[TextSettings, settings_at("text")]
 Inputs = Annotated[list[Path], option("files to read.", name=("--inputs", "--input"))]
@@ -24,22 +28,36 @@ def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Path, out
         lang: language code, such as `en`.
         input: file to read, one sentence per line.
     """
-    from docmt.text.text_files import tokenize_file
+    from docmt.text.text_files import map_file, tokenize_lines
+    from docmt.text.tokenizer import check_language
 
-    tokenize_file(input, out, lang=lang, settings=settings, jobs=jobs)
+    check_language(lang, settings.tokenization)
+    options = {"normalize": settings.normalise, "lowercase": settings.lowercase, "tokenization": settings.tokenization}
+    map_file(partial(tokenize_lines, lang=lang, **options), input, out, jobs=jobs, label=f"tokenize {lang}")
 
 
 @commands.command
 def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out: OutFile, jobs: Jobs = 1) -> None:
-    """Learn from tokenized files how words are written inside sentences.
+    """Learn from tokenized files how words are written inside sentences; with `truecase: false`, nothing.
 
     Example:
         docmt text learn-truecaser --inputs train.tok.de --out truecaser.de.json
 
     """
-    from docmt.text.text_files import learn_truecaser_file
+    from docmt.processes import map_chunks
+    from docmt.text.text_files import CHUNK_LINES, read_all
+    from docmt.text.truecaser import Truecaser, count_forms
 
-    learn_truecaser_file(inputs, out, settings=settings, jobs=jobs)
+    if not settings.truecase:
+        log.info("truecase is false: the truecaser changes nothing")
+        Truecaser(None).save(out)
+        return
+    forms: Counter[str] = Counter()
+    for counted in map_chunks(count_forms, read_all(inputs, label="learn truecaser"), size=CHUNK_LINES, jobs=jobs):
+        forms.update(counted)
+    truecaser = Truecaser.learn(forms)
+    log.info("%d words are written in lower case inside sentences", len(truecaser.words or ()))
+    truecaser.save(out)
 
 
 @commands.command
@@ -53,9 +71,10 @@ def truecase(*, model: Path, input: Path, out: OutFile, jobs: Jobs = 1) -> None:
         model: truecaser file.
         input: file to read, one sentence per line.
     """
-    from docmt.text.text_files import truecase_file
+    from docmt.text.text_files import map_file, map_tokens
+    from docmt.text.truecaser import Truecaser
 
-    truecase_file(input, out, model=model, jobs=jobs)
+    map_file(partial(map_tokens, Truecaser.load(model).truecase), input, out, jobs=jobs, label="truecase")
 
 
 @commands.command
@@ -67,7 +86,7 @@ def learn_bpe(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> None:
-    """Learn BPE merges, or SentencePiece, jointly on several files.
+    """Learn BPE merges, or SentencePiece, jointly on several files, or take the pieces of a published model.
 
     Example:
         docmt text learn-bpe --settings '{"bpe_merges":8000}' --inputs train.true.en train.true.de --out bpe.codes
@@ -76,9 +95,26 @@ def learn_bpe(
         src_lang: source language code, for a published model.
         tgt_lang: target language code, for a published model.
     """
-    from docmt.text.text_files import learn_bpe_file
+    from docmt.text.published_text import PublishedText
+    from docmt.text.subwords import learn_merges, learn_sentencepiece, write_codes
+    from docmt.text.text_files import read_all
 
-    learn_bpe_file(inputs, out, settings=settings, languages=(src_lang, tgt_lang))
+    if settings.pretrained is not None:
+        if src_lang is None or tgt_lang is None:
+            raise UserError("--src-lang and --tgt-lang: a published model needs the languages")
+        write_codes(out, PublishedText.read(Path(settings.pretrained)).subword_codes((src_lang, tgt_lang)))
+        return
+    # Both sides together: joint subwords, so that names are split alike in both languages.
+    lines = read_all(inputs, label="count words")
+    if settings.tokenization == "sentencepiece":
+        write_codes(out, learn_sentencepiece(lines, size=settings.sentencepiece_size))
+        return
+    codes = learn_merges(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
+    # The first line is a header.
+    n_merges = codes.count("\n") - 1
+    if n_merges < settings.bpe_merges:
+        log.warning("the text yields only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
+    write_codes(out, codes)
 
 
 @commands.command
@@ -93,9 +129,11 @@ def apply_bpe(*, codes: Path, lang: str = "*", input: Path, out: OutFile, jobs: 
         lang: language code, where each language has its model.
         input: file to read, one sentence per line.
     """
-    from docmt.text.text_files import apply_bpe_file
+    from docmt.text.subwords import read_codes, subword_model
+    from docmt.text.text_files import map_file, map_tokens
 
-    apply_bpe_file(input, out, codes=codes, lang=lang, jobs=jobs)
+    model = subword_model(read_codes(codes), lang)
+    map_file(partial(map_tokens, model.split), input, out, jobs=jobs, label="apply BPE")
 
 
 @commands.command
@@ -121,14 +159,26 @@ def learn_vocabulary(
         src_lang: source language code, for a published model.
         tgt_lang: target language code, for a published model.
     """
-    from docmt.text.text_files import learn_vocabulary_file, published_vocabulary_file
+    from docmt.text.published_text import PublishedText
+    from docmt.text.text_files import read_all
+    from docmt.text.vocabulary import Vocabulary, extra_specials
 
-    if pretrained is None:
-        learn_vocabulary_file(inputs, out, tags=tags or [])
-    elif src_lang is None or tgt_lang is None:
-        raise UserError("--pretrained: give --src-lang and --tgt-lang too")
+    if pretrained is not None:
+        if src_lang is None or tgt_lang is None:
+            raise UserError("--pretrained: give --src-lang and --tgt-lang too")
+        kept = None
+        if keep == "seen":
+            kept = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
+        vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), kept=kept)
+        log.info("%d symbols of %s", len(vocabulary), pretrained)
     else:
-        published_vocabulary_file(inputs, out, folder=pretrained, languages=(src_lang, tgt_lang), keep=keep)
+        sentences = map(str.split, read_all(inputs, label="vocabulary"))
+        vocabulary = Vocabulary.from_sentences(sentences, extras=extra_specials(tags) if tags else ())
+        if not any(vocabulary.counts):
+            raise UserError(f"no text to learn a vocabulary from: {', '.join(map(str, inputs))}")
+        n_special = len(vocabulary) - sum(map(bool, vocabulary.counts))
+        log.info("%d symbols, %d of them special", len(vocabulary), n_special)
+    vocabulary.save(out)
 
 
 @commands.command
@@ -151,10 +201,13 @@ def pack(
         truecasers: truecaser files of source and target.
         codes: file of BPE merges.
     """
-    from docmt.text.text_files import pack_pipeline
+    from docmt.text.pipeline import TextPipeline
+    from docmt.text.subwords import read_codes
+    from docmt.text.truecaser import Truecaser
 
     languages = (src_lang, tgt_lang)
-    pack_pipeline(out, settings=settings, languages=languages, truecasers=truecasers, codes=codes)
+    loaded = dict(zip(languages, map(Truecaser.load, truecasers), strict=True))
+    TextPipeline(settings, languages=languages, truecasers=loaded, codes=read_codes(codes)).save(out)
 
 
 @commands.command
@@ -169,10 +222,13 @@ def restore(*, pipeline: Path, lang: str, input: Path, out: OutFile) -> None:
         lang: language code.
         input: file to read, one sentence per line.
     """
+    from docmt.files import write_lines
     from docmt.text.pipeline import TextPipeline
-    from docmt.text.text_files import restore_file
+    from docmt.text.text_files import read_all
 
-    restore_file(input, out, pipeline=TextPipeline.load(pipeline), lang=lang)
+    restorer = TextPipeline.load(pipeline)
+    lines = read_all([input], label=f"restore {lang}")
+    write_lines(out, (restorer.restore(line.split(), lang=lang) for line in lines))
 
 
 @commands.command

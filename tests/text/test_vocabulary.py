@@ -1,7 +1,7 @@
 import pytest
 
 from docmt.errors import UserError
-from docmt.text.text_files import learn_vocabulary_file
+from docmt.text.commands import learn_vocabulary
 from docmt.text.vocabulary import (
     BOS,
     EOD,
@@ -112,8 +112,8 @@ def test_extra_specials_are_restored_from_a_file_and_from_the_symbols_of_a_model
 
 def test_a_vocabulary_without_tags_is_unchanged(tmp_path):
     (tmp_path / "text").write_text("a b a\n", "utf-8")
-    learn_vocabulary_file([tmp_path / "text"], tmp_path / "plain")
-    learn_vocabulary_file([tmp_path / "text"], tmp_path / "tagged", tags=["en", "de"])
+    learn_vocabulary(inputs=[tmp_path / "text"], out=tmp_path / "plain")
+    learn_vocabulary(inputs=[tmp_path / "text"], out=tmp_path / "tagged", tags=["en", "de"])
     plain, tagged = ((tmp_path / name).read_text("utf-8").splitlines() for name in ("plain", "tagged"))
     assert plain[N_SPECIALS:] == ["a\t2", "b\t1"]
     assert tagged == [*plain[:N_SPECIALS], *(f"{extra}\t0" for extra in EXTRAS), *plain[N_SPECIALS:]]
