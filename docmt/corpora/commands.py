@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from docmt.commands import MIRROR_VARIABLE, CommandGroup, Mirror, OutFile, SrcLang, TgtLang, option, print_table
 from docmt.errors import UserError
-from docmt.files import write_jsonl
+from docmt.files import write_json, write_jsonl
 
 if TYPE_CHECKING:
     from docmt.corpora.catalog import ReadableCorpus
@@ -91,12 +91,14 @@ def read(
         split: name of the split.
         out: prefix of the files to write: PREFIX.{lang}, PREFIX.documents.tsv, PREFIX.counts.json.
     """
-    from docmt.corpora.splits import files_by_role, read_split, write_split
+    from docmt.corpora.documents import write_documents
+    from docmt.corpora.splits import files_by_role, read_split
 
     described, where, origin = _described(corpus, spec, split)
     found = files_by_role(described.split(split, where=where), files)
     documents, counts = read_split(described, split, files=found, languages=languages, where=where)
-    write_split(out, documents, counts, languages=languages, origin=origin)
+    write_documents(out, documents, languages=languages)
+    write_json(Path(f"{out}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})
 
 
 @commands.command

@@ -1,17 +1,16 @@
 """Reading a split: from files to documents or test items, checked against the numbers that the catalog expects."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docmt.corpora.catalog import ReadableCorpus, Split
-from docmt.corpora.documents import Document, write_documents
-from docmt.corpora.readers.reader import ReaderCounts, ReaderResult, SuiteFormat
+from docmt.corpora.documents import Document
+from docmt.corpora.readers.reader import ReaderResult, SuiteFormat
 from docmt.corpora.readers.registry import read
 from docmt.corpora.suite_items import first_difference
 from docmt.errors import UserError
-from docmt.files import write_json
 from docmt.logs import progress
 
 
@@ -47,19 +46,6 @@ def read_split(
             counts.empty_source, counts.empty_target = counts.empty_target, counts.empty_source
 
     return checked(), counts
-
-
-def write_split(
-    prefix: Path,
-    documents: Iterable[Document],
-    counts: ReaderCounts,
-    *,
-    languages: Sequence[str],
-    origin: dict[str, str],
-) -> None:
-    """Write `PREFIX.{lang}` for each language, `PREFIX.documents.tsv` and, last, `PREFIX.counts.json`."""
-    write_documents(prefix, documents, languages=languages)
-    write_json(Path(f"{prefix}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})
 
 
 def convert_suite(

@@ -53,18 +53,30 @@ class TsvLines(DocumentFormat):
         return _documents(rows, path, if_empty="contains no sentences")
 
 
-class DialogueCsv(DocumentFormat):
+class NamedColumns(DocumentFormat):
+    """A table whose columns have names."""
+
+    id: str | None = "id"
+    """Column of the document's id; null makes each row a document."""
+    source: str = "source"
+    """Column of the source sentence."""
+    target: str = "target"
+    """Column of the target sentence."""
+
+    def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
+        """The columns to read, the id first. Raises UserError when the table has no column of such a name."""
+        columns = [name for name in (self.id, self.source, self.target) if name is not None]
+        if missing := [name for name in columns if name not in header]:
+            raise UserError(f"{where} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
+        return columns
+
+
+class DialogueCsv(NamedColumns):
     """One file (role `both`): rows with the dialogue's id and both sides, a header line first."""
 
     later = ("quotes",)
 
     reader: FormatName[Literal["dialogue_csv"]]
-    id: str | None = "id"
-    """Column of the dialogue's id; null makes each row a document."""
-    source: str = "source"
-    """Column of the source sentence."""
-    target: str = "target"
-    """Column of the target sentence."""
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
     """The character between cells."""
     quotes: bool = True
@@ -80,10 +92,7 @@ class DialogueCsv(DocumentFormat):
         rows: list[Row] = []
         try:
             header = next(reader, [])
-            columns = [name for name in (self.id, self.source, self.target) if name is not None]
-            if missing := [name for name in columns if name not in header]:
-                raise UserError(f"{path}: line 1 has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
-            cells = [header.index(name) for name in columns]
+            cells = [header.index(name) for name in self.find_columns(header, where=f"{path}: line 1")]
             for row in reader:
                 number = reader.line_num
                 if len(row) != len(header):
@@ -180,23 +189,16 @@ class ParaDocs(DocumentFormat):
         return f"{cells[16]}-{cells[17]}".strip(), starts, ends
 
 
-class ParquetTable(DocumentFormat):
+class ParquetTable(NamedColumns):
     """A Parquet file (role `both`), read by pandas: a row is a sentence pair. Needs the package pyarrow."""
 
     reader: FormatName[Literal["parquet"]]
-    id: str | None = "id"
-    """Column of the document's id; null makes each row a document."""
-    source: str = "source"
-    """Column of the source sentence."""
-    target: str = "target"
-    """Column of the target sentence."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         import pandas as pd
 
         path = self.pick(files, "both")
-        columns = [name for name in (self.id, self.source, self.target) if name is not None]
         # The whole table instead of columns: a missing column can then be reported with those that exist.
         try:
             table = pd.read_parquet(path)
@@ -204,8 +206,7 @@ class ParquetTable(DocumentFormat):
             raise UserError(f"{path}: reading Parquet needs the package pyarrow: pip install pyarrow") from None
         except (OSError, ValueError) as error:
             raise UserError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
-        if missing := [name for name in columns if name not in table.columns]:
-            raise UserError(f"{path}: has no column {missing[0]!r}; it has {', '.join(map(str, table.columns))}")
+        self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
         pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
