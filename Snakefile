@@ -4,6 +4,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
+from docmt.config.discourse import TREEBANKS
 from docmt.config.plan import Plan, growing, one_of, processes
 from docmt.config.references import (
     CONTROLLED_SPLITS,
@@ -11,6 +12,7 @@ from docmt.config.references import (
     SEGMENTS_SUITES,
 )
 from docmt.errors import UserError
+from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
 from docmt.snakemake import (
     cores_per_gpu,
@@ -57,7 +59,7 @@ wildcard_constraints:
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
     part="(test|suite)_[A-Za-z0-9_-]+",
-    treebank=plan.treebanks(),
+    treebank=one_of(TREEBANKS),
     segmenter=plan.names("discourse.segmenters"),
     parser=plan.names("discourse.parsers"),
     seed="[0-9]+",

@@ -6,6 +6,7 @@
 
 import functools
 import inspect
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,12 +17,10 @@ from docmt.commands import flags, options_of
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.discourse import TREEBANKS
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain
 from docmt.corpora.catalog import load_catalog
-from docmt.models.published.catalog import load_models
 
 NOTHING = r"(?!)"
 """A regular expression that fits no name."""
@@ -171,12 +170,14 @@ class Plan:
 
     # Constraints of wildcards.
 
-    def names(self, section: str) -> str:
-        """The names of the rows of a section, such as `systems` or `discourse.trees`."""
-        rows: Any = self.config
-        for key in section.split("."):
-            rows = getattr(rows, key)
-        return one_of(rows)
+    def names(self, section: str, *, having: str = "", lacking: str = "") -> str:
+        """The names of a section's rows, such as `systems`, or of those where an attribute is set, or is not."""
+        rows = operator.attrgetter(section)(self.config)
+        return one_of(
+            name
+            for name, row in rows.items()
+            if (not having or getattr(row, having)) and not (lacking and getattr(row, lacking))
+        )
 
     def splits(self) -> str:
         """The names of all splits: of datasets, corpora, suites and treebanks."""
@@ -191,10 +192,6 @@ class Plan:
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
         return one_of(name for name in load_catalog() if name not in hidden)
 
-    def published_models(self) -> str:
-        """Published models of the catalog."""
-        return one_of(load_models())
-
     def corpora_of_files(self) -> str:
         """Corpora of the catalog and the user's own."""
         return one_of([self.catalog_corpora(), *self.config.corpora.custom])
@@ -202,26 +199,6 @@ class Plan:
     def controlled_corpora(self, documents: str) -> str:
         """Corpora that docmt generates, with documents of one kind."""
         return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
-
-    def user_output_systems(self) -> str:
-        """Systems whose output is given."""
-        return one_of(name for name, row in self.config.systems.items() if row.has_user_output)
-
-    def decoding_systems(self) -> str:
-        """Systems that docmt decodes."""
-        return one_of(name for name, row in self.config.systems.items() if not row.has_user_output)
-
-    def treebanks(self) -> str:
-        """Treebanks of the catalog."""
-        return one_of(TREEBANKS)
-
-    def annotated_trees(self) -> str:
-        """Trees that a segmenter and a parser of docmt make."""
-        return one_of(name for name, row in self.config.discourse.trees.items() if row.segmenter)
-
-    def gold_trees(self) -> str:
-        """Trees that a generated corpus comes with."""
-        return one_of(name for name, row in self.config.discourse.trees.items() if row.gold)
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:

@@ -36,7 +36,7 @@ rule fetch_model:
     benchmark:
         "results/benchmarks/fetch_model/{published}_{version}.tsv"
     wildcard_constraints:
-        published=plan.published_models(),
+        published=one_of(load_models()),
         version="[^/]+",
     retries: 2
     localrule: True

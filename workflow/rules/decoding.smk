@@ -13,7 +13,7 @@ rule translate:
     benchmark:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
     wildcard_constraints:
-        system=plan.decoding_systems(),
+        system=plan.names("systems", lacking="has_user_output"),
     priority: 5
     conda:
         "../../environment.yml"
@@ -68,7 +68,7 @@ rule contrast:
     benchmark:
         "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
     wildcard_constraints:
-        system=plan.decoding_systems(),
+        system=plan.names("systems", lacking="has_user_output"),
     conda:
         "../../environment.yml"
     resources:
@@ -147,7 +147,7 @@ rule take_hypotheses:
     benchmark:
         "results/benchmarks/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.tsv"
     wildcard_constraints:
-        system=plan.user_output_systems(),
+        system=plan.names("systems", having="has_user_output"),
     localrule: True
     conda:
         "../../environment.yml"
@@ -169,7 +169,7 @@ rule take_log_probabilities:
     benchmark:
         "results/benchmarks/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.tsv"
     wildcard_constraints:
-        system=plan.user_output_systems(),
+        system=plan.names("systems", having="has_user_output"),
     localrule: True
     conda:
         "../../environment.yml"

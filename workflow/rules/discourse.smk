@@ -123,7 +123,7 @@ rule annotate:
     benchmark:
         "results/benchmarks/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.tsv"
     wildcard_constraints:
-        trees=plan.annotated_trees(),
+        trees=plan.names("discourse.trees", having="segmenter"),
         shard="[0-9]+",
         n_shards="[0-9]+",
     priority: 20
@@ -150,7 +150,7 @@ rule annotate_suite:
     benchmark:
         "results/benchmarks/annotate_suite/{dataset}_{trees}_{suite}.tsv"
     wildcard_constraints:
-        trees=plan.annotated_trees(),
+        trees=plan.names("discourse.trees", having="segmenter"),
     conda:
         "../../environment.yml"
     params:
@@ -171,7 +171,7 @@ rule gather_gold:
     benchmark:
         "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
     wildcard_constraints:
-        trees=plan.gold_trees(),
+        trees=plan.names("discourse.trees", having="gold"),
     conda:
         "../../environment.yml"
     params:
