@@ -28,6 +28,10 @@ BatchTokens = Annotated[
         "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends."
     ),
 ]
+ShortlistFile = Annotated[
+    Path | None,
+    option("lexical table that chooses the symbols of the output layer for each batch (docs/decoding.md)."),
+]
 SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
 
 
@@ -62,6 +66,7 @@ def translate(
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
+    shortlist: ShortlistFile = None,
 ) -> None:
     """Translate instances by beam search.
 
@@ -82,7 +87,7 @@ def translate(
     is_another = None not in (of_model, of_instances) and of_model != of_instances
     if is_another or read.src_tokens.max() >= len(trained.vocabulary):
         raise UserError(f"{instances}: built with another vocabulary than that of {model}")
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, shortlist=shortlist)
     write_jsonl(out, translator.translate_instances(read))
     write_job_facts(out, device=chosen, n_devices=1)
 
@@ -144,6 +149,7 @@ def generate(
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
+    shortlist: ShortlistFile = None,
 ) -> None:
     """Translate the source documents of a generative test set.
 
@@ -160,7 +166,7 @@ def generate(
 
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
-    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
+    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens, shortlist=shortlist)
     found = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, found, strict=True)))
     write_job_facts(out, device=chosen, n_devices=1)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.ao.nn.quantized import dynamic
 from typing_extensions import override
+
+from docmt.models.precisions import cpu_has_vnni
 
 # Constructor of a product from a weight and a bias.
 MakeMatmul = Callable[[Tensor, Tensor | None], nn.Module]
@@ -55,19 +56,27 @@ class VocabularyMatmul(FloatMatmul):
         return product_RO if self.bias is None else product_RO + self.bias
 
 
-def int8_matmul(weight: Tensor, bias: Tensor | None) -> nn.Module:
-    """A product of weights in 8 bits, with a scale per output, and rows rounded to 7 bits as they come; CPU only.
+class Int8Matmul(nn.Module):
+    """A product of weights in 8 bits, with a scale per output, and rows rounded as they come; CPU only.
 
-    All rows of one call share a scale, so a row's result depends a little on the others.
+    Rows have 8 bits where the CPU has VNNI, else 7, because sums of two products would overflow 16 bits. All rows of
+    one call share a scale, so a row's result depends a little on the others.
     """
-    weight = weight.detach().float()
-    # Without the smallest positive number, an output whose weights are all zero would divide by zero.
-    scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
-    zeros = torch.zeros(len(weight), dtype=torch.int64)
-    with warnings.catch_warnings():
-        # torch warns that this will move to another package; all versions that docmt allows have it here.
-        warnings.simplefilter("ignore")
-        product = dynamic.Linear(weight.shape[1], len(weight), bias_=bias is not None)
-        quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
-        product.set_weight_bias(quantized, None if bias is None else bias.detach().float())
-    return product
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.out_features, self.in_features = weight.shape
+        weight = weight.detach().float()
+        # Without the smallest positive number, an output whose weights are all zero would divide by zero.
+        scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
+        zeros = torch.zeros(len(weight), dtype=torch.int64)
+        with warnings.catch_warnings():
+            # torch warns that this will move to another package; all versions that docmt allows have it here.
+            warnings.simplefilter("ignore")
+            quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
+        self.has_7_bits = not cpu_has_vnni()
+
+    @override
+    def forward(self, rows_RI: Tensor) -> Tensor:
+        return torch.ops.quantized.linear_dynamic(rows_RI, self.packed, self.has_7_bits)

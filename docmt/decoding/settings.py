@@ -9,6 +9,7 @@ from docmt.settings import Settings
 
 # Label smoothing of `label_smoothed`, that of Voita et al. (2019).
 SMOOTHING = 0.1
+Precision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
 ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 
 
@@ -33,7 +34,10 @@ class DecodingSettings(Settings):
     one_beam_per_instance: bool = False
     """Search models whose target sentences do not see one another as others are searched: all sentences of an instance
     share one beam. A control: document models have no wider search."""
-    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "auto"
+    precision: Precision = "auto"
     """`auto` is bfloat16 on a GPU that has it and float32 elsewhere. `float16`, for GPUs, rounds eight times finer than
     bfloat16, and overflows in models whose states grow large. `int8` is for CPUs: weights in 8 bits, the fastest and
     least exact; given translations are then scored in float32."""
+    shortlist: int | None = Field(default=None, ge=1)
+    """Translate with a shortlist of the output layer: so many target symbols for each symbol of the source, by word
+    alignments of the training text, and as many most frequent ones. Null keeps all symbols; for large vocabularies."""

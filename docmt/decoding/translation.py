@@ -2,20 +2,22 @@
 
 import copy
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.inference_model import InferenceTransformer
-from docmt.decoding.matmul import int8_matmul
+from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
 from docmt.decoding.search_batches import batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.shortlist import N_BEST, Shortlist
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.decoding.word_alignment import align_words
 from docmt.discourse.documents import DiscourseDocument
@@ -33,6 +35,7 @@ from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import instance_trees
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.model_file import TrainedModel
+from docmt.models.precisions import cpu_has_bfloat16, fastest_precision
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
@@ -40,6 +43,13 @@ if TYPE_CHECKING:
     from docmt.discourse.annotation import BundleAnnotator
 
 logger = logging.getLogger(__name__)
+
+FEW_WEIGHTS = 2_000_000
+"""Products with fewer weights are a small part of a step of the search, in any precision."""
+MEASURED_WEIGHTS = 2**22
+"""Weights of the decoder, and of the output layer, that are multiplied to find the fastest precision."""
+MEASURED_ROWS = 20
+"""Hypotheses of four documents."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +88,18 @@ def search_best(
     layout: AttentionLayout,
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
+    shortlist: Shortlist | None = None,
 ) -> list[BeamHypothesis]:
-    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
+    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`.
+
+    With a shortlist, the search knows its symbols only, by other numbers.
+    """
+    if shortlist is not None:
+        kept = shortlist.of(src_tokens)
+        device = model.embedding.weight.device
+        small = InferenceTransformer.of(model).restricted(torch.from_numpy(kept).to(device))
+        found = search_best(small, src_tokens, layout, settings, symbols)
+        return [replace(each, sentences=[kept[ids].tolist() for ids in each.sentences]) for each in found]
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
@@ -98,6 +118,7 @@ class Translator:
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
             parser.
+        shortlist: lexical table that chooses the symbols of the output layer for each batch; None keeps all.
     """
 
     def __init__(
@@ -108,8 +129,10 @@ class Translator:
         device: str = "cpu",
         batch_tokens: int | None = None,
         with_trees: bool = True,
+        shortlist: Path | None = None,
     ) -> None:
         settings = settings or DecodingSettings()
+        self.shortlist = shortlist and Shortlist.read(shortlist, trained.vocabulary, settings.shortlist or N_BEST)
         self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
         self.trained, self.settings = trained, settings
         self.counts = TranslationCounts()
@@ -143,7 +166,7 @@ class Translator:
             context=self.settings.context,
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
-        return search_best(self.model, tokens, layout, self.settings, self.symbols)
+        return search_best(self.model, tokens, layout, self.settings, self.symbols, self.shortlist)
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
@@ -332,5 +355,23 @@ def prepare_search(model: Transformer, settings: DecodingSettings, device: str) 
     """A copy of the model for beam search, with matrix products in the precision of the settings."""
     prepared = prepare_model(model, settings, device)
     if settings.precision == "int8":
-        return InferenceTransformer(prepared, int8_matmul, int8_matmul)
+        return InferenceTransformer(prepared, Int8Matmul, Int8Matmul)
     return InferenceTransformer(prepared)
+
+
+def precision_for(model: Transformer) -> str:
+    """The precision in which a search with a model is fastest on this CPU, by measuring some of its products."""
+    maps = [layer.weight for layer in model.decoder.modules() if isinstance(layer, nn.Linear)]
+    if sum(weight.numel() for weight in (*maps, model.embedding.weight)) < FEW_WEIGHTS:
+        return "float32"
+    n_maps = max(1, MEASURED_WEIGHTS // maps[0].numel())
+    weights = [*maps[:n_maps], model.embedding.weight[: MEASURED_WEIGHTS // model.settings.width]]
+
+    def step(make: MakeMatmul, dtype: torch.dtype) -> Callable[[], list[Tensor]]:
+        pairs = [(make(w.to(dtype), None), torch.ones(MEASURED_ROWS, w.shape[1], dtype=dtype)) for w in weights]
+        return lambda: [product(rows) for product, rows in pairs]
+
+    steps = {"float32": step(FloatMatmul, torch.float32), "int8": step(Int8Matmul, torch.float32)}
+    if cpu_has_bfloat16():
+        steps["bfloat16"] = step(FloatMatmul, torch.bfloat16)
+    return fastest_precision(steps)

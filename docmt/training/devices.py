@@ -1,10 +1,10 @@
 """Devices and precision of a training, checked against the visible GPUs."""
 
-import functools
 import logging
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Literal
 
 import torch
@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.strategies.ddp import DDPStrategy
+from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.models.gpus import (
@@ -21,6 +22,7 @@ from docmt.models.gpus import (
     check_gpus,
     missing_gpus,
 )
+from docmt.models.precisions import cpu_has_bfloat16, fastest_precision
 from docmt.training.checkpoints import CheckpointFolder
 
 log = logging.getLogger(__name__)
@@ -35,9 +37,6 @@ FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"
 DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
-MIN_GAIN_OF_BFLOAT16 = 1.25
-"""Least gain for which bfloat16 pays on a CPU, where conversion costs time. Products gain four times with AMX, and lose
-half with AVX-512 BF16 alone."""
 MEASURED_ROWS = 1024
 
 
@@ -122,31 +121,15 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         return torch.bfloat16
     if precision == "auto" or width < MIN_WIDTH_FOR_BFLOAT16 or not cpu_has_bfloat16():
         return torch.float32
-    rates = product_rates(width)
-    is_faster = rates["bfloat16"] >= MIN_GAIN_OF_BFLOAT16 * rates["float32"]
-    log.info("precision: %s: products of this width have %s GFLOP/s", "bfloat16" if is_faster else "float32", rates)
-    return torch.bfloat16 if is_faster else torch.float32
 
+    def product(dtype: torch.dtype) -> Callable[[], Tensor]:
+        """Of a feed-forward module of this width."""
+        return partial(
+            F.linear, torch.ones(MEASURED_ROWS, width, dtype=dtype), torch.ones(4 * width, width, dtype=dtype)
+        )
 
-@functools.cache
-def product_rates(width: int) -> dict[str, float]:
-    """GFLOP/s of products of a feed-forward module of this width on the CPU, by type; takes tens of milliseconds."""
-    rates = {}
-    for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
-        rows, weight = torch.ones(MEASURED_ROWS, width, dtype=dtype), torch.ones(4 * width, width, dtype=dtype)
-        seconds = []
-        for _ in range(4):  # the first one also prepares
-            started = perf_counter()
-            F.linear(rows, weight)
-            seconds.append(perf_counter() - started)
-        rates[name] = round(2e-9 * MEASURED_ROWS * weight.numel() / min(seconds), 1)
-    return rates
-
-
-def cpu_has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices in hardware (AVX-512 BF16 or AMX)."""
-    probes = (getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"))
-    return any(probe is not None and probe() for probe in probes)
+    fastest = fastest_precision({"float32": product(torch.float32), "bfloat16": product(torch.bfloat16)})
+    return torch.bfloat16 if fastest == "bfloat16" else torch.float32
 
 
 def _choose_gpu(accelerator: str, devices: int) -> bool:

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
 from docmt.cli.translate import split_at_blanks
+from docmt.decoding import translation
+from docmt.decoding.translation import prepare_search
+from docmt.models.model_file import load_model
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +69,36 @@ def test_only_a_newline_ends_a_line(translate_bytes):
     code, output, _ = translate_bytes("the dog\u2028a\x0bhouse\x85x\rthe child\n".encode())
     assert code == 0
     assert output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], "int8"),
+        (["--precision", "float32"], "float32"),
+        (["--settings", '{"precision": "bfloat16"}'], "bfloat16"),
+        (["--settings", '{"precision": "bfloat16"}', "--precision", "float32"], "float32"),
+    ],
+)
+def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypatch, options, expected):
+    chosen = []
+
+    def prepare(model, settings, device):
+        chosen.append(settings.precision)
+        return prepare_search(model, settings, device)
+
+    monkeypatch.setattr(translation, "FEW_WEIGHTS", 0)
+    monkeypatch.setattr(translation, "fastest_precision", lambda steps: [step() for step in steps.values()] and "int8")
+    monkeypatch.setattr(translation, "prepare_search", prepare)
+    code, output, _ = translate_bytes(TEXT.encode(), *options)
+    assert code == 0
+    assert chosen == [expected]
+    assert expected != "float32" or output == TRANSLATION
+
+
+def test_tiny_models_translate_in_float32_without_a_measurement(model, monkeypatch):
+    monkeypatch.setattr(translation, "fastest_precision", lambda _: "int8")
+    assert translation.precision_for(load_model(Path(model)).model) == "float32"
 
 
 def test_files_in_and_out(model, tmp_path, capsys):

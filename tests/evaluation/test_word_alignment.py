@@ -4,10 +4,13 @@ import random
 
 import pytest
 
+from docmt.cli.main import main
+from docmt.decoding.shortlist import Shortlist
 from docmt.errors import UserError
 from docmt.evaluation import word_alignment
 from docmt.evaluation.external_programs import NotComputableError, find_program
 from docmt.evaluation.word_alignment import align_words, find_aligner, merge_directions, read_alignments
+from docmt.text.vocabulary import Vocabulary
 
 needs_aligner = pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
 PAIRS = [(["a", "b"], ["x", "y", "z"]), ([], ["x"]), (["a"], ["x"])]
@@ -90,3 +93,30 @@ def test_a_missing_aligner_is_said(monkeypatch):
 def test_an_aligner_that_fails_is_one_line():
     with pytest.raises(UserError, match=r"^eflomal failed \(exit code 1\)"):
         align_words([(["a"], ["x"])], program="false")
+
+
+@needs_aligner
+def test_a_lexical_table_has_what_was_aligned(tmp_path):
+    """Words that are always translated alike, in any order."""
+    rng, words = random.Random(0), [f"w{number}" for number in range(30)]
+    sentences = [rng.sample(words, 6) for _ in range(300)]
+    for lang, mark in (("en", "e"), ("de", "d")):
+        lines = [" ".join(mark + word for word in sentence) for sentence in sentences]
+        (tmp_path / lang).write_text("\n".join(lines) + "\n")
+    table = tmp_path / "lex.s2t"
+    assert (
+        main(["evaluate", "lexical-table", "--inputs", str(tmp_path / "en"), str(tmp_path / "de"), "--out", str(table)])
+        == 0
+    )
+    vocabulary = Vocabulary([(mark + word, 1) for mark in "ed" for word in words])
+    best = Shortlist.read(table, vocabulary, 1).targets
+    pairs = {tuple(vocabulary.decode([source, *targets])) for source, targets in best.items()}
+    assert pairs == {(f"e{word}", f"d{word}") for word in words}
+
+
+def test_without_an_aligner_there_is_no_lexical_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(word_alignment, "find_program", lambda _: None)
+    (tmp_path / "text").write_text("a\n")
+    text = str(tmp_path / "text")
+    assert main(["evaluate", "lexical-table", "--inputs", text, text, "--out", str(tmp_path / "table")]) == 2
+    assert "pip install eflomal" in capsys.readouterr().err

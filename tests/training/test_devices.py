@@ -18,7 +18,7 @@ from docmt.models import gpus as gpus_module
 from docmt.models.gpus import check_gpus
 from docmt.training import devices as devices_module
 from docmt.training import launching
-from docmt.training.devices import make_fabric, product_rates, product_type
+from docmt.training.devices import MEASURED_ROWS, make_fabric, product_type
 from docmt.training.launching import first_host, launch
 from docmt.training.sharding import balance, idle_share, instance_batches, share_update
 
@@ -246,27 +246,23 @@ F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
     ],
 )
 def test_what_a_precision_means(monkeypatch, precision, gpu, cpu_has_it, width, expected):
-    monkeypatch.setattr(devices_module, "product_rates", lambda _: {"float32": 100.0, "bfloat16": 400.0})
+    monkeypatch.setattr(devices_module, "fastest_precision", lambda _: "bfloat16")
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: cpu_has_it)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
     assert product_type(precision, is_gpu=gpu is not None, width=width) == expected
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(82, F32), (160, F32), (190, F32), (240, BF16), (900, BF16)])
-def test_the_fastest_precision_of_a_cpu_is_measured(monkeypatch, caplog, rate, expected):
-    """AVX-512 BF16 without AMX multiplies more slowly in bfloat16."""
-    rates = {"float32": 160.0, "bfloat16": float(rate)}
+def test_a_training_measures_products_of_its_width(monkeypatch):
+    measured = []
+
+    def fastest(products):
+        measured.append({name: product().shape for name, product in products.items()})
+        return "bfloat16"
+
     monkeypatch.setattr(devices_module, "cpu_has_bfloat16", lambda: True)
-    monkeypatch.setattr(devices_module, "product_rates", lambda _: rates)
-    with caplog.at_level(logging.INFO):
-        assert product_type("fastest", is_gpu=False, width=512) == expected
-    assert f"{str(expected).removeprefix('torch.')}: products of this width have {rates} GFLOP/s" in caplog.text
-
-
-def test_products_are_timed_in_both_types():
-    rates = product_rates(256)
-    assert set(rates) == {"float32", "bfloat16"}
-    assert min(rates.values()) > 0
+    monkeypatch.setattr(devices_module, "fastest_precision", fastest)
+    assert product_type("fastest", is_gpu=False, width=256) == BF16
+    assert measured == [{name: (MEASURED_ROWS, 1024) for name in ("float32", "bfloat16")}]
 
 
 def test_float16_is_for_gpus():

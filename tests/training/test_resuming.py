@@ -116,8 +116,7 @@ def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypat
     monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
 
     def train(folder, fastest):
-        rates = {"float32": 100.0, "bfloat16": 100.0} | {fastest: 400.0}
-        monkeypatch.setattr("docmt.training.devices.product_rates", lambda _: rates)
+        monkeypatch.setattr("docmt.training.devices.fastest_precision", lambda _: fastest)
         return run_training(study_files, folder, training={"precision": "fastest"})
 
     expected, other = train(tmp_path / "whole", first), train(tmp_path / "other", then)

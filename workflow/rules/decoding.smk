@@ -6,6 +6,7 @@ rule translate:
     input:
         model=plan.hypotheses.input("model"),
         instances=plan.hypotheses.input("instances"),
+        shortlist=plan.hypotheses.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -89,6 +90,7 @@ rule generate:
         model=plan.generated_documents.input("model"),
         suite=plan.generated_documents.input("suite"),
         discourse=plan.generated_documents.input("discourse"),
+        shortlist=plan.generated_documents.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:

@@ -1,6 +1,7 @@
 """Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
 
 from pathlib import Path
+from typing import Any
 
 from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
@@ -145,13 +146,13 @@ class RunArtifacts(DiscourseArtifacts):
                 {"prefix": self.prefix(dataset, split)},
                 evaluation.take_hypotheses,
             )
-        settings = decoding_settings(self.config, system).model_dump(mode="json")
+        settings, shortlist = self._search_of(dataset, system)
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
-            [settings, model, instances],
-            {"model": model, "instances": instances},
+            [settings, model, instances, *shortlist],
+            {"model": model, "instances": instances, "shortlist": shortlist},
             {"settings": as_argument(settings)},
             decoding.translate,
         )
@@ -188,7 +189,7 @@ class RunArtifacts(DiscourseArtifacts):
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
-        own = [settings.model_dump(mode="json")] if rules.context == "own" else []
+        own = [settings.model_dump(mode="json", exclude_none=True)] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
         trees = self._read_trees(dataset, system, suite=suite)
@@ -197,7 +198,7 @@ class RunArtifacts(DiscourseArtifacts):
             [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "discourse": trees},
             {
-                "settings": as_argument(settings.model_dump(mode="json", include=None if own else CONTRAST_KEYS)),
+                "settings": as_argument(own[0] if own else settings.model_dump(mode="json", include=CONTRAST_KEYS)),
                 "score": rules.score,
                 "target_context": rules.context,
             },
@@ -207,13 +208,13 @@ class RunArtifacts(DiscourseArtifacts):
     @made_by("generate", stage="decoding")
     def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Translations of the documents of a generative test set by a run."""
-        settings = decoding_settings(self.config, system).model_dump(mode="json")
+        settings, shortlist = self._search_of(dataset, system)
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
-            [settings, model, items, *trees],
-            {"model": model, "suite": items, "discourse": trees},
+            [settings, model, items, *trees, *shortlist],
+            {"model": model, "suite": items, "discourse": trees, "shortlist": shortlist},
             {"settings": as_argument(settings)},
             decoding.generate,
         )
@@ -255,6 +256,12 @@ class RunArtifacts(DiscourseArtifacts):
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+
+    def _search_of(self, dataset: str, system: str) -> tuple[dict[str, Any], list[Artifact]]:
+        """Settings of a search, and the lexical table of its shortlist, if it has one."""
+        # Without a shortlist, the key is left out: searches keep the fingerprints from before there were any.
+        settings = decoding_settings(self.config, system).model_dump(mode="json", exclude_none=True)
+        return settings, [self.lexical_table(dataset)] if "shortlist" in settings else []
 
     def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
         name = self.config.instances[self.config.systems[system].cutting].trees
