@@ -6,7 +6,7 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -107,23 +107,14 @@ def translate(
         find_format(path, format)
 
     chosen = choose_device(device, threads)
-    from docmt.decoding.translation import Translator, precision_for, translate_bytes
+    from docmt.decoding.translation import Translator, translate_bytes
 
     trained = _load(model, source_lang, target_lang, discourse)
     targets = _targets(files, output, trained.pipeline.tgt_lang)
     target = Path(output) if output else None
     lines = [] if by_format else _read_lines(input)
     _warn(trained, model, discourse)
-    given: dict[str, int | str | None] = {"beam_size": beam_size, "precision": precision}
-    if precision is None and settings.precision == "auto" and chosen == "cpu":
-        given["precision"] = precision_for(trained.model)
-    settings = DecodingSettings.load(
-        settings.model_dump() | {key: value for key, value in given.items() if value is not None}, where="decoding"
-    )
-    if context == "none":
-        # A model without a context encoder has no other way to read a document: its sentences are its documents.
-        skipped: Context = "document" if trained.model.settings.context is None else "none"
-        settings = settings.model_copy(update={"context": skipped})
+    settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, chosen)
     with_trees = discourse in (None, "auto") and context != "none"
     translator = Translator(
         trained, settings, device=chosen, batch_tokens=batch_tokens, with_trees=with_trees, shortlist=shortlist
@@ -174,6 +165,21 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
             "bundle`, or give a file of trees"
         )
     return model
+
+
+def _complete(
+    settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
+) -> DecodingSettings:
+    """The settings with the options that are given on top, and on a CPU with the fastest precision unless one is."""
+    from docmt.decoding.translation import precision_for
+
+    given = {key: value for key, value in options.items() if value is not None}
+    if context == "none":
+        # A model without a context encoder has no other way to read a document: its sentences are its documents.
+        given["context"] = "document" if model.model.settings.context is None else "none"
+    if device == "cpu" and {"precision": settings.precision, **given}["precision"] == "auto":
+        given["precision"] = precision_for(model.model)
+    return DecodingSettings.load(settings.model_dump() | given, where="decoding")
 
 
 def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:

@@ -16,7 +16,7 @@ ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 class DecodingSettings(Settings):
     """Beam search over whole instances, and what the encoder reads."""
 
-    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance",)
+    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance", "shortlist")
 
     beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""

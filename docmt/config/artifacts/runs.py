@@ -189,7 +189,7 @@ class RunArtifacts(DiscourseArtifacts):
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
-        own = [settings.model_dump(mode="json", exclude_none=True)] if rules.context == "own" else []
+        own = [settings.model_dump(mode="json")] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
         trees = self._read_trees(dataset, system, suite=suite)
@@ -259,8 +259,7 @@ class RunArtifacts(DiscourseArtifacts):
 
     def _search_of(self, dataset: str, system: str) -> tuple[dict[str, Any], list[Artifact]]:
         """Settings of a search, and the lexical table of its shortlist, if it has one."""
-        # Without a shortlist, the key is left out: searches keep the fingerprints from before there were any.
-        settings = decoding_settings(self.config, system).model_dump(mode="json", exclude_none=True)
+        settings = decoding_settings(self.config, system).model_dump(mode="json")
         return settings, [self.lexical_table(dataset)] if "shortlist" in settings else []
 
     def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
