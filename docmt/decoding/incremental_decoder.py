@@ -19,7 +19,8 @@ from docmt.decoding.inference_model import FusedProjections, InferenceTransforme
 from docmt.decoding.kv_cache import SourceKVCache, make_source_cache
 from docmt.decoding.prefix_tree import PerSentencePrefixTree, PrefixTree, make_view
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import Attention, MultiHeadAttention, parts
+from docmt.models.attention.multi_head import Attend, Attention, MultiHeadAttention, parts
+from docmt.models.layers import DecoderLayer
 from docmt.models.systems.context_module import ContextReader, DecoderPass
 from docmt.models.systems.transformer import Transformer
 
@@ -36,10 +37,15 @@ class IncrementalDecoder:
     """
 
     def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
-        self.model, self.logits = InferenceTransformer.of(model), model.logits
+        self.model = InferenceTransformer.of(model)
         self.n_steps = 0
         stack = source if isinstance(source, DecoderPass) else self.model.first_pass(source, layout)
-        self.layers, self.context, memory_MD = stack.layers, stack.context, stack.memory_MD
+        self.context, memory_MD = stack.context, stack.memory_MD
+        self.layers: list[tuple[DecoderLayer, Attend, Attend]] = []
+        for layer in stack.layers:
+            own, cross = self.model.projections[layer]
+            attend = partial(self._attend_to_past, own), partial(self._attend_to_source, cross)
+            self.layers.append((layer, *attend))
         # Keys and values are float32 even if a CPU computes in bfloat16: its many small products are several times
         # slower in bfloat16.
         dtype = memory_MD.dtype if memory_MD.is_cuda else torch.float32
@@ -55,11 +61,11 @@ class IncrementalDecoder:
                 width = members[0].distances.cache_width(width)
             return len(members), len(layout.sentences_B), beam, members[0].heads, width
 
-        for members in _by_pattern(layer.self_attention for layer in self.layers):
+        for members in _by_pattern(layer.self_attention for layer in stack.layers):
             view = make_view(layout, members[0].pattern, self.like.device)
             self.trees.append(PrefixTree(view, tree_shape(members), like=self.like))
             self.past |= _places(self.trees[-1], members)
-        for members in _by_pattern(layer.cross_attention for layer in self.layers):
+        for members in _by_pattern(layer.cross_attention for layer in stack.layers):
             self.caches.append(make_source_cache(members, memory_MD, layout, stack.slots[0], like=self.like))
             self.source |= _places(self.caches[-1], members)
         self.reader: StepContextReader | None = None
@@ -84,29 +90,30 @@ class IncrementalDecoder:
             sentences_BM: int64, source sentence that each row translates, numbered over the batch.
 
         Returns:
-            Logits, float32 [R, V].
+            States [R, D], whose logits `logits` gives.
         """
         self.n_steps += 1
         hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=self.n_steps)
         # The nodes and masks of a step are the same for all layers: set them once, before the first layer.
         for state in (*self.trees, *self.caches, *([self.reader] if self.reader else [])):
             state.advance(sentences_BM)
-        for number, layer in enumerate(self.layers):
-            own, cross = self.model.projections[layer]
+        for number, (layer, attend_to_past, attend_to_source) in enumerate(self.layers):
             outer = layer.self_sublayer
-            attend = partial(self._attend_to_past, own)
-            hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend))
+            hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend_to_past))
             if self.context is not None and self.reader is not None:
                 hidden_RD = self.context.in_decoder(number, hidden_RD, self.reader)
             outer = layer.cross_sublayer
-            attend = partial(self._attend_to_source, cross)
-            hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), attend))
+            hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), attend_to_source))
             outer = layer.feed_forward_sublayer
             hidden_RD = outer(hidden_RD, layer.feed_forward(outer.enter(hidden_RD)))
         hidden_RD = self.model.decoder_norm(hidden_RD)
         if self.context is not None and self.reader is not None:
             hidden_RD = self.context.after_decoder(hidden_RD, self.reader)
-        return self.logits(hidden_RD).float()
+        return hidden_RD
+
+    def logits(self, hidden_RD: Tensor) -> Tensor:
+        """Logits of the next symbol, float32 [R, V]."""
+        return self.model.logits(hidden_RD).float()
 
     def _attend_to_past(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
         projected_R3HK = projections.project(part, query_RD).to(self.like.dtype)

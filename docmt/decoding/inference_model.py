@@ -4,14 +4,15 @@ Shape letters: N packed tokens, M packed keys, R rows, D width, H heads, K head 
 """
 
 import copy
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.decoding.matmul import FloatMatmul, MakeMatmul, VocabularyMatmul
+from docmt.decoding.matmul import FloatMatmul, MakeMatmul
 from docmt.models.attention.multi_head import Attention, Gate, MultiHeadAttention, parts
 from docmt.models.layers import DecoderLayer
 from docmt.models.systems.transformer import Transformer
@@ -42,7 +43,7 @@ class FusedProjections:
         if self.is_shared:
             weights, biases = [torch.cat(weights)], [torch.cat(biases)]
         self.products = [make(weight, bias) for weight, bias in zip(weights, biases, strict=True)]
-        self.shape = (-1, n_outputs, heads, inner // heads)
+        self.shape = (-1, len(members) if self.is_shared else 1, n_outputs, heads, inner // heads)
         self.outputs: tuple[Tensor, ...] = ()
 
     def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
@@ -50,7 +51,7 @@ class FusedProjections:
         number = self.numbers[part.pattern]
         if self.is_shared and number:  # computed together with the first part
             return self.outputs[number]
-        self.outputs = self.products[number](query_RD).unflatten(1, self.shape).unbind(1)
+        self.outputs = self.products[number](query_RD).view(self.shape).unbind(1)
         return self.outputs[0]
 
 
@@ -78,11 +79,11 @@ class InferenceAttention(MultiHeadAttention):
         return key_MHK, value_MHK
 
     @cached_property
-    def _in_product(self) -> nn.Module:
+    def _in_product(self) -> Callable[[Tensor], Tensor]:
         return self.make(self.in_weight, self.in_bias)
 
     @cached_property
-    def _memory_product(self) -> nn.Module:
+    def _memory_product(self) -> Callable[[Tensor], Tensor]:
         (_, weight), (_, bias) = self._in_parts()
         return self.make(weight, bias)
 
@@ -104,13 +105,10 @@ class InferenceTransformer(Transformer):
 
     Args:
         model: on its device, in its dtype. Later changes to its parameters do not reach the products.
-        make: constructor of all products except the output layer's.
-        make_output: constructor of the output layer's product.
+        make: constructor of all products.
     """
 
-    def __init__(
-        self, model: Transformer, make: MakeMatmul = FloatMatmul, make_output: MakeMatmul = VocabularyMatmul
-    ) -> None:
+    def __init__(self, model: Transformer, make: MakeMatmul = FloatMatmul) -> None:
         nn.Module.__init__(self)
         # New modules around the same parameters; the constructor would draw weights only to replace them.
         self.__dict__.update(vars(copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})))
@@ -120,8 +118,8 @@ class InferenceTransformer(Transformer):
             for layer in self.modules()
             if isinstance(layer, DecoderLayer)
         }
-        self.make_output = make_output
-        self.output = make_output(self.embedding.weight, self.output_bias)
+        self.make = make
+        self.output = make(self.embedding.weight, self.output_bias)
         _replace_maps(self, make)
 
     def restricted(self, symbols_W: Tensor) -> Self:
@@ -133,7 +131,7 @@ class InferenceTransformer(Transformer):
         restricted.__dict__ |= {"_modules": dict(self._modules), "encode": self.encode}
         restricted.embedding = nn.Embedding.from_pretrained(self.embedding.weight[symbols_W])
         bias = None if self.output_bias is None else self.output_bias[symbols_W]
-        restricted.output = self.make_output(restricted.embedding.weight, bias)
+        restricted.output = self.make(restricted.embedding.weight, bias)
         return restricted
 
     @classmethod
@@ -147,13 +145,18 @@ class InferenceTransformer(Transformer):
 
 
 def _replace_maps(module: nn.Module, make: MakeMatmul) -> None:
-    """Replace all linear maps below a module by fast products."""
-    for name, child in module.named_children():
+    """Replace linear maps below a module by fast products, and layer norms by their function: its call is cheaper."""
+    for name, child in list(module.named_children()):
         if isinstance(child, MultiHeadAttention):
             setattr(module, name, InferenceAttention(child, make))
         elif isinstance(child, Gate):
             setattr(module, name, InferenceGate(child, make))
-        elif isinstance(child, nn.Linear):
-            setattr(module, name, make(child.weight, child.bias))
+        elif isinstance(child, nn.Linear | nn.LayerNorm) and not isinstance(module, nn.Sequential | nn.ModuleList):
+            delattr(module, name)  # what replaces it is no module, so it would be lost to a list of modules
+            if isinstance(child, nn.Linear):
+                setattr(module, name, make(child.weight, child.bias))
+            else:
+                values = {"weight": child.weight, "bias": child.bias, "eps": child.eps}
+                setattr(module, name, partial(torch.layer_norm, normalized_shape=child.normalized_shape, **values))
         else:
             _replace_maps(child, make)

@@ -31,7 +31,8 @@ def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tens
     """
     # `scale=1.0`, because the queries carry the factor 1/√K already.
     output_BHMK = F.scaled_dot_product_attention(query_BHMK, keys_BHNK, values_BHNK, attn_mask=bias, scale=1.0)
-    return output_BHMK.transpose(1, 2).flatten(2).flatten(0, 1)
+    _, heads, _, head_width = query_BHMK.shape
+    return output_BHMK.transpose(1, 2).reshape(-1, heads * head_width)
 
 
 class SourceKVCache(ABC):
@@ -41,6 +42,10 @@ class SourceKVCache(ABC):
         keys_values: padded, [L, 2, units, H, keys, K], where the units are documents or groups.
         is_seen: bool array [G, keys], the keys of its unit that each group sees.
         group_of: int64 array, the group of each target sentence; None if a document has one group.
+
+    Attributes:
+        layers: keys and values [B, H, N, K] of each layer, among them all that the rows see.
+        bias: float32, extends to [B, H, M, N]; None: the rows see all.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -48,6 +53,8 @@ class SourceKVCache(ABC):
         self.group_of = None if group_of is None else torch.from_numpy(group_of).to(keys_values.device)
         self.biases = torch.from_numpy(np.where(is_seen, 0, -np.inf)).to(keys_values)
         self.sentences_BM = torch.empty(0, 0)
+        self.layers: list[tuple[Tensor, Tensor]] = []
+        self.bias: Tensor | None = None
 
     def advance(self, sentences_BM: Tensor) -> None:
         """Take the sentences of the rows in the next step, numbered over the batch."""
@@ -61,9 +68,11 @@ class SourceKVCache(ABC):
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
         """Let each row see a group, the one of its sentence."""
 
-    @abstractmethod
     def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
         """Attention of each row in one of the layers to the visible source of its sentence; [R, H × K]."""
+        keys_BHNK, values_BHNK = self.layers[layer]
+        query_BHMK = query_RHK.view(keys_BHNK.shape[0], -1, *query_RHK.shape[1:]).transpose(1, 2)
+        return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias)
 
     @abstractmethod
     def select_documents(self, documents: Tensor) -> None:
@@ -100,16 +109,11 @@ class SlotKVCache(SourceKVCache):
             groups_BD = groups_BM.new_zeros(shape).scatter(1, slots_BM, groups_BM)
             filled = self.keys_values.index_select(2, groups_BD.flatten())
             self.slots_L2BHDTK = filled.unflatten(2, shape).transpose(3, 4).contiguous()
+            self.layers = [(keys, values) for keys, values in self.slots_L2BHDTK.flatten(4, 5)]
         self.groups_BD = groups_BD
         is_own_BMD = slots_BM[:, :, None] == torch.arange(n_slots)
         bias_BMDT = self.biases[groups_BM][:, :, None].masked_fill(~is_own_BMD[..., None], -torch.inf)
-        self.bias_B1MC = bias_BMDT.flatten(2)[:, None]
-
-    @override
-    def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
-        keys_BHCK, values_BHCK = self.slots_L2BHDTK[layer].flatten(3, 4)
-        query_BHMK = query_RHK.unflatten(0, (len(keys_BHCK), -1)).transpose(1, 2)
-        return attend_side_by_side(query_BHMK, keys_BHCK, values_BHCK, self.bias_B1MC)
+        self.bias = bias_BMDT.flatten(2)[:, None]
 
     @override
     def select_documents(self, documents: Tensor) -> None:
@@ -122,22 +126,18 @@ class DocumentKVCache(SourceKVCache):
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
         super().__init__(keys_values, is_seen, group_of)
+        self.layers = [(keys, values) for keys, values in keys_values]
         # Without padding there is nothing to hide, and attention without a bias has faster kernels.
-        self.bias: Tensor | None = None if is_seen.all() else self.biases[:, None, None]
+        self.bias = None if is_seen.all() else self.biases[:, None, None]
 
     @override
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
         self.bias = self.biases[groups_BM][:, None]
 
     @override
-    def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
-        keys_BHSK, values_BHSK = self.keys_values[layer]
-        query_BHMK = query_RHK.unflatten(0, (len(keys_BHSK), -1)).transpose(1, 2)
-        return attend_side_by_side(query_BHMK, keys_BHSK, values_BHSK, self.bias)
-
-    @override
     def select_documents(self, documents: Tensor) -> None:
         self.keys_values = self.keys_values.index_select(2, documents)
+        self.layers = [(keys, values) for keys, values in self.keys_values]
         if self.group_of is None and self.bias is not None:
             self.bias = self.bias[documents]
 

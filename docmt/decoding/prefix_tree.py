@@ -102,7 +102,7 @@ class PrefixTree:
         self.sentences_BC = torch.zeros(n_documents, MIN_CAPACITY, dtype=torch.int64, device=like.device)
         self.own_MM = torch.eye(self.beam, dtype=torch.bool, device=like.device)
         self.nothing, self.hidden = like.new_zeros(()), like.new_full((), -torch.inf)
-        self.bias_BMN = self.nothing
+        self.projected_shape = (-1, self.beam, 3, heads, head_width)
 
     def advance(self, sentences_BM: Tensor) -> None:
         """Add a node per row, a token of its sentence; `attend` then fills in keys and values."""
@@ -118,8 +118,12 @@ class PrefixTree:
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
-        # Made once per step and shared by all layers of the pattern.
-        self.bias_BMN = torch.where(is_seen_BMN, self.nothing, self.hidden)
+        # Made once per step: a bias that all layers of the pattern share, and each layer's keys, values and new places.
+        self.bias_B1MN = torch.where(is_seen_BMN, self.nothing, self.hidden)[:, None]
+        keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
+        flat = keys_values_L2BHNK.flatten(0, 1).unbind()
+        self.keys_values = list(zip(flat[::2], flat[1::2], strict=True))
+        self.newest = keys_values_L2BHNK[:, :, :, :, start:].unbind()
 
     @property
     def position(self) -> Tensor:
@@ -138,15 +142,13 @@ class PrefixTree:
             layer: its number among the layers with this pattern.
             projected_R3HK: queries (scaled), keys and values of the newest tokens.
         """
-        return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_BMN[:, None])
+        return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_B1MN)
 
     def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
-        projected_BM3HK = projected_R3HK.unflatten(0, (-1, self.beam))
-        keys_values_2BHNK = self.keys_values_L2BHCK[layer, :, :, :, : self.n]
-        keys_values_2BHNK[:, :, :, self.n - self.beam :] = projected_BM3HK[:, :, 1:].permute(2, 0, 3, 1, 4)
-        keys_BHNK, values_BHNK = keys_values_2BHNK.unbind()
-        return projected_BM3HK[:, :, 0].transpose(1, 2), keys_BHNK, values_BHNK
+        projected_3BHMK = projected_R3HK.view(self.projected_shape).permute(2, 0, 3, 1, 4)
+        self.newest[layer].copy_(projected_3BHMK[1:])
+        return projected_3BHMK[0], *self.keys_values[layer]
 
     def follow(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""

@@ -355,7 +355,7 @@ def prepare_search(model: Transformer, settings: DecodingSettings, device: str) 
     """A copy of the model for beam search, with matrix products in the precision of the settings."""
     prepared = prepare_model(model, settings, device)
     if settings.precision == "int8":
-        return InferenceTransformer(prepared, Int8Matmul, Int8Matmul)
+        return InferenceTransformer(prepared, Int8Matmul)
     return InferenceTransformer(prepared)
 
 

@@ -13,8 +13,10 @@ STEPS = 2**16
 
 def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
     """Set entries to 0 with a probability and scale the others, so that the mean stays the same."""
-    if not is_training or probability == 0 or rows.device.type != "cpu" or torch.compiler.is_compiling():
-        return F.dropout(rows, probability, is_training)
+    if not is_training or probability == 0:
+        return rows
+    if rows.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(rows, probability)
     # 16 random bits per entry; never 0 or all of them, so that a small probability still drops some.
     n_dropped = min(max(round(probability * STEPS), 1), STEPS - 1)
     # One 64-bit random number serves four entries.

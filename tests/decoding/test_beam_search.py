@@ -11,6 +11,7 @@ from docmt.decoding.beam_search import search_instances
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
 from docmt.models.attention.layout import AttentionLayout
+from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 
@@ -87,6 +88,14 @@ def test_batched_equals_alone_and_is_deterministic(name):
     batched = texts(search(model, documents))
     assert batched == texts(search(model, documents))
     assert batched == [texts(search(model, [document]))[0] for document in documents]
+
+
+@pytest.mark.parametrize("n_scores", [1, 500])
+def test_scores_of_a_batch_in_chunks_are_the_same(n_scores, monkeypatch):
+    model, documents = make("g_transformer"), sources((3, 1, 9, 1, 5, 2), seed=1)
+    expected = search(model, documents)
+    monkeypatch.setitem(CHUNK_SCORES, "cpu", n_scores)
+    assert search(model, documents) == expected
 
 
 UGLY = {
