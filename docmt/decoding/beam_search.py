@@ -29,7 +29,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.top_k import BlockwiseTopK
 from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.numerics import chunks
 from docmt.models.systems.context_module import DecoderPass
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
@@ -131,7 +130,7 @@ class BeamSearch:
         stream = self.stream
         states_RD = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
-        scores, codes = self._best(states_RD.unflatten(0, (-1, self.beam)), scores_BMX)
+        scores, codes = self.top_k.best_next(states_RD, self.decoder.logits, scores_BMX)
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
         is_end = stream.ends(tokens, slots) & scores.isfinite()
         # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
@@ -144,22 +143,6 @@ class BeamSearch:
         self.decoder.follow((first_rows + slots_BM).flatten())
         # Ends are marked by inversion, so that one tensor holds everything.
         return torch.where(is_end, ~codes, codes).int(), scores
-
-    def _best(self, states_BMD: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
-        """`BlockwiseTopK.best` for the next symbols after these states.
-
-        In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
-        give their memory back to the system after every step.
-        """
-        found = []
-        for states_bMD in chunks(states_BMD, self.beam * self.n_symbols):
-            scores_bMX, scores_BMX = scores_BMX.split((len(states_bMD), len(scores_BMX) - len(states_bMD)))
-            log_probabilities = self.decoder.logits(states_bMD.flatten(0, 1)).log_softmax(-1)
-            found.append(self.top_k.best(log_probabilities, scores_bMX))
-        if len(found) == 1:
-            return found[0]
-        scores, codes = zip(*found, strict=True)
-        return torch.cat(scores), torch.cat(codes)
 
     def _check(self, found: list[tuple[Tensor, Tensor]]) -> None:
         """Record the results of the last steps, and drop documents and cache entries that are no longer needed."""

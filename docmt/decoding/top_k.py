@@ -1,13 +1,15 @@
 """The best continuations of each document's hypotheses, found without sorting all scores.
 
 Shape letters: B documents, M beam, R = B × M rows, V vocabulary, C candidates per document, X symbol kinds, F symbols
-outside of blocks, W width of a block.
+outside of blocks, W width of a block, D width of a state, b documents of a chunk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+
+from docmt.models.numerics import chunks
 
 # Symbols per block: the fastest width on a CPU.
 BLOCK = 64
@@ -34,6 +36,24 @@ class BlockwiseTopK:
         self.slots_M = torch.arange(beam, device=device)
         self.single_codes = (self.slots_M[:, None] * n_symbols + self.singles_F).flatten()
         self.inside_W = torch.arange(BLOCK, device=device)
+
+    def best_next(
+        self, states_RD: Tensor, logits: Callable[[Tensor], Tensor], scores_BMX: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """As `best`, for the symbols after some states, of which `logits` gives the logits [rows, V].
+
+        In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
+        give their memory back to the system after every step.
+        """
+        n_documents, beam, _ = scores_BMX.shape
+        found = []
+        for states_bMD in chunks(states_RD.unflatten(0, (n_documents, beam)), beam * self.n_symbols):
+            scores_bMX, scores_BMX = scores_BMX.tensor_split((len(states_bMD),))
+            found.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
+        if len(found) == 1:
+            return found[0]
+        scores, codes = zip(*found, strict=True)
+        return torch.cat(scores), torch.cat(codes)
 
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
         """The best continuations, best first; log probabilities of specials are overwritten.
