@@ -4,6 +4,7 @@ import io
 import re
 import sys
 
+import docx
 import polib
 import pytest
 from core_fixtures import DOCUMENTS, translate
@@ -113,6 +114,18 @@ def test_markup_that_the_model_has_never_seen_comes_back(run, tmp_path):
     assert "Tier" in re.sub("<b>|</b>|{it}", " ", last.msgstr).split()
     assert re.findall("<b>|</b>", last.msgstr) == ["<b>", "</b>"]
     assert last.msgstr.count("{it}") == 1
+
+
+def test_a_word_document_is_read_by_another_program(run, tmp_path):
+    document = docx.Document()
+    for sentence in DOCUMENTS[0]:
+        first, *words = sentence.split(" ")
+        paragraph = document.add_paragraph(first)
+        paragraph.add_run(f" {' '.join(words)}")
+    document.save(str(tmp_path / "a.docx"))
+    assert run("a.docx", "--strict")[0] == 0
+    found = [[run.text for run in each.runs] for each in docx.Document(str(tmp_path / "a.de.docx")).paragraphs]
+    assert found == [[translate(sentence)] for sentence in DOCUMENTS[0]]
 
 
 def test_files_of_other_languages_are_forced(run, tmp_path):
