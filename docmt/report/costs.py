@@ -174,12 +174,12 @@ def read_job_facts(path: Path) -> JobFacts | None:
         raise UserError(f"{path}: not a record of a job: {where}: {problem['msg']}") from None
 
 
-def summarize_costs(costs: Sequence[JobCost]) -> list[dict[str, Any]]:
-    """Sums by rule, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
-    rules: dict[tuple[str, str], list[JobCost]] = {}
+def summarize_costs(costs: Sequence[JobCost], *, by: Sequence[str] = ("stage", "rule")) -> list[dict[str, Any]]:
+    """Sums by rule or by stage, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
+    groups: dict[tuple[str, ...], list[JobCost]] = {}
     for cost in costs:
-        rules.setdefault((cost.stage, cost.rule), []).append(cost)
-    return [{"stage": stage, "rule": rule} | _sums(jobs) for (stage, rule), jobs in rules.items()]
+        groups.setdefault(tuple(getattr(cost, key) for key in by), []).append(cost)
+    return [dict(zip(by, group, strict=True)) | _sums(jobs) for group, jobs in groups.items()]
 
 
 def _sums(jobs: Sequence[JobCost]) -> dict[str, Any]:
@@ -195,12 +195,12 @@ def _sums(jobs: Sequence[JobCost]) -> dict[str, Any]:
     }
 
 
-def costs_table(costs: Sequence[JobCost]) -> Table | None:
-    """Jobs, wall time, processor time, GPU time and memory of each rule, and of all; None without benchmarks."""
+def costs_table(costs: Sequence[JobCost], *, by: Sequence[str] = ("stage", "rule")) -> Table | None:
+    """Jobs, wall, processor and GPU time and memory of each rule or stage, and of all; None without benchmarks."""
     if not costs:
         return None
-    records = summarize_costs(costs)
-    total: dict[str, Any] = {"stage": "all", "rule": ""} | _sums(costs)
+    records = summarize_costs(costs, by=by)
+    total: dict[str, Any] = dict.fromkeys(by, "") | {"stage": "all"} | _sums(costs)
     digits = 3 if total["wall_hours"] < 100 else 1
     cells = {
         "Stage": word("stage"),
@@ -214,12 +214,11 @@ def costs_table(costs: Sequence[JobCost]) -> Table | None:
     table = build_table(
         pd.DataFrame([*records, total]),
         cells,
-        key="costs",
-        title="Costs",
+        key="costs" if "rule" in by else "costs_by_stage",
+        title=f"Costs by {by[-1]}",
         caption=_caption(total, n_without_facts=sum(cost.lacks_facts for cost in costs)),
-        n_labels=2,
-        n_repeated=1,
-        is_long=True,
+        n_labels=len(by),
+        n_repeated=len(by) - 1,
     )
     return replace(table, values=pd.DataFrame(records))
 

@@ -145,6 +145,7 @@ def build_report(
     translation, *accuracies = _main_tables(summary, settings, differences, notes)
     more_scores = [further_table(summary, settings), *split_tables(summary, settings, by="kind")]
     trainings = [training_table(histories, settings), passes_table(histories, settings)]
+    costs = _read_costs(manifest, scores)
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -157,8 +158,8 @@ def build_report(
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _section("training", "Training", [], training_curves(histories, styles)),
-        _section("costs", "Costs", [costs_table(_read_costs(manifest, scores))]),
-        _section("more", "More scores and trainings", [*more_scores, *trainings]),
+        _section("costs", "Costs", [costs_table(costs, by=["stage"])]),
+        _section("more", "More scores, trainings and costs", [*more_scores, *trainings, costs_table(costs)]),
         *_data_sections(manifest, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]

@@ -69,6 +69,14 @@ def test_sums_by_rule_in_the_order_of_the_workflow(folder):
     assert [row[0] for row in table.rows] == ["text", "training", "other", "all"]
     assert table.rows[-1][2:4] == ["4", "4.000"]
     assert table.rows[-1][-1] == "2.00"
+    stages = costs_table(folder.read(), by=["stage"])
+    assert stages.header == [name for name in table.header if name != "Rule"]
+    assert [row[:3] for row in stages.rows] == [
+        ["text", "2", "1.000"],
+        ["training", "1", "2.000"],
+        ["other", "1", "1.000"],
+        ["all", "4", "4.000"],
+    ]
 
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
@@ -198,7 +206,10 @@ def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys)
     manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
     arguments = ["--scores", str(scores), "--manifest", json.dumps(manifest)]
     assert main(["report", "render", *arguments, "--out", str(tmp_path / "out")]) == 0
-    assert '<section id="costs">' in (tmp_path / "out/report.html").read_text()
+    page = (tmp_path / "out/report.html").read_text()
+    shown, folded = page.index('<section id="costs">'), page.index('<section id="more">')
+    assert shown < page.index("<h3>Costs by stage</h3>") < folded < page.index("<h3>Costs by rule</h3>")
+    assert "<details>" not in page[shown:folded]
     rows = list(csv.DictReader((tmp_path / "out/tables/costs.csv").open()))
     assert [(row["rule"], float(row["gpu_hours"])) for row in rows] == [("train", 0), ("translate", 1)]
     assert (tmp_path / "out/tables/costs.tex").exists()

@@ -1,7 +1,9 @@
 // What changed between A and B: the sentences of all documents in which their translations differ.
 
 /** The shortest runs of sentences that both A and B translate as a whole: single ones, or blocks. */
-function unitsOf(document, a, b) {
+function unitsOf(document) {
+  const [a, b] = pair();
+  if (a < 0) return [];
   const cells = [document.runs[a], document.runs[b]];
   const starts = [...document.src.keys()].filter((i) => cells.every((ofRun) => ofRun[i] !== null));
   return starts.map((first, n) => {
@@ -20,7 +22,7 @@ function showChanges() {
   const [a, b] = pair();
   const [src, tgt] = part().languages;
   const search = searchFor(state.q);
-  const units = a < 0 ? [] : members().flatMap((document) => unitsOf(document, a, b));
+  const units = members().flatMap(unitsOf);
   const differing = units.filter(({ before, after }) => before !== after);
   const better = (sign) => differing.filter(({ change }) => sign * change > 0).length;
   const blocks = differing.filter(({ change }) => Number.isNaN(change)).length;

@@ -12,14 +12,17 @@ const scoreAt = (document, run, sentence) => (run < 0 ? NaN : cellAt(document.ru
 
 const documentScore = (document, run) => (run < 0 ? NaN : mean(document.runs[run].filter((cell) => cell).map(([, score]) => score)));
 
-/** Numbers to sort by, from scores of A and B: the smallest comes first. */
-function sortKeys(score) {
-  const [a, b] = pair();
+/** Mean change of chrF from A to B; NaN where a block is beside sentences everywhere. */
+const documentChange = (document) => mean(unitsOf(document).map(({ change }) => change).filter((change) => !Number.isNaN(change)));
+
+/** Numbers to sort by, from scores of a run and changes from A to B: the smallest comes first, NaN last. */
+function sortKeys(score, change) {
+  const [a] = pair();
   return {
     ...NOTHING,
     worst: (thing) => score(thing, a),
     best: (thing) => -score(thing, a),
-    difference: (thing) => -Math.abs(score(thing, a) - score(thing, b)),
+    difference: (thing) => -Math.abs(change(thing)),
   };
 }
 
@@ -32,7 +35,7 @@ function hitsIn(document, search) {
 function documentEntries() {
   const search = searchFor(state.q);
   const [a, b] = pair();
-  return sortedBy(members(), sortKeys(documentScore)[state.list]).flatMap((document) => {
+  return sortedBy(members(), sortKeys(documentScore, documentChange)[state.list]).flatMap((document) => {
     const hits = search ? hitsIn(document, search) : 0;
     if (search && !hits) return [];
     const scores = [a, b].filter((run, i) => run >= 0 && (i === 0 || run !== a)).map((run) => formatNumber(documentScore(document, run)));
@@ -44,7 +47,12 @@ function documentEntries() {
 function showDocument(document) {
   const runs = shownRuns();
   const [a, b] = pair();
-  const sentences = sortedBy(document.src.map((_, i) => i), sortKeys((sentence, run) => scoreAt(document, run, sentence))[state.sort]);
+  const units = unitsOf(document);
+  const keys = sortKeys(
+    (sentence, run) => scoreAt(document, run, sentence),
+    (sentence) => units.findLast(({ first }) => first <= sentence)?.change ?? NaN,
+  );
+  const sentences = sortedBy(document.src.map((_, i) => i), keys[state.sort]);
   const letter = (run) => (state.a === state.b ? "" : run === a ? " (A)" : run === b ? " (B)" : "");
   const heads = [["source"], ["reference"], ...runs.map((run) => [...named(run), letter(run)])];
   const head = make("tr", {}, make("th", {}, "#"), heads.map((name) => make("th", { scope: "col" }, name)));

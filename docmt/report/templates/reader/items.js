@@ -50,7 +50,8 @@ function targetsOf(item) {
 function itemEntries() {
   const [a, b] = pair();
   const runs = [a, b].filter((run, i) => run >= 0 && (i === 0 || run !== a));
-  return sortedBy(chosenItems(), sortKeys(clearness)[state.list]).map((item) => ({
+  const change = (item) => clearness(item, b) - clearness(item, a);
+  return sortedBy(chosenItems(), sortKeys(clearness, change)[state.list]).map((item) => ({
     id: item.id,
     notes: [item.phenomenon, ...(item.distance === null ? [] : [`distance ${item.distance}`]), runs.map((run) => verdict(item, run)).join(" / ")],
   }));

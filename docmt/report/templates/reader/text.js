@@ -80,6 +80,7 @@ const mean = (values) => (values.length ? values.reduce((sum, value) => sum + va
 
 /** Sorted copies of `things` by a number, those without one last; equal ones keep their order. */
 function sortedBy(things, number) {
-  const value = (thing) => (Number.isNaN(number(thing)) ? Infinity : number(thing));
+  const values = new Map(things.map((thing) => [thing, number(thing)]));
+  const value = (thing) => (Number.isNaN(values.get(thing)) ? Infinity : values.get(thing));
   return [...things].sort((a, b) => (value(a) === value(b) ? 0 : value(a) < value(b) ? -1 : 1));
 }
