@@ -39,6 +39,7 @@ BASE = (
     "files",
     "gpu_locks",
     "logs",
+    "plugins",
     "processes",
     "provenance",
     "settings",

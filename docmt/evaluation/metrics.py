@@ -8,7 +8,6 @@ add theirs by entry points of the group `docmt.metrics`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
@@ -17,7 +16,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings
 from docmt.files import atomic_writer, read_text
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
 
@@ -410,8 +409,7 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
     needs = {need for name in names for need in find_metric(name).needs}
     packages = ["sacrebleu", "sacremoses", "jieba"]
     packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
-    points = [point for point in entry_points(group=ALL_METRICS.group) if point.name in names]
-    return package_versions([*packages, *(point.dist.name for point in points if point.dist)])
+    return package_versions([*packages, *ALL_METRICS.packages(names)])
 
 
 def score_translations(test: TranslatedTest) -> "list[ScoreRow]":

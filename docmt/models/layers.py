@@ -13,8 +13,8 @@ from typing_extensions import override
 from docmt.models.attention.multi_head import Gate, Groupings, build_attention
 from docmt.models.attention.patterns import ALL_PATTERNS, Pattern
 from docmt.models.numerics import dropout
-from docmt.models.plugins import Registry
 from docmt.models.settings import ModelSettings
+from docmt.plugins import Registry
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
 """By the names of the settings; `gelu` is the exact one."""

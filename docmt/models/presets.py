@@ -5,7 +5,7 @@ Importing this module does not import torch.
 
 from typing import Any
 
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 MARIAN: dict[str, Any] = {
     "form": {"activation": "swish", "output_bias": True, "zero_start": True},

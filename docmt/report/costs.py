@@ -175,7 +175,7 @@ def read_job_facts(path: Path) -> JobFacts | None:
 
 
 def summarize_costs(costs: Sequence[JobCost], *, by: Sequence[str] = ("stage", "rule")) -> list[dict[str, Any]]:
-    """Sums by rule or by stage, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
+    """Sums by rule or stage, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
     groups: dict[tuple[str, ...], list[JobCost]] = {}
     for cost in costs:
         groups.setdefault(tuple(getattr(cost, key) for key in by), []).append(cost)

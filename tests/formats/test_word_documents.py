@@ -6,7 +6,7 @@ from pathlib import Path
 import docx
 import pytest
 from docx.shared import Inches
-from formats_standin import forget, members, shout, translated, word_for_word
+from formats_standin import forget, members, translated, word_for_word
 
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"

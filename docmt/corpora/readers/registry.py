@@ -1,14 +1,15 @@
 """All formats of corpora. A new one is a file with its class, and a line below or in `document_formats`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
 
 from docmt.corpora.readers import cloze_suite, suite_formats
 from docmt.corpora.readers.document_formats import DocumentFormats
 from docmt.corpora.readers.reader import CorpusFormat, DocumentFormat, Files, FormatName, ReaderResult, SuiteFormat
 from docmt.errors import UserError
+from docmt.plugins import Registry
 
 
 class PlainFiles(CorpusFormat):
@@ -19,7 +20,7 @@ class PlainFiles(CorpusFormat):
     reader: FormatName[Literal["files"]]
 
 
-Format = Annotated[
+_BuiltIn = (
     DocumentFormats
     | suite_formats.VoitaSuite
     | suite_formats.ContraProSuite
@@ -29,13 +30,25 @@ Format = Annotated[
     | suite_formats.CtxproGenerative
     | suite_formats.ContraProGenerative
     | suite_formats.JsonGenerative
-    | PlainFiles,
-    Field(discriminator="reader"),
-]
+    | PlainFiles
+)
 
 FORMATS: dict[str, type[CorpusFormat]] = {
-    get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(get_args(Format)[0])
+    get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(_BuiltIn)
 }
+READERS = Registry("docmt.readers", "reader", type, FORMATS)
+"""The formats of docmt and of installed packages."""
+
+
+def _format_of(value: Any, built_in: ValidatorFunctionWrapHandler) -> CorpusFormat:
+    name = value.get("reader") if isinstance(value, dict) else None
+    # Other packages are only imported for names that docmt does not have: a broken one must not break these.
+    is_added = isinstance(name, str) and name not in FORMATS and name in READERS.all
+    return READERS.all[name].model_validate(value) if is_added else built_in(value)
+
+
+# `SerializeAsAny`, since the union does not list the formats of packages.
+Format = Annotated[_BuiltIn, Field(discriminator="reader"), WrapValidator(_format_of), SerializeAsAny()]
 
 
 def can_read(form: CorpusFormat, *, n_languages: int) -> bool:

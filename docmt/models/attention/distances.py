@@ -15,7 +15,7 @@ from typing_extensions import override
 from docmt.models.attention.grouping import AnyGrouping
 from docmt.models.attention.projections import HeadProjections
 from docmt.models.attention.ragged import AttentionInputs, kernel_inputs_of
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 MAX_SENTENCES = 20
 """Sentences that are farther away count as this far."""

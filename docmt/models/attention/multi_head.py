@@ -19,7 +19,7 @@ from docmt.models.attention.patterns import ALL_PATTERNS, Fusion, find_part
 from docmt.models.attention.projections import HeadProjections
 from docmt.models.attention.ragged import AttentionInputs, ragged_attention
 from docmt.models.numerics import product_dtype
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 Groupings = Callable[[str], AnyGrouping]
 """Gives the grouping of a pattern for the attention at hand."""

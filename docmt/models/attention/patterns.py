@@ -8,7 +8,7 @@ packages register theirs as entry points, see docs/models.md.
 from dataclasses import dataclass
 from typing import Literal
 
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 SLOTS = ("encoder", "decoder", "cross")
 """The attentions of a model without context modules."""

@@ -11,7 +11,7 @@ from docmt.models.attention.distances import MAX_SENTENCES
 from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.lengths import PackedLengths
 from docmt.models.attention.patterns import SIDES, Slot
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 
 def see_sentence(layout: PackedLengths, slot: Slot) -> Grouping:

@@ -8,7 +8,7 @@ in transformer.py. Other packages register theirs as entry points, see docs/mode
 from dataclasses import dataclass
 
 from docmt.models.attention.patterns import Index, Side, Slot
-from docmt.models.plugins import Registry
+from docmt.plugins import Registry
 
 
 @dataclass(frozen=True)

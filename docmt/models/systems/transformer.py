@@ -19,7 +19,6 @@ from docmt.models.attention.multi_head import Attention
 from docmt.models.attention.patterns import Side
 from docmt.models.layers import DecoderLayer, EncoderLayer, build_encoder_layer
 from docmt.models.numerics import call_layer, dropout, product_dtype
-from docmt.models.plugins import Registry
 from docmt.models.settings import ModelSettings, Positions
 from docmt.models.systems.cadec import SecondDecoder
 from docmt.models.systems.context_module import ContextModule, DecoderPass, PackedReader, SourceBatch, TargetBatch
@@ -27,6 +26,7 @@ from docmt.models.systems.doct import DocumentContext
 from docmt.models.systems.global_context import ContextEncoder
 from docmt.models.systems.han import EncoderHan, JointHan
 from docmt.models.systems.san import SelectiveContext
+from docmt.plugins import Registry
 from docmt.text.vocabulary import BOS
 
 CONTEXT_MODULES: dict[str, type[ContextModule]] = {

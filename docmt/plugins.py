@@ -1,6 +1,6 @@
 """What installed packages add to docmt, found through Python entry points."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
@@ -36,6 +36,10 @@ class Registry(Generic[Entry]):
             article = "an" if self.what[0] in "aeiou" else "a"
             raise ValueError(f"must be {article} {self.what} ({nearest(name, list(self.all))})")
         return found
+
+    def packages(self, names: Iterable[str]) -> list[str]:
+        """The installed packages that have entries of some names."""
+        return [point.dist.name for point in entry_points(group=self.group) if point.name in names and point.dist]
 
     @cached_property
     def all(self) -> dict[str, Entry]:
