@@ -170,3 +170,15 @@ def test_the_batch_script_is_valid_bash():
     (script,) = re.findall(r"<!-- file: study.sbatch -->\n```bash\n(.*?)```", read_page("slurm.md"), flags=re.S)
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
     assert script.startswith("#!/bin/bash\n#SBATCH ")
+
+
+def test_the_container_gets_the_words_of_a_job(tmp_path, monkeypatch):
+    (wrapper,) = re.findall(r"<!-- file: bin/docmt -->\n```bash\n(.*?)```", read_page("slurm.md"), flags=re.S)
+    for name, text in {"docmt": wrapper, "apptainer": '#!/bin/sh\nprintf "%s\\n" "$@"\n'}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    done = subprocess.run("exec docmt train --settings '{\"a b\": 1}'", shell=True, capture_output=True, text=True)
+    given = ["exec", "--nv", "--bind", "/scratch", "/projects/nlp/docmt.sif", "docmt"]
+    assert done.stdout.splitlines() == [*given, "train", "--settings", '{"a b": 1}']
+    assert (ROOT / "docmt/__main__.py").is_file()

@@ -21,9 +21,13 @@ HEAD_LINES = 2000
 OTHER_CODES = "af as bn cy ga gu km kn lb lo ml mr mt my or pa ta te yue"
 CODES = frozenset([*TWO_LETTERS, *TWO_LETTERS.values(), *OTHER_CODES.split()])
 """Codes that count as languages in names of files and columns."""
+NORWEGIAN = {"nob": "nb", "nb": "nb", "nno": "nn", "nn": "nn"}
+"""Bokmål and Nynorsk, which are two languages of a corpus, though models translate to one."""
 SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "trg")
 IDS = ("id", "document", "document_id", "doc", "doc_id", "docid", "dialogue", "dialog")
 """Usual names of columns."""
+OPUS_XML = re.compile(r"\s*(<\?xml[^>]*>)?\s*(<!DOCTYPE cesAlign|<(cesAlign|letsmt|text|document)\b)", re.IGNORECASE)
+"""How files of alignments and of sentences begin."""
 BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "wmt_xml"}
 
 
@@ -49,8 +53,10 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     """
     paths = [path / "*" if path.is_dir() else path for path in paths]
     for path in paths:
-        if not matching_files(path) or not (is_pattern(path) or path.exists()):
+        if not (files := [file for _, file in matching_files(path)]) or not (is_pattern(path) or path.exists()):
             raise UserError(f"{where}: {path}: no such file")
+        if suffix_of(files[0]) == ".xml" and OPUS_XML.match(" ".join(itertools.islice(iterate_lines(files[0]), 5))):
+            raise UserError(f"{files[0]}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
     if len(paths) == 1:
@@ -62,7 +68,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         found = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
         # Languages may be given as `eng` where names have `en`.
-        given = {language_of(code): code for code in found}
+        given = {_code(code): code for code in found}
         roles = [given.get(language_in(path) or "", "") for path in paths[:2]]
         roles = roles if sorted(roles) == sorted(found) else list(found)
         roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
@@ -83,8 +89,13 @@ def language_in(path: Path) -> str | None:
     for part in path.parts[:-3:-1]:
         for word in reversed(re.split("[._-]", part.lower())):
             if word in CODES:
-                return language_of(word)
+                return _code(word)
     return None
+
+
+def _code(word: str) -> str:
+    """The code of a language for a configuration: `en` of `eng`, `nn` of `nno`."""
+    return NORWEGIAN.get(word.lower()) or language_of(word)
 
 
 def _languages_of_one(path: Path) -> tuple[str, ...]:
@@ -102,7 +113,7 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
         codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
     pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
     pair = next((list(pair) for pair in reversed(pairs) if set(pair) <= CODES), [])
-    return tuple(language_of(code) for code in (codes if len(codes) == 2 else pair))
+    return tuple(map(_code, codes if len(codes) == 2 else pair))
 
 
 def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,8 +123,8 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         return {"reader": reader, **form}
     _, file = matching_files(path)[0]
     header, delimiter = _header(file)
-    names = {language_of(cell) if cell.lower() in CODES else cell.lower(): cell for cell in header}
-    src, tgt = map(language_of, languages) if len(languages) == 2 else ("", "")
+    names = {_code(cell) if cell.lower() in CODES else cell.lower(): cell for cell in header}
+    src, tgt = map(_code, languages) if len(languages) == 2 else ("", "")
     columns = {
         key: form.get(key) or next((names[name] for name in wanted if name in names), None)
         for key, wanted in (

@@ -138,7 +138,7 @@ def bundle(
 
 @commands.command
 def export(*, model: Path, format: Literal["marian", "ctranslate2"], out: Path) -> None:
-    """Write a sentence model for another program.
+    """Write a model of sentences or documents for another program.
 
     Example:
         docmt models export --model model.pt --format ctranslate2 --out served

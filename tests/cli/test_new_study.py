@@ -229,6 +229,51 @@ def test_names_decide_the_sides_however_languages_are_written(words, codes, caps
     assert not capsys.readouterr().err
 
 
+def test_names_of_files_spell_languages_in_three_letters(capsys):
+    files = []
+    for split in SPLITS:
+        for lang, code in (("en", "eng"), ("de", "deu")):
+            for number, document in enumerate(documents(split, lang)):
+                write(f"{split}/{number}.{code}", "\n".join(document) + "\n")
+        files += [f"--{split}", f"{split}/*.eng", f"{split}/*.deu"]
+    assert main(["init", "study", *files]) == 0
+    corpus = read_study()["corpora"]["custom"]["mine"]
+    assert (corpus["languages"], corpus["format"]) == (["en", "de"], {"reader": "document_files"})
+    assert ["train", "12", "24", "0", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("codes", ["nb nn", "nob nno"])
+def test_bokmal_and_nynorsk_are_two_languages(codes, words):
+    src, tgt = codes.split()
+    for split in SPLITS:
+        write(f"{split}.csv", table(split, ",", f"id,{src},{tgt}"))
+    files = [word for split in SPLITS for word in (f"--{split}", f"{split}.csv")]
+    assert main(["init", "study", *files]) == 0
+    corpus = read_study()["corpora"]["custom"]["mine"]
+    assert corpus["languages"] == ["nb", "nn"]
+    assert corpus["format"] == {"reader": "dialogue_csv", "source": src, "target": tgt}
+    moved = [
+        shutil.copy(word, Path(word).with_suffix(f".{tgt if word.endswith('en') else src}")) if "." in word else word
+        for word in words
+    ]
+    assert main(["init", "other", *map(str, moved)]) == 0  # the second language comes first
+    assert read_study("other")["corpora"]["custom"]["mine"]["languages"] == ["nn", "nb"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD">\n<cesAlign version="1.0">\n',
+        '<?xml version="1.0" encoding="utf-8"?>\n<document id="1">\n  <s id="1">A dog.</s>\n',
+        "<text>\n<s id='1'>A dog.</s>\n",
+    ],
+)
+def test_xml_of_opus_is_refused(text, words, capsys):
+    write("train.en-de.xml.gz", gzip.compress(text.encode()))
+    assert main(["init", "study", "--train", "train.en-de.xml.gz", *words[3:]]) == 2
+    assert "train.en-de.xml.gz: XML of OPUS is not read: take the corpus as Moses" in capsys.readouterr().err
+
+
 def test_columns_of_ids_are_those_of_the_training_split(capsys):
     score = "{en}{d}{de}{d}{id}"
     write("train.en-de.tsv", table("train", "\t", order=score))

@@ -1,10 +1,11 @@
-"""Sentence models for other programs: the same output."""
+"""Models for other programs: the same output."""
 
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from core_fixtures import DOCUMENTS, translate
 from published_models import LINES, write_text, write_weights
 
 from docmt.cli.main import main
@@ -12,8 +13,10 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.models.model_file import TrainedModel, load_model, save_model
-from docmt.models.published.exporting import export_ctranslate2, export_marian
+from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.published.exporting import export_ctranslate2, export_marian, is_document_model
 from docmt.models.published.importing import import_model
+from docmt.models.settings import ModelSettings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import SPECIALS
 
@@ -81,6 +84,26 @@ def test_the_five_lines_beside_an_exported_model_translate(name, request, tmp_pa
         assert shown == trained.pipeline.restore(greedy(trained)[0], lang="de")
 
 
+def test_documents_are_translated_alike(overfitted, tmp_path, monkeypatch, capsys):
+    """By the lines beside the exported model, which gives docmt's own output; it has learned these documents."""
+    pytest.importorskip("ctranslate2")
+    trained = load_model(overfitted("document_transformer"))
+    export_ctranslate2(trained, tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "out")
+    readme = Path("README.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+    settings = DecodingSettings(beam_size=1, precision="float32")
+    sources = [Source([trained.encode(line, "src") for line in document]) for document in DOCUMENTS]
+    found = dict(Translator(trained, settings).translate_sources(sources))
+    for number, document in enumerate(DOCUMENTS):
+        monkeypatch.setattr("sys.stdin", document)
+        exec(compile(lines, "README.md", "exec"), {})
+        words = map(trained.vocabulary.decode, found[number].sentences)
+        shown = capsys.readouterr().out.splitlines()
+        assert shown == [trained.pipeline.restore(sentence, lang="de") for sentence in words]
+        assert shown == [*map(translate, document)]
+
+
 def test_a_marian_folder_comes_back_as_the_same_model(marian, tmp_path):
     pytest.importorskip("safetensors")
     save_model(tmp_path / "model.pt", marian)
@@ -105,7 +128,7 @@ def test_transformers_reads_an_exported_folder(marian, tmp_path):
     assert torch.equal(theirs.model.decoder.layers[1].fc1.weight, ours["decoder.1.feed_forward.inner.weight"])
 
 
-def test_what_others_cannot_compute_is_refused(baseline, overfitted, tmp_path):
+def test_what_others_cannot_compute_is_refused(baseline, overfitted, tmp_path, capsys):
     with pytest.raises(UserError, match="use --format ctranslate2"):
         export_marian(baseline, tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -113,6 +136,30 @@ def test_what_others_cannot_compute_is_refused(baseline, overfitted, tmp_path):
     for format in ("marian", "ctranslate2"):
         command = ["models", "export", "--format", format, "--model", str(model), "--out", f"{tmp_path}/out"]
         assert main(command) == 2
+        assert "this model cannot be exported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("architecture", "more", "is_document"),
+    [
+        ("sentence_transformer", {}, False),
+        ("document_transformer", {}, True),
+        ("g_transformer_no_locality", {}, True),
+        ("document_transformer", {"positions": "sentence"}, None),
+        ("document_transformer_aligned", {}, None),
+        ("concatenation", {}, None),
+        ("g_transformer_only_group", {}, None),  # its positions run through the instance
+        ("rst_mix", {}, None),
+        ("han", {}, None),
+    ],
+)
+def test_only_plain_transformers_are_exported(architecture, more, is_document):
+    settings = ModelSettings.model_validate(SIZES["tiny"] | ARCHITECTURES[architecture] | more)
+    if is_document is None:
+        with pytest.raises(UserError, match="cannot be exported"):
+            is_document_model(settings)
+    else:
+        assert is_document_model(settings) is is_document
 
 
 def test_a_model_with_other_marks_is_refused_by_ctranslate2(tmp_path):

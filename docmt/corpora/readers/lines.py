@@ -14,6 +14,7 @@ from docmt.corpora.readers.parallel_files import SideDocument, SideFile, align
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_lines
+from docmt.formats.translatable_file import language_of
 
 
 class MarkedLines(DocumentFormat):
@@ -74,9 +75,12 @@ class DocumentFiles(DocumentFormat):
         paths = [self.pick(files, lang) for lang in languages]
         src, tgt = sides = dict[str, Path](), dict[str, Path]()
         for side, path, lang in zip(sides, paths, languages, strict=True):
+            # Names without the language, as the pattern spells it (`*.eng`): alone between dots, dashes, slashes, ….
+            words = re.split("[._/-]", path.as_posix())
+            spelled = {lang, *(word for word in words if language_of(word) == language_of(lang))}
+            codes = "|".join(map(re.escape, spelled))
             for name, file in matching_files(path):
-                # Names without the language, which stands alone between dots, dashes, slashes and underscores.
-                if side.setdefault(re.sub(rf"(^|[._/-]){lang}(?![^._/-])", "", name), file) != file:
+                if side.setdefault(re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", name), file) != file:
                     raise UserError(f"{file}: differs from another file of {path} in the language alone: rename it")
         for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
             if lone := next((file for name, file in side.items() if name not in other), None):

@@ -1,4 +1,4 @@
-"""From a sentence model of docmt to formats of other programs."""
+"""From models of docmt to formats of other programs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,31 +16,56 @@ from docmt.models.settings import FormSettings, ModelSettings
 from docmt.models.systems.transformer import Transformer
 from docmt.text.published_text import MODELS
 from docmt.text.subwords import EVERY, sentencepiece_models
-from docmt.text.vocabulary import BOS, EOS, PAD, UNK
+from docmt.text.vocabulary import BOS, EOD, EOS, PAD, UNK
 
 MAX_POSITIONS = 1024
 """Positions of an exported model with sinusoids."""
-EXAMPLE = """\
+README = """\
 # A model of docmt for CTranslate2, from {src} to {tgt}
 
 `pipeline.json` splits sentences into subwords, and joins them. With `pip install ctranslate2` and docmt, in this
-folder:
+folder{given}:
 
 ```python
+{example}```
+"""
+OF_SENTENCES = """\
 import ctranslate2, pathlib
 from docmt.text.pipeline import TextPipeline
 pipeline = TextPipeline.load(pathlib.Path("pipeline.json"))
 found = ctranslate2.Translator(".").translate_batch([pipeline.prepare(input(), lang="{src}")], min_decoding_length=1)
 print(pipeline.restore(found[0].hypotheses[0], lang="{tgt}"))
-```
 """
+OF_DOCUMENTS = """\
+import ctranslate2, itertools, pathlib, sys
+from docmt.text.pipeline import TextPipeline
+pipeline = TextPipeline.load(pathlib.Path("pipeline.json"))
+lines = [[*{before}, *pipeline.prepare(line, lang="{src}"), *{after}] for line in sys.stdin]
+found = ctranslate2.Translator(".").translate_batch([sum(lines, [])], max_decoding_length=1024)
+for is_mark, words in itertools.groupby(found[0].hypotheses[0], {marks}.__contains__):
+    if not is_mark:
+        print(pipeline.restore(list(words), lang="{tgt}"))
+"""
+FREE = ("free", "instance")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
-def check_sentence_model(settings: ModelSettings) -> None:
-    """Raises UserError for a model that sees more than a sentence: no other program computes it."""
-    if not settings.sees_single_sentences or settings.positions != "sentence":
-        raise UserError("only sentence models can be exported: other programs do not know attention to documents")
+def is_document_model(settings: ModelSettings) -> bool:
+    """Whether a model is a plain Transformer over documents, as other programs know it over sentences.
+
+    Raises UserError for a model that is one over neither: other programs do not compute its attention.
+    """
+    is_plain = settings.context is None and settings.form.learned_sentences is None
+    # In an aligned stream, which `<s>` follows each `</s>`, words of the decoder are not what it wrote.
+    if is_plain and settings.patterns() == {"global"} and (settings.target_stream, settings.positions) == FREE:
+        return True
+    if settings.sees_single_sentences and settings.positions == "sentence":
+        return False
+    raise UserError(
+        "this model cannot be exported: other programs compute neither attention to some sentences of a document "
+        "(G-Transformer, concatenation, …) nor targets of as many sentences; they know sentence_transformer and "
+        "document_transformer"
+    )
 
 
 def export_marian(trained: TrainedModel, folder: Path) -> None:
@@ -49,7 +74,8 @@ def export_marian(trained: TrainedModel, folder: Path) -> None:
     Raises UserError for a model that Marian cannot be, such as one whose decoder begins with a learned symbol.
     """
     settings = trained.model.settings
-    check_sentence_model(settings)
+    if is_document_model(settings):
+        raise UserError("a Marian model translates sentences, not documents: use --format ctranslate2")
     family, form = FAMILIES["marian"], settings.form.model_dump(exclude={"activation"})
     pieces = sentencepiece_models(trained.pipeline.to_dict()["codes"], where="pipeline")
     expected = FormSettings(**family.form).model_dump(exclude={"activation"})
@@ -79,7 +105,7 @@ def export_marian(trained: TrainedModel, folder: Path) -> None:
 def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     """Write a model of CTranslate2, its text pipeline and how to use both.
 
-    The model reads and writes the subwords of the pipeline, without marks.
+    The model reads and writes the subwords of the pipeline: of a sentence without marks, of documents with them.
 
     Raises UserError as `ctranslate2_spec` does.
     """
@@ -87,25 +113,32 @@ def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
     with atomic_path(folder, checksum=False) as temporary:
         temporary.mkdir()
         spec.save(str(temporary))
-        pipeline = trained.pipeline
+        pipeline, symbols = trained.pipeline, trained.vocabulary.symbols
         write_json(temporary / "pipeline.json", pipeline.to_dict(), checksum=False)
-        example = EXAMPLE.format(src=pipeline.src_lang, tgt=pipeline.tgt_lang)
-        (temporary / "README.md").write_text(example, encoding="utf-8")
+        before, after = ([symbols[mark] for mark in marks] for marks in trained.marks.around("src"))
+        languages = {"src": pipeline.src_lang, "tgt": pipeline.tgt_lang}
+        of_documents = is_document_model(trained.model.settings)
+        example = (OF_DOCUMENTS if of_documents else OF_SENTENCES).format(
+            **languages, before=before, after=after, marks={symbols[trained.marks.tgt_before[0]], symbols[EOS]}
+        )
+        given = ", for a document (of no more subwords than in training) with a sentence per line" * of_documents
+        (temporary / "README.md").write_text(README.format(**languages, example=example, given=given), encoding="utf-8")
 
 
 def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -> Any:
-    """A sentence model as CTranslate2 describes it (`TransformerSpec`), with its weights.
+    """A model as CTranslate2 describes it (`TransformerSpec`), with its weights.
 
     Raises UserError when CTranslate2 is not installed, or cannot compute the model.
     """
     settings, form = model.settings, model.settings.form
-    check_sentence_model(settings)
+    of_documents = is_document_model(settings)
     try:
         from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError("CTranslate2 is not installed: pip install ctranslate2") from None
     start, *forced = marks.tgt_before
-    if forced or marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,):
+    has_own_marks = marks.src_before not in ((), (BOS,)) or marks.src_after != (EOS,)
+    if forced or (has_own_marks and not of_documents):
         raise UserError("this model has marks that CTranslate2 does not add by itself: export is for other models")
     spec: Any = specs.TransformerSpec.from_config(
         (settings.encoder_layers, settings.decoder_layers),
@@ -117,8 +150,11 @@ def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -
     _fill(spec, model)
     for register in (spec.register_source_vocabulary, spec.register_target_vocabulary):
         register(list(symbols))
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "<s>", "</s>", "<unk>"
-    spec.config.add_source_bos, spec.config.add_source_eos = bool(marks.src_before), True
+    spec.config.bos_token, spec.config.unk_token = "<s>", "<unk>"
+    # A document has marks around each sentence, which whoever calls the model adds.
+    spec.config.eos_token = symbols[EOD] if of_documents else symbols[EOS]
+    spec.config.add_source_bos = bool(marks.src_before) and not of_documents
+    spec.config.add_source_eos = not of_documents
     spec.config.decoder_start_token = symbols[start]
     spec.config.layer_norm_epsilon = 1e-5
     spec.validate()
@@ -167,7 +203,7 @@ def _fill_norm(theirs: Any, ours: Any) -> None:
 
 def _fill_attention(theirs: Any, ours: Any, splits: list[int]) -> None:
     """The linear maps of an attention; a map can join queries, keys and values."""
-    assert isinstance(ours, MultiHeadAttention), "sentence models have no fusions"
+    assert isinstance(ours, MultiHeadAttention), "plain Transformers have no fusions"
     weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
     bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
     rows = [split * ours.out.out_features for split in splits]
