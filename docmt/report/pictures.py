@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.report.styles import COLORS, in_both_schemes
 
 INK = "#1b1f24"
 LEGEND_CHARACTERS_PER_INCH = 12.8
@@ -71,8 +72,9 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """The SVG element for an HTML page: it takes on the page's text color, and its ids are unique there."""
+        """The SVG element for an HTML page: it takes on the page's colors, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
+        svg = re.sub("|".join(COLORS), lambda found: in_both_schemes(found[0]), svg)
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

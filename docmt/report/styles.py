@@ -5,22 +5,24 @@ from typing import Any
 
 from docmt.report.settings import ReportSettings
 
-# Found by a search over colors of lightness 36 to 80 for a large smallest CIEDE2000 distance between two: at least 20,
-# and 15 as seen with deuteranopia and protanopia (Machado et al. 2009); tests/report/test_styles.py measures it.
-COLORS = (
-    "#540cfc",
-    "#c07818",
-    "#249c78",
-    "#9c1878",
-    "#60c0fc",
-    "#9c3000",
-    "#f0c000",
-    "#6c78fc",
-    "#546054",
-    "#9c789c",
-    "#b4cc9c",
-    "#d8c0cc",
-)
+# Found by searches over colors that contrast with the page (3 by WCAG) for a large smallest CIEDE2000 distance between
+# two: at least 20, and 15 as seen with deuteranopia and protanopia (Machado et al. 2009); tests/report/test_styles.py
+# measures both. Each color of light pages and of files has a counterpart, mostly of a similar hue, on dark pages.
+DARK_COLORS = {
+    "#0f69af": "#9ae0fc",
+    "#e87300": "#eeee00",
+    "#5f044f": "#a8388c",
+    "#127576": "#8cfce0",
+    "#7c85ff": "#9a9afc",
+    "#4e6500": "#62a800",
+    "#cc5556": "#eeb68c",
+    "#0000b9": "#5454fc",
+    "#a18aad": "#a89aa8",
+    "#5e4444": "#706262",
+    "#95938c": "#8c8c70",
+    "#3e2f00": "#7e620e",
+}
+COLORS = tuple(DARK_COLORS)
 DASHES = ("-", "--", ":", "-.")
 # Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
 # that color and mark together repeat only after their product.
@@ -28,6 +30,11 @@ MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚
 HATCHES = ("", "//", "..", "xx")
 
 Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
+
+
+def in_both_schemes(color: str) -> str:
+    """One of `COLORS` as CSS, with its counterpart for dark pages."""
+    return f"light-dark({color}, {DARK_COLORS[color]})"
 
 
 class Styles:

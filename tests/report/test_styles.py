@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,10 @@ import pytest
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.figures import MOST_BANDS, distance_lines, training_curves
+from docmt.report.html import read_template
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
-from docmt.report.styles import COLORS, MARKERS, Styles
+from docmt.report.styles import COLORS, DARK_COLORS, MARKERS, Styles, in_both_schemes
 
 # Machado, Oliveira and Fernandes (2009), complete deficiency, for linear RGB.
 DEUTERANOPIA = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
@@ -21,11 +23,21 @@ PROTANOPIA = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [
 XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 
 
+def linear(color):
+    """Linear RGB of an sRGB color."""
+    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """The contrast of two colors by WCAG 2.1, 1 to 21."""
+    low, high = sorted(float(np.dot(XYZ[1], linear(color))) + 0.05 for color in (one, other))
+    return high / low
+
+
 def lab(color, seen_with=((1, 0, 0), (0, 1, 0), (0, 0, 1))):
     """CIELAB (D65) of an sRGB color as someone with a deficiency sees it."""
-    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array(seen_with) @ linear, 0, 1)
+    seen = np.clip(np.array(seen_with) @ linear(color), 0, 1)
     t = np.array(XYZ) @ seen / (0.95047, 1, 1.08883)
     x, y, z = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
@@ -69,10 +81,30 @@ def test_the_formula_is_that_of_the_standard(one, other, distance):
 
 
 @pytest.mark.parametrize(("seen_with", "least"), [(np.eye(3), 20), (DEUTERANOPIA, 15), (PROTANOPIA, 15)])
-def test_twelve_systems_have_colors_far_apart(seen_with, least):
-    assert len(COLORS) == 12
-    colors = [lab(color, seen_with) for color in COLORS]
+@pytest.mark.parametrize("palette", [COLORS, (*DARK_COLORS.values(),)])
+def test_twelve_systems_have_colors_far_apart(palette, seen_with, least):
+    assert len(palette) == 12
+    colors = [lab(color, seen_with) for color in palette]
     assert min(ciede2000(*pair) for pair in itertools.combinations(colors, 2)) >= least
+
+
+def test_contrast_is_that_of_the_standard():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)  # the gray that WCAG names
+
+
+def test_all_colors_can_be_seen_on_light_and_dark_pages():
+    light, dark = re.findall(r"--ground: (#\w{6});", read_template("report.css"))
+    assert contrast(light, "#ffffff") == 1, "files of pictures are on white, too"
+    for ground, palette in ((light, COLORS), (dark, DARK_COLORS.values())):
+        assert [color for color in palette if contrast(color, ground) < 3] == []
+
+
+def test_pictures_on_a_page_change_their_colors_with_its_scheme():
+    (picture,) = training_curves(histories(3, n_seeds=1), styles_of(3))
+    for color in COLORS[:3]:
+        assert f"stroke: {color}" in picture.svg
+        assert f"stroke: {in_both_schemes(color)}" in picture.inline_svg
 
 
 def test_beyond_twelve_systems_color_and_mark_together_tell_them_apart():

@@ -15,7 +15,7 @@ from docmt.report.manifest import ReaderManifest
 from docmt.report.reader.shown_documents import add_attention, read_documents
 from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
-from docmt.report.styles import Styles
+from docmt.report.styles import Styles, in_both_schemes
 
 # The parts of the script, in the order in which they need each other
 SCRIPTS = ("text", "state", "tree", "attention", "documents", "changes", "generative", "items", "main")
@@ -68,7 +68,7 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         {
             "key": f"{system}.{seed}" if system in several else system,
             "label": settings.label(system) + (f", seed {seed}" if system in several else ""),
-            "color": styles.color(system),
+            "color": in_both_schemes(styles.color(system)),
             "sign": styles.sign(system),
         }
         for system, seed in runs
