@@ -24,47 +24,42 @@ README = """\
 # A model of docmt for CTranslate2, from {src} to {tgt}
 
 `pipeline.json` splits sentences into subwords, and joins them. With `pip install ctranslate2` and docmt, in this
-folder{given}:
+folder:
 
 ```python
-{example}```
-"""
-OF_SENTENCES = """\
-import ctranslate2, pathlib
-from docmt.text.pipeline import TextPipeline
-pipeline = TextPipeline.load(pathlib.Path("pipeline.json"))
-found = ctranslate2.Translator(".").translate_batch([pipeline.prepare(input(), lang="{src}")], min_decoding_length=1)
-print(pipeline.restore(found[0].hypotheses[0], lang="{tgt}"))
-"""
-OF_DOCUMENTS = """\
 import ctranslate2, itertools, pathlib, sys
 from docmt.text.pipeline import TextPipeline
 pipeline = TextPipeline.load(pathlib.Path("pipeline.json"))
-lines = [[*{before}, *pipeline.prepare(line, lang="{src}"), *{after}] for line in sys.stdin]
-found = ctranslate2.Translator(".").translate_batch([sum(lines, [])], max_decoding_length=1024)
+{translation}```
+"""
+OF_SENTENCE = """\
+found = ctranslate2.Translator(".").translate_batch([pipeline.prepare(input(), lang="{src}")], min_decoding_length=1)
+print(pipeline.restore(found[0].hypotheses[0], lang="{tgt}"))
+"""
+OF_DOCUMENT = """\
+lines = [[*{before}, *pipeline.prepare(line, lang="{src}"), *{after}] for line in sys.stdin]  # one for each sentence
+found = ctranslate2.Translator(".").translate_batch([sum(lines, [])], beam_size=1, max_decoding_length=1024)
 for is_mark, words in itertools.groupby(found[0].hypotheses[0], {marks}.__contains__):
     if not is_mark:
         print(pipeline.restore(list(words), lang="{tgt}"))
 """
-FREE = ("free", "instance")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
 def is_document_model(settings: ModelSettings) -> bool:
-    """Whether a model is a plain Transformer over documents, as other programs know it over sentences.
+    """Whether a model reads and writes documents as a sentence model does sentences: as one stream, all of it seen.
 
-    Raises UserError for a model that is one over neither: other programs do not compute its attention.
+    Raises UserError for a model that is neither of the two, which no other program computes.
     """
     is_plain = settings.context is None and settings.form.learned_sentences is None
-    # In an aligned stream, which `<s>` follows each `</s>`, words of the decoder are not what it wrote.
-    if is_plain and settings.patterns() == {"global"} and (settings.target_stream, settings.positions) == FREE:
+    stream = settings.target_stream, settings.positions
+    if is_plain and settings.patterns() == {"global"} and stream == ("free", "instance"):
         return True
     if settings.sees_single_sentences and settings.positions == "sentence":
         return False
     raise UserError(
-        "this model cannot be exported: other programs compute neither attention to some sentences of a document "
-        "(G-Transformer, concatenation, …) nor targets of as many sentences; they know sentence_transformer and "
-        "document_transformer"
+        "this model cannot be exported: only sentence_transformer and document_transformer can; no other program "
+        "knows sentences that see some of a document (G-Transformer, concatenation, …), or as many target sentences"
     )
 
 
@@ -116,13 +111,11 @@ def export_ctranslate2(trained: TrainedModel, folder: Path) -> None:
         pipeline, symbols = trained.pipeline, trained.vocabulary.symbols
         write_json(temporary / "pipeline.json", pipeline.to_dict(), checksum=False)
         before, after = ([symbols[mark] for mark in marks] for marks in trained.marks.around("src"))
+        form = OF_DOCUMENT if is_document_model(trained.model.settings) else OF_SENTENCE
         languages = {"src": pipeline.src_lang, "tgt": pipeline.tgt_lang}
-        of_documents = is_document_model(trained.model.settings)
-        example = (OF_DOCUMENTS if of_documents else OF_SENTENCES).format(
-            **languages, before=before, after=after, marks={symbols[trained.marks.tgt_before[0]], symbols[EOS]}
-        )
-        given = ", for a document (of no more subwords than in training) with a sentence per line" * of_documents
-        (temporary / "README.md").write_text(README.format(**languages, example=example, given=given), encoding="utf-8")
+        marks = symbols[trained.marks.tgt_before[0]], symbols[EOS]
+        translation = form.format(**languages, before=before, after=after, marks=marks)
+        (temporary / "README.md").write_text(README.format(**languages, translation=translation), encoding="utf-8")
 
 
 def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -> Any:

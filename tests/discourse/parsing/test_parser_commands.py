@@ -193,7 +193,9 @@ def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
     torch.save(content, tmp_path / "other.pt")
     with pytest.raises(UserError, match="do not match"):
         load_parser(str(tmp_path / "other.pt"))
-    with pytest.raises(UserError, match=r"parser 'rihgt_branching': no such file; give a model file, chain, random, flat"):
+    with pytest.raises(
+        UserError, match=r"parser 'rihgt_branching': no such file; give a model file, chain, random, flat"
+    ):
         load_parser("rihgt_branching")
 
 
