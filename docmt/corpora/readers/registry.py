@@ -48,7 +48,7 @@ def _format_of(value: Any, built_in: ValidatorFunctionWrapHandler) -> CorpusForm
 
 
 # `SerializeAsAny`, since the union does not list the formats of packages.
-Format = Annotated[_BuiltIn, Field(discriminator="reader"), WrapValidator(_format_of), SerializeAsAny()]
+Format = SerializeAsAny[Annotated[_BuiltIn, Field(discriminator="reader"), WrapValidator(_format_of)]]
 
 
 def can_read(form: CorpusFormat, *, n_languages: int) -> bool:
