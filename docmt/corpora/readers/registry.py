@@ -43,8 +43,9 @@ READERS = Registry("docmt.readers", "reader", type, FORMATS)
 def _format_of(value: Any, built_in: ValidatorFunctionWrapHandler) -> CorpusFormat:
     name = value.get("reader") if isinstance(value, dict) else None
     # Other packages are only imported for names that docmt does not have: a broken one must not break these.
-    is_added = isinstance(name, str) and name not in FORMATS and name in READERS.all
-    return READERS.all[name].model_validate(value) if is_added else built_in(value)
+    if isinstance(name, str) and name not in FORMATS and (added := READERS.all.get(name)):
+        return added.model_validate(value)
+    return built_in(value)
 
 
 # `SerializeAsAny`, since the union does not list the formats of packages.
