@@ -1,7 +1,6 @@
 """`docmt evaluate`: score hypotheses, test sets and the use of context; test differences for significance."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +25,8 @@ from docmt.evaluation.metrics import (
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
-from docmt.files import atomic_writer, read_lines, sha256_file, write_json, write_jsonl, write_lines
+from docmt.evaluation.word_alignment import write_lexical_table
+from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl, write_lines
 
 log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
@@ -112,7 +112,7 @@ def comet(
 
 
 def _read_tests(
-    settings: EvaluationSettings, text: TestText, hypotheses: Sequence[Path], training: Path | None = None
+    settings: EvaluationSettings, text: TestText, hypotheses: list[Path], training: Path | None = None
 ) -> list[TranslatedTest]:
     index, reference, more = text.read()
     places = {"prefix": text.prefix, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang, "training": training}
@@ -425,29 +425,13 @@ def generation_difference(*, suite: GenerativeSuite, tgt_lang: TgtLang, pair: Co
 
 
 @commands.command
-def lexical_table(*, inputs: tuple[Path, Path], out: OutFile) -> None:
+def lexical_table(*, inputs: Annotated[tuple[Path, Path], option("subwords of both sides.")], out: OutFile) -> None:
     """Write which target symbols stand for each source symbol, by word alignments, for shortlists of the output layer.
 
     Example:
         docmt evaluate lexical-table --inputs train.bpe.en train.bpe.de --out lex.s2t
-
-    Args:
-        inputs: source and target in subwords, one sentence per line.
     """
-    from docmt.decoding import shortlist
-    from docmt.evaluation.external_programs import NotComputableError
-    from docmt.evaluation.word_alignment import align_words, find_aligner
-
-    src_lines, tgt_lines = map(read_lines, inputs)
-    if len(src_lines) != len(tgt_lines):
-        raise UserError(f"{inputs[0]} has {len(src_lines)} lines, but {inputs[1]} has {len(tgt_lines)}")
-    pairs = [(src.split(), tgt.split()) for src, tgt in zip(src_lines, tgt_lines, strict=True)]
-    try:
-        links = align_words(pairs, program=find_aligner())
-    except NotComputableError as error:
-        raise UserError(str(error)) from None
-    linked = ([(src[i], tgt[j]) for i, j in found] for (src, tgt), found in zip(pairs, links, strict=True))
-    write_lines(out, shortlist.lexical_table(linked))
+    write_lexical_table(*inputs, out)
 
 
 @commands.command

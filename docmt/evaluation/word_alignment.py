@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
+from docmt.decoding.shortlist import lexical_table
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import NotComputableError, find_program, run_program
 from docmt.files import read_lines, write_lines
@@ -68,6 +69,23 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     for i, one, other in zip(usable, forward, reverse, strict=True):
         links[i] = merge_directions(one, other)
     return links
+
+
+def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
+    """Align two files of subwords, and write which target symbols stand for each source symbol, see `Shortlist.read`.
+
+    Raises UserError when there is no aligner, or the files differ in their number of lines.
+    """
+    texts = [[line.split() for line in read_lines(file)] for file in (src, tgt)]
+    if len(texts[0]) != len(texts[1]):
+        raise UserError(f"{src} has {len(texts[0])} lines, but {tgt} has {len(texts[1])}")
+    pairs = list(zip(*texts, strict=True))
+    try:
+        links = align_words(pairs, program=find_aligner())
+    except NotComputableError as error:
+        raise UserError(str(error)) from None
+    linked = ([(pair[0][i], pair[1][j]) for i, j in found] for pair, found in zip(pairs, links, strict=True))
+    write_lines(out, lexical_table(linked))
 
 
 def read_alignments(path: Path, pairs: Sequence[Pair]) -> list[set[Link]]:
