@@ -34,16 +34,16 @@ class ContrastiveItem(SuiteItem):
     Attributes:
         candidates: at least two target documents, each with as many sentences as `src`.
         correct: index of the correct candidate.
-        is_prefix: whether the last sentence of the candidates is cut off after the tested word: its end does not count.
         distance: number of sentences from the deciding sentence to the tested one, or None.
         kind: a finer class within the phenomenon, or None.
+        is_prefix: whether the last sentence of the candidates is cut off after the tested word: its end does not count.
     """
 
     candidates: tuple[tuple[str, ...], ...]
     correct: int
-    is_prefix: bool = False
     distance: int | None = None
     kind: str | None = None
+    is_prefix: bool = False
 
     @property
     def sentence(self) -> int:

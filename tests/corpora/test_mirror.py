@@ -19,6 +19,7 @@ HELD = {
     "bcontrast-ende": "train dev test",
     "bible-ende": "train",
     "bible-enru": "train",
+    "bible-parts-ende": "train dev test books number number_foreign number_books",
     "bible-enzh": "train",
     "contrapro-ende": "test generative",
     "contrapro-items-ende": "synonyms bolsena cat",
