@@ -86,6 +86,12 @@ class CuttingRow(InstancesSettings):
     trees: Name | None = None
     """Row of discourse.trees; null where no system reads trees, or to decode without them."""
 
+    @model_validator(mode="after")
+    def _check_trees(self) -> Self:
+        if self.shuffled and self.trees is not None:
+            raise ValueError("sentences that are dealt out to other documents have no trees: give shuffled or trees")
+        return self
+
     def instances(self) -> InstancesSettings:
         """Without the name of the trees: what `docmt instances build` takes."""
         return InstancesSettings(**self.model_dump(exclude={"trees"}))
