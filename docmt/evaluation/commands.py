@@ -325,15 +325,16 @@ def compare(
     Args:
         references: text with a line per sentence; blank lines between documents, or PREFIX.documents.tsv beside it.
             Others are further references.
-        src_lang: source language, for metrics that read the source: PREFIX.{lang} beside the first reference.
+        src_lang: source language, for metrics that read the source, which is PREFIX.{lang} beside the first reference.
         training: prefix of raw parallel text that improves word alignments.
         hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline. A file has a line for each line of
             the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
         out: CSV file to write the table to as well.
     """
     from docmt.evaluation.significance import compare_systems
-    from docmt.evaluation.user_output import read_user_hypotheses, read_user_references
+    from docmt.evaluation.user_output import check_user_metrics, read_user_hypotheses, read_user_references
 
+    check_user_metrics(settings.metrics, src_lang)
     paths: dict[str, Path] = {}
     for argument in hypotheses:
         # An existing path is taken whole, even with `=` in it, and names itself.
@@ -346,11 +347,10 @@ def compare(
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: one document, by its blank lines or its documents.tsv: d-BLEU cannot be tested", references[0])
-    systems = {}
+    systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
         found = read_user_hypotheses(path, index, blank)
-        place = {"prefix": references[0].with_suffix(""), "src_lang": src_lang, "tgt_lang": tgt_lang}
-        systems[name] = TranslatedTest(found, reference, settings, more_references=more, training=training, **place)
+        systems[name] = TranslatedTest(found, reference, settings, prefix, src_lang, tgt_lang, training, more)
         if problem := find_tokenization(systems[name].sentences, reference):
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)
     rows = compare_systems(systems)

@@ -12,7 +12,18 @@ from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import read_log_probabilities
 from docmt.evaluation.further_references import read_more_references, read_sentences
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
+from docmt.evaluation.metrics import ALIGNER, CONTEXT_WORDS, MODEL, find_metric
 from docmt.files import read_lines
+
+
+def check_user_metrics(metrics: Sequence[str], src_lang: str) -> None:
+    """Raises UserError when a metric needs a model, or the source, whose language is empty."""
+    for metric in metrics:
+        needs = find_metric(metric).needs
+        if MODEL in needs:
+            raise UserError(f"--settings: metrics: {metric!r} needs the model: only a study computes it")
+        if not src_lang and (ALIGNER in needs or metric in CONTEXT_WORDS):
+            raise UserError(f"--settings: metrics: {metric!r} reads the source: give its language, --src-lang")
 
 
 def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:

@@ -74,12 +74,14 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
 def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
     """Align two files of subwords, and write which target symbols stand for each source symbol, see `Shortlist.read`.
 
-    Raises UserError when there is no aligner, or the files differ in their number of lines.
+    Raises UserError when there is no aligner, the files differ in their number of lines, or they hold no words.
     """
     texts = [[line.split() for line in read_lines(file)] for file in (src, tgt)]
     if len(texts[0]) != len(texts[1]):
         raise UserError(f"{src} has {len(texts[0])} lines, but {tgt} has {len(texts[1])}")
     pairs = list(zip(*texts, strict=True))
+    if not any(src_words and tgt_words for src_words, tgt_words in pairs):
+        raise UserError(f"{src} and {tgt} have no sentence pairs with words: there is nothing to align")
     try:
         links = align_words(pairs, program=find_aligner())
     except NotComputableError as error:

@@ -167,6 +167,20 @@ def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, run, mes
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("APT", "'APT' reads the source: give its language, --src-lang"),
+        ("context words (address)", "reads the source"),
+        ("CXMI", "'CXMI' needs the model: only a study computes it"),
+    ],
+)
+def test_compare_refuses_metrics_that_need_more_than_it_is_given(tmp_path, text, capsys, metric, message):
+    options = ["--references", str(tmp_path / "t.de"), "--tgt-lang", "de", "--hypotheses", str(tmp_path / "t.de")]
+    assert main(["evaluate", "compare", *options, "--settings", json.dumps({"metrics": [metric]})]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_systems_that_are_compared_have_different_names(tmp_path, text, capsys):
     options = ["--references", str(tmp_path / "t.de"), "--tgt-lang", "de"]
     assert main(["evaluate", "compare", "--hypotheses", "x=a.de", "x=b.de", *options]) == 2

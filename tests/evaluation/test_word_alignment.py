@@ -120,3 +120,10 @@ def test_without_an_aligner_there_is_no_lexical_table(tmp_path, monkeypatch, cap
     text = str(tmp_path / "text")
     assert main(["evaluate", "lexical-table", "--inputs", text, text, "--out", str(tmp_path / "table")]) == 2
     assert "pip install eflomal" in capsys.readouterr().err
+
+
+def test_a_lexical_table_of_no_words_is_refused(tmp_path, capsys):
+    (tmp_path / "text").write_text("\n")
+    text = str(tmp_path / "text")
+    assert main(["evaluate", "lexical-table", "--inputs", text, text, "--out", str(tmp_path / "table")]) == 2
+    assert "there is nothing to align" in capsys.readouterr().err
