@@ -125,7 +125,8 @@ def suite(
     items, dropped = convert_suite(described, split, files=found, where=where)
     write_jsonl(out, items)
     for cause, n in dropped.items():
-        log.info("%s: left out: %d × %s", out, n, cause)
+        if n:
+            log.info("%s: left out: %d × %s", out, n, cause)
 
 
 def _described(name: str | None, spec: str | None, split: str) -> tuple["ReadableCorpus", str, dict[str, str]]:

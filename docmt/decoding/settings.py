@@ -32,12 +32,12 @@ class DecodingSettings(Settings):
     """What a model with a context encoder reads: `document`, or `none` to translate every sentence by itself. Other
     models have no choice."""
     one_beam_per_instance: bool = False
-    """Search models whose target sentences do not see one another as others are searched: all sentences of an instance
-    share one beam. A control: document models have no wider search."""
+    """All sentences of an instance share one beam even in models whose target sentences do not see one another, which
+    otherwise search each sentence by itself. A control: in document models they always share it."""
     precision: Precision = "auto"
     """`auto` is bfloat16 on a GPU that has it and float32 elsewhere. `float16`, for GPUs, rounds eight times finer than
     bfloat16, and overflows in models whose states grow large. `int8` is for CPUs: weights in 8 bits, the fastest and
     least exact; given translations are then scored in float32."""
     shortlist: int | None = Field(default=None, ge=1)
-    """Translate with a shortlist of the output layer: so many target symbols for each symbol of the source, by word
-    alignments of the training text, and as many most frequent ones. Null keeps all symbols; for large vocabularies."""
+    """Compute only this many target symbols for each symbol of the source, by word alignments of the training text, and
+    as many of the most frequent ones; for large vocabularies. Null computes all symbols."""

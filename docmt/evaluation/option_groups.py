@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # numpy is imported by the commands that need it
 class TestText:
     """Options that name the text of a test split, with all its references."""
 
-    prefix: Annotated[Path, option("raw text of the split, as PREFIX.{lang}.")]
+    prefix: Annotated[Path, option("raw text of the split, as PREFIX.{lang}, with PREFIX.documents.tsv.")]
     src_lang: SrcLang
     tgt_lang: TgtLang
     references: Annotated[

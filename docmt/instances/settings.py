@@ -23,8 +23,8 @@ class InstancesSettings(Settings):
     subset_seed: int = 1
     """Seed of the random subset."""
     shuffled: bool = False
-    """Deal the sentence pairs of the training data out to other documents: a control for document models, which have
-    all their parameters then and train on all sentences, but find no context worth using."""
+    """Deal the sentence pairs of the training data out to other documents, which then have no trees: a control for
+    document models, with the same parameters and sentences, but no context worth using."""
 
 
 class RestorationSettings(Settings):

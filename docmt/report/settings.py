@@ -78,7 +78,7 @@ class PaperTable(Settings):
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[PaperColumn] = []
-    """Columns that describe the systems, read from the config: `Bi-sent` and `Mo-doc` say whether it, or a system that
+    """Columns that describe the systems, read from the config: `Bi-sent` and `Mo-doc` say whether a system, or one that
     it starts from, learned from sentence pairs, and from monolingual documents."""
 
     @model_validator(mode="after")

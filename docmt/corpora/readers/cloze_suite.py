@@ -31,9 +31,9 @@ class ClozeSuite(SuiteFormat):
     forms: dict[str, list[str]]
     """Kind → its forms, in lower case; the order pairs both kinds. A form with two counterparts is repeated."""
     source_words: list[str]
-    """In lower case; the source must have one of them …"""
+    """Words, in lower case, of which the source must have one."""
     other_source_words: list[str] = []
-    """… and none of these, which a form could translate, too."""
+    """Words, in lower case, that the source must not have, because a form could translate them, too."""
     context_sentences: int = Field(default=10, ge=1)
     """Most sentences before the tested one."""
     context: Literal["own", "foreign"] = "own"
