@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.registry import Format, read
 from docmt.corpora.readers.tabular import DialogueCsv
+from docmt.corpora.readers.verses import Verses
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
@@ -177,6 +178,7 @@ class TestVerses:
         }
         assert sorted(document for part in parts.values() for document in part) == sorted(whole)
         assert [name for name, _, _ in parts["books"]] == [f"John {n}" for n in range(1, 31)]
+        assert "part" not in Verses(reader="verses").model_dump()  # fingerprints stay
         assert [name for name, _, _ in parts["test"]] == ["A 1", "A 11", "A 21", "B 1", "B 11", "B 21"]
         assert [name for name, _, _ in parts["dev"]] == ["A 6", "A 26", "B 6", "B 26"]
 

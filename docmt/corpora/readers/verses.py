@@ -20,6 +20,8 @@ VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 class Verses(DocumentFormat):
     """One file per language with `### Book` and `[chapter:verse] text` lines."""
 
+    later = ("part",)
+
     reader: FormatName[Literal["verses"]]
     has_equal_chapters_only: bool = False
     """Pair only chapters with the same verse numbers on both sides, for editions that number verses differently."""

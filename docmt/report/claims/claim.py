@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -127,6 +127,8 @@ def _metric(name: str) -> str:
 
 class Claim(Settings):
     """A claim about systems of the study, tested over their seeds. docs/claims.md explains the verdicts."""
+
+    later: ClassVar[tuple[str, ...]] = ("reaches", "control")
 
     statement: str
     """The claim, in a sentence."""
