@@ -38,8 +38,9 @@ class Registry(Generic[Entry]):
         return found
 
     def packages(self, names: Iterable[str]) -> list[str]:
-        """The installed packages that have entries of some names."""
-        return [point.dist.name for point in entry_points(group=self.group) if point.name in names and point.dist]
+        """The installed packages that add entries of some names."""
+        added = {*names} - self.built_in.keys()
+        return [point.dist.name for point in entry_points(group=self.group) if point.name in added and point.dist]
 
     @cached_property
     def all(self) -> dict[str, Entry]:

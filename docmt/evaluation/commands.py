@@ -25,7 +25,6 @@ from docmt.evaluation.metrics import (
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
-from docmt.evaluation.word_alignment import write_lexical_table
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl, write_lines
 
 log = logging.getLogger(__name__)
@@ -431,6 +430,8 @@ def lexical_table(*, inputs: Annotated[tuple[Path, Path], option("subwords of bo
     Example:
         docmt evaluate lexical-table --inputs train.bpe.en train.bpe.de --out lex.s2t
     """
+    from docmt.evaluation.word_alignment import write_lexical_table
+
     write_lexical_table(*inputs, out)
 
 
