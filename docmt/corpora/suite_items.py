@@ -121,7 +121,9 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
     if count is not None:
         raise UserError(f"{where}: a candidate has {count} sentences, but src has {len(src)}")
-    is_prefix = value.get("is_prefix", False) is True
+    is_prefix = value.get("is_prefix", False)
+    if not isinstance(is_prefix, bool):
+        raise UserError(f"{where}: `is_prefix` must be true or false, not {is_prefix!r}")
     return ContrastiveItem(
         **_common(value), candidates=tuple(map(tuple, candidates)), correct=correct, is_prefix=is_prefix
     )

@@ -28,6 +28,7 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
     [
         ({"candidates": [["x"]], "correct": 0}, "line 2: `correct` is 0, but there are 1"),
         ({"correct": 2}, "`correct` is 2"),
+        ({"is_prefix": "no"}, "`is_prefix` must be true or false, not 'no'"),
         ({"correct": "0"}, "`correct` is '0'"),
         ({"id": "first"}, "duplicate item 'first'"),
         ({"candidates": [["x"], ["y", "z"]]}, "a candidate has 2 sentences, but src has 1"),

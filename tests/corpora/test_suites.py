@@ -187,3 +187,14 @@ def test_a_cloze_suite_reads_documents(tmp_path):
         cloze(tmp_path, documents={"reader": "voita_suite"})
     with pytest.raises(UserError, match="two kinds"):
         cloze(tmp_path, forms={"singular": ["du"], "plural": ["ihr", "euch"]})
+    with pytest.raises(UserError, match="'ihr' is of both kinds"):
+        cloze(tmp_path, forms={"singular": ["du", "ihr"], "plural": ["ihr", "euch"]})
+    with pytest.raises(UserError, match="'You' must be in lower case"):
+        cloze(tmp_path, source_words=["You"])
+
+
+def test_foreign_context_needs_another_document(tmp_path, monkeypatch):
+    for name, lines in {"CLOZE_EN": CLOZE_EN[:6], "CLOZE_DE": CLOZE_DE[:6]}.items():
+        monkeypatch.setitem(globals(), name, lines)
+    with pytest.raises(UserError, match="there is only one"):
+        cloze(tmp_path, context="foreign")

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from docmt.corpora.readers.document_formats import Documents
 from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
+from docmt.errors import UserError
 
 WORD = re.compile(r"\w+")
 
@@ -24,7 +25,7 @@ class ClozeSuite(SuiteFormat):
     reader: FormatName[Literal["cloze_suite"]]
     documents: Documents
     """The format of the documents."""
-    languages: list[str]
+    languages: list[str] = Field(min_length=2, max_length=2)
     """Source and target language."""
     phenomenon: str
     """The phenomenon that the items test."""
@@ -43,18 +44,24 @@ class ClozeSuite(SuiteFormat):
     def _check(self) -> Self:
         if len(self.forms) != 2 or len({*map(len, self.forms.values())}) != 1:
             raise ValueError("forms must have two kinds with as many forms each")
+        one, other = map(set, self.forms.values())
+        if shared := sorted(one & other):
+            raise ValueError(f"forms: {shared[0]!r} is of both kinds")
+        words = [*one, *other, *self.source_words, *self.other_source_words]
+        if capital := next((word for word in words if word != word.lower()), None):
+            raise ValueError(f"{capital!r} must be in lower case")
         return self
 
     @override
     def convert(self, files: Files) -> Iterator[dict[str, Any]]:
         found = list(self.documents.read(files, self.languages)[0])
         pairs = [list(zip(*document.sides, strict=True)) for document in found]
+        if self.context == "foreign" and len(found) < 2:
+            raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
         for document, own in zip(found, pairs, strict=True):
-            others = (
-                [pair for other in pairs if other is not own for pair in other] if self.context == "foreign" else []
-            )
+            others = [pair for other in pairs if other is not own for pair in other if self.context == "foreign"]
             used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
             for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
