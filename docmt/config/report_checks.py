@@ -72,10 +72,16 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
         where = f"config.report.{name}.metrics"
         for metric in layout.metrics:
             look_up(known, metric, where=where, what="metric")
-            if metric in selectable_metrics(known) and metric not in config.evaluation.metrics:
+            needed = _measured_with(metric)
+            if needed in selectable_metrics(known) and needed not in config.evaluation.metrics:
                 raise UserError(
-                    f"{where}: {metric!r} is not computed; name it in evaluation.metrics too, or leave it out"
+                    f"{where}: {metric!r} is not computed; name {needed!r} in evaluation.metrics too, or leave it out"
                 )
+
+
+def _measured_with(metric: str) -> str:
+    """The metric that the settings of evaluation name to get this one."""
+    return CXMI if metric == LOG_PROBABILITY else metric
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
@@ -116,7 +122,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")
     computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
-    needed = CXMI if claim.metric == LOG_PROBABILITY else claim.metric  # they are measured together
+    needed = _measured_with(claim.metric)
     if not claim.is_of_history and needed not in computed:
         key = "comet" if needed == COMET else "metrics"
         raise UserError(f"{where}.metric: {claim.metric!r} is not computed; add {needed} to evaluation.{key}")
