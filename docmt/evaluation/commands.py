@@ -288,8 +288,7 @@ def tag(
         docmt evaluate tag --prefix text/test --src-lang en --tgt-lang de --out tags.tsv
 
     Args:
-        hypotheses: translations to tag in place of the reference, a line for each sentence or JSONL of `docmt decode
-            translate`.
+        hypotheses: translations to tag in place of the reference, as lines or JSONL of `docmt decode translate`.
         training: prefix of raw parallel text that improves the word alignment.
         out: TSV file to write: document, sentence in the document, word, class, reason.
     """
