@@ -55,7 +55,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     for path in paths:
         if not (files := [file for _, file in matching_files(path)]) or not (is_pattern(path) or path.exists()):
             raise UserError(f"{where}: {path}: no such file")
-        if suffix_of(files[0]) == ".xml" and OPUS_XML.match(" ".join(itertools.islice(iterate_lines(files[0]), 5))):
+        if suffix_of(files[0]) == ".xml" and _is_of_opus(files[0]):
             raise UserError(f"{files[0]}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
@@ -82,6 +82,13 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     return FoundSplit(
         ReadableCorpus.load(described, where=where).format, dict(zip(roles, paths, strict=True)), (src, tgt)
     )
+
+
+def _is_of_opus(file: Path) -> bool:
+    try:
+        return OPUS_XML.match(" ".join(itertools.islice(iterate_lines(file), 5))) is not None
+    except UserError:  # XML in another encoding than UTF-8, which OPUS does not have
+        return False
 
 
 def language_in(path: Path) -> str | None:

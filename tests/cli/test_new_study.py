@@ -11,6 +11,7 @@ import yaml
 from docmt.cli import init
 from docmt.cli.main import main
 from docmt.config.loading import check_user_files, load_config
+from docmt.corpora.guessing import find_split
 from docmt.corpora.inspection import other_language
 
 TEXTS = {
@@ -272,6 +273,17 @@ def test_xml_of_opus_is_refused(text, words, capsys):
     write("train.en-de.xml.gz", gzip.compress(text.encode()))
     assert main(["init", "study", "--train", "train.en-de.xml.gz", *words[3:]]) == 2
     assert "train.en-de.xml.gz: XML of OPUS is not read: take the corpus as Moses" in capsys.readouterr().err
+
+
+def test_xml_in_another_encoding_is_not_of_opus(tmp_path):
+    text = (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\n<dataset><doc id="d" origlang="de">'
+        '<src lang="de"><p><seg id="1">Schön.</seg></p></src>'
+        '<ref lang="en" translator="A"><p><seg id="1">Nice.</seg></p></ref></doc></dataset>'
+    )
+    (tmp_path / "test.de-en.xml").write_text(text, encoding="latin-1")
+    found = find_split([tmp_path / "test.de-en.xml"], form={}, languages=[], where="--test")
+    assert (found.form.reader, found.languages) == ("wmt_xml", ("de", "en"))
 
 
 def test_columns_of_ids_are_those_of_the_training_split(capsys):
