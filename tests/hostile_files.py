@@ -72,6 +72,8 @@ PARADOCS = "A\tB\t0.9\t0.9\tc\t1\t1\t1\t1\t{0}\t{0}\t{0}\t{0}\t1.0\t0.9\t3\tx\ty
 
 
 # Reader → its settings and, by role, the content of a file that it reads; a name with a dot is the name of the file.
+CLOZE = dict(documents={"reader": "blank_lines"}, languages=["en", "de"], phenomenon="p", source_words=["you"])
+CLOZE |= dict(forms={"one": ["du"], "many": ["ihr"]})
 SAMPLES = {
     "marked_lines": ({}, both("<d>\nA\nB \t b\n")),
     "blank_lines": ({}, both("A\nB\n\n\nC\n")),
@@ -103,6 +105,7 @@ SAMPLES = {
         {"deixis": json.dumps([{"src": "a _eos b", "dst": ["c _eos d", "c _eos e"], "true_ind": 0, "ctx_dist": 1}])},
     ),
     "contrapro_suite": ({}, {"en": "A . <SEP> It is .\n" * 3, "de": CONTRAPRO}),
+    "cloze_suite": (CLOZE, {"en": "A\nYou see\n", "de": "B\nDu siehst\n"}),
     "bawden_suite": ({}, {"p": json.dumps({"b": {"src": ["A"], "trg": [{"correct": ["C"], "incorrect": ["D"]}]}})}),
     "jsonl_suite": ({}, {"items": lines([SUITE | {"candidates": [["C", "D"], ["C", "E"]], "correct": 1}])}),
     "ctxpro_generative": (

@@ -115,4 +115,4 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
     tree.drop(*tree.survey(torch.tensor([[2, 2]])).tolist())
     assert tree.sentences_BC[0, : tree.n].tolist() == [1, 1, 1]
     tree.advance(torch.tensor([[2, 2]]))
-    assert tree.bias_BMN.isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]
+    assert tree.bias_B1MN[:, 0].isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]

@@ -7,7 +7,7 @@ from core_fixtures import DOCUMENTS, make_model, translate
 from torch import nn
 
 from docmt.decoding.inference_model import InferenceTransformer
-from docmt.decoding.matmul import Int8Matmul
+from docmt.decoding.matmul import FloatMatmul, Int8Matmul
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.shortlist import Shortlist, lexical_table
 from docmt.decoding.translation import Translator, prepare_search, search_best
@@ -58,10 +58,10 @@ def test_a_search_with_a_shortlist_equals_one_that_masks_the_other_symbols(archi
     assert {token for each in found for sentence in each.sentences for token in sentence} <= set(kept.tolist())
 
 
-@pytest.mark.parametrize("make", [None, Int8Matmul])
+@pytest.mark.parametrize("make", [FloatMatmul, Int8Matmul])
 def test_a_restricted_model_has_the_logits_of_its_symbols(make):
     model = make_model("g_transformer", n_symbols=len(VOCABULARY)).eval()
-    prepared = InferenceTransformer(model) if make is None else InferenceTransformer(model, make, make)
+    prepared = InferenceTransformer(model, make)
     kept = torch.tensor([0, 1, 2, 3, 4, 5, 9, 40, 79])
     restricted, rows = prepared.restricted(kept), torch.randn(7, model.settings.width)
     torch.testing.assert_close(restricted.logits(rows), prepared.logits(rows)[:, kept], rtol=1e-5, atol=1e-5)
