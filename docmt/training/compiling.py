@@ -1,25 +1,27 @@
-"""Forward pass and loss as one compiled graph, which serves batches of all shapes."""
+"""Forward pass and loss as one compiled graph, which serves batches of all shapes; likewise for validation."""
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from docmt.errors import UserError
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.grouping import Kernel
 from docmt.models.batch import Batch
 from docmt.models.buffers import map_leaves
+from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import sinusoids
 from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
 MAX_COMPILATIONS = 3
-"""Maximum compilations per training; one normally serves all batches."""
+"""Maximum compilations of a pass; one normally serves all batches."""
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
@@ -32,26 +34,34 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
     return CompiledLoss(module)
 
 
-class CompiledLoss:
-    """The loss of batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
+class CompiledPass:
+    """A pass over batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
 
-    When the compiler or the graph fails, the loss is computed plainly from then on. A lack of memory is raised.
+    When the compiler or the graph fails, it is computed plainly from then on. A lack of memory is raised.
+
+    Args:
+        plain: computes it without a compiler, from some parts of a batch and its layout.
+        parts: names of these parts, int64 tensors.
+        settings: of the model.
+        backend: of `torch.compile`.
 
     Attributes:
         compiled: the graph; None once it has failed.
         failure: why.
     """
 
-    def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
-        self.plain, self.settings = module.loss, module.model.settings
+    def __init__(
+        self, plain: Callable[..., Tensor], parts: Sequence[str], settings: ModelSettings, backend: str | Callable
+    ) -> None:
+        self.plain, self.parts, self.settings = plain, parts, settings
         self.compiled: Callable[..., Tensor] | None = torch.compile(
-            module.loss, fullgraph=True, dynamic=True, backend=backend
+            plain, fullgraph=True, dynamic=True, backend=backend
         )
         self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
-        """The summed loss; float32."""
-        tokens, layout = (batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N), batch.layout
+        """What `plain` computes of a batch."""
+        tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
@@ -73,6 +83,26 @@ class CompiledLoss:
         self.failure = " ".join(str(error).split("\n")[:2])
         log.warning("training continues without torch.compile: %s", self.failure)
         self.compiled = None
+        return True
+
+
+class CompiledLoss(CompiledPass):
+    """The summed loss, float32.
+
+    Attributes:
+        states: decoder states [N, D], for validation: a graph without a backward pass, made when first asked for.
+    """
+
+    def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
+        model, inputs = module.model, ("src_tokens_S", "tgt_inputs_N")
+        super().__init__(module.loss, (*inputs, "tgt_labels_N"), model.settings, backend)
+        self.states = CompiledPass(model.forward, inputs, model.settings, backend)
+
+    @override
+    def gives_up(self, error: Exception) -> bool:
+        if not super().gives_up(error):
+            return False
+        self.states.compiled = None  # for the same reason, in all likelihood
         return True
 
 

@@ -48,7 +48,7 @@ class EntropyMeter:
     def _measure(totals: list[float], module: MultiHeadAttention, arguments: tuple[Any, Any, Groupings]) -> None:
         query_ND, memory_MD, groupings = arguments
         grouping = groupings(module.pattern)
-        assert isinstance(grouping, Grouping), "validation is not compiled"
+        assert isinstance(grouping, Grouping), "measured batches are not compiled"
         query_NHK, key_MHK, _, adjust = module.inputs(query_ND, memory_MD, grouping)
         entropy_N = attention_entropy(query_NHK, key_MHK, grouping, adjust)
         # Queries of zero attend evenly to all that they see.

@@ -53,13 +53,20 @@ class LossModule(nn.Module):
         return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options)[0]
 
     @torch.no_grad()
-    def validate(self, batch: Batch) -> tuple[float, float, int]:
+    def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> tuple[float, float, int]:
         """Sum losses over words and `</s>`, the labels that every kind of target stream has.
+
+        Args:
+            batch: to predict.
+            states: computes the decoder states [N, D] in place of the model.
 
         Returns:
             Label-smoothed loss, negative log likelihood (both in nats) and the number of labels.
         """
-        hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        if states is None:
+            hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        else:
+            hidden_ND = states(batch)
         dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
         chosen_N = batch.is_word_or_end()

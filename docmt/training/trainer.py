@@ -377,8 +377,12 @@ class Trainer:
             for first in range(0, len(batches), n_ranks):
                 number = first + fabric.global_rank
                 if number < len(batches):
-                    with meter if number < n_metered else contextlib.nullcontext():
-                        sums += self.raw_module.validate(self.dev_batch(task, batches[number]))
+                    batch = self.dev_batch(task, batches[number])
+                    if number < n_metered:  # a graph would not call the meter
+                        with meter:
+                            sums += self.raw_module.validate(batch)
+                    else:
+                        sums += self.raw_module.validate(batch, self.compiled and self.compiled.states)
                 self.signals.add_up()  # all processes agree on a signal, and stop at the same batch
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")

@@ -85,6 +85,19 @@ def test_one_graph_serves_all_batches(architecture):
     compare(LossModule(make_model(architecture, **SMALL), 0.1), backend="eager")
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_one_graph_serves_validation(architecture):
+    """It has no backward pass, and the losses of the plain one."""
+    module = LossModule(make_model(architecture, **SMALL), 0.1).eval()
+    backend, graphs = counting("eager")
+    compiled = CompiledLoss(module, backend)
+    for seed, counts in enumerate(BATCHES):
+        batch = batch_of(module.model.settings, counts, seed)
+        np.testing.assert_allclose(module.validate(batch, compiled.states), module.validate(batch), rtol=1e-5)
+    assert compiled.states.compiled is not None
+    assert len(graphs) == 1
+
+
 def test_one_graph_chooses_the_kernels_of_each_batch(kernel, monkeypatch):
     """Short groups and long ones have different kernels."""
     monkeypatch.setattr(varlen, "MEAN_LENGTH", 8)
@@ -219,6 +232,17 @@ def test_a_compiled_training_has_the_history_of_a_plain_one(train):
     _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
     assert len(graphs) == 1
     for name in ("train_loss", "gradient_norm", "dev_loss"):
+        np.testing.assert_allclose(compiled[name], plain[name], rtol=1e-3)
+
+
+def test_batches_without_entropies_are_validated_by_a_graph(train, monkeypatch):
+    monkeypatch.setattr(trainer, "ENTROPY_BATCHES", 1)
+    backend, graphs = counting("eager")
+    options = {"model": SMALL | {"dropout": 0.0}, "training": {"max_steps": 6, "max_batch_tokens": 60}}
+    _, plain = train("plain", lambda *_: None, **options)
+    _, compiled = train("compiled", lambda module, _: CompiledLoss(module, backend), **options)
+    assert len(graphs) == 2
+    for name in plain.columns[plain.columns.str.match("dev_|entropy_")]:
         np.testing.assert_allclose(compiled[name], plain[name], rtol=1e-3)
 
 
