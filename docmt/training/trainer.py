@@ -377,22 +377,20 @@ class Trainer:
             for first in range(0, len(batches), n_ranks):
                 number = first + fabric.global_rank
                 if number < len(batches):
-                    batch = self.dev_batch(task, batches[number])
-                    if number < n_metered:  # a graph would not call the meter
-                        with meter:
-                            sums += self.raw_module.validate(batch)
-                    else:
-                        sums += self.raw_module.validate(batch, self.compiled and self.compiled.states)
+                    is_metered = number < n_metered
+                    compiled = None if is_metered else self.compiled  # a graph would not call the meter
+                    with meter if is_metered else contextlib.nullcontext():
+                        batch = self.dev_batch(task, batches[number])
+                        sums += self.raw_module.validate(batch, compiled and compiled.states)
                 self.signals.add_up()  # all processes agree on a signal, and stop at the same batch
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")
                 self.signals.check()
         smoothed, plain, count = self.signals.add_up(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
-        if not n_metered:
-            return losses
-        meter.add_up(self.signals.add_up)
-        return losses | meter.entropies()
+        if n_metered:
+            meter.add_up(self.signals.add_up)
+        return losses | (meter.entropies() if n_metered else {})
 
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
         """Collate development instances; with trees, unless the model never sees any in training."""
@@ -436,9 +434,8 @@ class Trainer:
 
     def _resume(self) -> bool:
         """Resume from the newest valid checkpoint, the same in all processes; returns False if there is none."""
-        content = None
-        if self.fabric.is_global_zero:
-            content = self.checkpoints.load_newest(max_step=self.settings.max_steps)
+        is_first, max_step = self.fabric.is_global_zero, self.settings.max_steps
+        content = self.checkpoints.load_newest(max_step=max_step) if is_first else None
         step = self.fabric.broadcast(None if content is None else content["state"]["step"])
         if step is None:
             return False

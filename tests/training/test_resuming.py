@@ -79,11 +79,11 @@ def test_a_signal_does_not_wait_for_a_validation(study_files, tmp_path, whole, m
     validate = LossModule.validate
     validated = []
 
-    def validate_and_stop(module, batch):
-        validated.append(batch)
+    def validate_and_stop(module, *arguments):
+        validated.append(arguments)
         if len(validated) == n_batches * (step // 4 - 1) + 1:
             os.kill(os.getpid(), signal.SIGTERM)
-        return validate(module, batch)
+        return validate(module, *arguments)
 
     tokens = load_instances(study_files.instances()).n_tokens()
     n_batches = len(instance_batches(np.arange(len(tokens)), tokens, RECIPE["max_batch_tokens"]))
