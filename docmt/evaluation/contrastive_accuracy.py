@@ -11,7 +11,7 @@ from docmt.decoding.settings import SMOOTHING
 from docmt.errors import UserError
 from docmt.evaluation.contrast_settings import ContrastSettings, Ties
 from docmt.evaluation.metrics import ACCURACY
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means
 from docmt.files import read_json
 
 WINNERS = {
@@ -100,6 +100,7 @@ def accuracy_rows(
             row[key] = value
         if chance is not None:
             row["chance"] = 100 * sum(chance(item) for item, _ in members) / n
+        row["groups"] = group_means([100 * right for _, right in members])
         rows.append(cast(ScoreRow, row))
 
     phenomena = list(dict.fromkeys(item.phenomenon for item in items))

@@ -17,7 +17,7 @@ from docmt.decoding.translation import place_source
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
-from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.score_rows import ScoreRow, group_means
 
 SIGNATURES = {
     LOG_PROBABILITY: "nats per sentence, words and </s>|interval:normal 95 %",
@@ -71,4 +71,5 @@ def _row(metric: str, values: np.ndarray) -> ScoreRow:
         # ddof=1: the deviation of the population is estimated from these sentences.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
+        row["groups"] = group_means(values.tolist())
     return row

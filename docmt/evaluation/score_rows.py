@@ -4,6 +4,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NotRequired, TypedDict
 
 from docmt import provenance
@@ -16,6 +17,7 @@ NOT_COMPUTED = "not computed: "
 WARNING = "warning:"
 """The beginning of a part of a signature that tells what is wrong with the scored text."""
 NUMBERS = ("value", "low", "high", "chance")
+N_GROUPS = 20  # of items, see `group_means`
 
 
 class ScoreRow(TypedDict):
@@ -31,6 +33,18 @@ class ScoreRow(TypedDict):
     low: NotRequired[float | None]
     high: NotRequired[float | None]
     chance: NotRequired[float]
+    groups: NotRequired[str | None]
+
+
+def group_means(values: Sequence[float]) -> str | None:
+    """The means of `N_GROUPS` groups, to which the items are dealt in turn; None for fewer items.
+
+    Runs on the same items have the same groups: how the differences of their means vary from group to group is what
+    the choice of items adds to the difference of the runs (batch means).
+    """
+    if len(values) < N_GROUPS:
+        return None
+    return " ".join(f"{fmean(values[group::N_GROUPS]):.6g}" for group in range(N_GROUPS))
 
 
 def write_scores(

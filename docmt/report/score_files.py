@@ -26,6 +26,7 @@ TYPES = {
     "low": "float64",
     "high": "float64",
     "chance": "float64",
+    "groups": "string",
     "signature": "string",
     "commit": "string",
     "fingerprint": "string",

@@ -9,6 +9,7 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.errors import UserError
+from docmt.evaluation.score_rows import group_means
 from docmt.files import write_json
 from docmt.report.claims.claim import Claim, Term, parse_relation
 from docmt.report.claims.claims_table import claims_table
@@ -141,6 +142,36 @@ def test_items_of_a_test_widen_the_interval():
     found = judged(rows, "a > b", metric="contrastive accuracy")
     assert found.findings[0].high - found.findings[0].mean == pytest.approx(1.644854 * 2 * math.sqrt(2), abs=1e-3)
     assert found.verdict == "untestable here"
+
+
+def verses(system, values, **keys):
+    mean, half = float(np.mean(values)), 1.96 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    grouped = {"low": mean - half, "high": mean + half, "groups": group_means(list(values))}
+    return of_seeds(system, mean, mean, mean, **{"metric": "log probability", "n": len(values)} | grouped | keys)
+
+
+def test_what_all_systems_find_hard_does_not_widen_the_interval():
+    rng = np.random.default_rng(3)
+    hard, noise = rng.normal(-40, 20, 2000), rng.normal(0, 1, (2, 2000))
+    b = verses("b", hard)
+    better, no_better, other_verses = hard + 0.37 + noise[0], hard + noise[1], rng.permutation(hard) + 0.37
+    expected = {"holds": better, "does not hold": no_better, "untestable here": other_verses}
+    for verdict, values in expected.items():
+        found = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
+        assert found.verdict == verdict
+    found = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
+    assert found.high - found.mean == pytest.approx(1.645 / math.sqrt(2000), rel=0.35)
+    old = judged(verses("a", better, groups=None) + b, "a > b", metric="log probability")
+    assert old.verdict == "untestable here", "without groups, as if systems had verses of their own"
+
+
+def test_groups_of_several_distances_count_by_their_items():
+    halves = [10.0] * 20 + [30.0] * 20
+    rows = [*verses("a", halves, distance=1), *verses("a", [40.0] * 20, distance=2)]
+    rows = [each | {"metric": "contrastive accuracy"} for each in rows]
+    measured = judged(rows, "a > 5", metric="contrastive accuracy", distances=[1, 2]).measured[A][1]
+    assert measured.value == pytest.approx(80 / 3)
+    assert measured.groups == pytest.approx([80 / 3] * 20)
 
 
 @pytest.mark.parametrize(

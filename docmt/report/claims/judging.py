@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
@@ -22,10 +23,17 @@ WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score
 
 @dataclass(frozen=True)
 class Measured:
-    """One score of one run; `error` is its standard error over test items, 0 where it is not estimated."""
+    """One score of one run.
+
+    Attributes:
+        value: the score.
+        error: its standard error over test items, 0 where it is not estimated.
+        groups: the scores of groups of its items (`group_means`), empty where they are not recorded.
+    """
 
     value: float
     error: float = 0.0
+    groups: tuple[float, ...] = ()
 
 
 Seeds = Mapping[int, Measured]
@@ -112,8 +120,13 @@ def _join(rows: Sequence[Record]) -> Measured:
     """The score of several groups of items together."""
     sizes = [float(row["n"]) for row in rows]
     errors = [0.0 if is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON) for row in rows]
-    value = sum(size * row["value"] for size, row in zip(sizes, rows, strict=True)) / sum(sizes)
-    return Measured(value, math.hypot(*(size * each for size, each in zip(sizes, errors, strict=True))) / sum(sizes))
+    shares = [size / sum(sizes) for size in sizes]
+    value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
+    error = math.hypot(*(share * each for share, each in zip(shares, errors, strict=True)))
+    if any(is_missing(row["groups"]) for row in rows):
+        return Measured(value, error)
+    groups = [[float(mean) for mean in row["groups"].split()] for row in rows]
+    return Measured(value, error, tuple(np.dot(shares, groups).tolist()))
 
 
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Measured]:
@@ -150,9 +163,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     differences = [
         comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
     ]
-    error = math.hypot(
-        *(weight * fmean(measured[term][seed].error for seed in seeds) for term, weight in comparison.weights.items())
-    )
+    error = _error_over_items(comparison, [[measured[term][seed] for seed in seeds] for term in comparison.weights])
     # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
     half = half_width(sd, len(seeds), error=error)
@@ -162,6 +173,19 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     if verdict == "cannot be told" and min(abs(mean - limit) for limit in limits[comparison.kind]) <= shown:
         verdict = "untestable here"
     return Finding(comparison, verdict, seeds, mean, sd, mean - half, mean + half, shown)
+
+
+def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Measured]]) -> float:
+    """The standard error of a mean difference over items; `sides` are the runs of each term of the comparison."""
+    weights = list(comparison.weights.values())
+    if not all(run.groups for side in sides for run in side):
+        # Without groups, as if each term had items of its own.
+        return math.hypot(
+            *(weight * fmean(run.error for run in side) for weight, side in zip(weights, sides, strict=True))
+        )
+    # Mostly, systems find the same items hard; that cancels here, and nothing does where their items differ.
+    differences = np.dot(weights, [np.mean([run.groups for run in side], axis=0) for side in sides])
+    return float(differences.std(ddof=1) / len(differences) ** 0.5)
 
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
