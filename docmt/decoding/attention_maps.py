@@ -36,13 +36,7 @@ def attend(
 ) -> dict[str, Any]:
     """The attention of a model that is given its own translations, in a sample of documents, evenly spaced.
 
-    Args:
-        trained: the model.
-        instances: instances of a split.
-        hypotheses: rows of their translations (docs/files.md), one per instance.
-        settings: settings of decoding.
-        n_documents: size of the sample.
-        device: `cpu` or `cuda`.
+    `hypotheses` are the rows of the translations of all instances (docs/files.md).
 
     Returns:
         By document, a list with an object for each instance that has as many sentences as its source: `first` (number

@@ -66,13 +66,10 @@ PLAIN_SYMBOLS = TargetSymbols()
 
 @dataclass(frozen=True)
 class BeamHypothesis:
-    """A finished translation of one instance.
+    """A finished translation of one instance: token ids without marks, and the log probability of all labels, in nats.
 
-    Attributes:
-        sentences: token ids of each sentence, without marks.
-        log_probability: of all labels, in nats.
-        score: log probability divided by (number of labels) to the length penalty.
-        forced_ends: number of sentences ended by the length limit.
+    The score is the log probability divided by (number of labels) to the length penalty; `forced_ends` counts sentences
+    ended by the length limit.
     """
 
     sentences: list[list[int]]
@@ -257,9 +254,7 @@ class TargetStream(ABC):
     def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
         """The sentences of a finished stream without marks, and the number of sentences ended by the length limit.
 
-        Args:
-            labels: int array, all labels but the one that ended the document.
-            document: its number in the original batch.
+        Given are all labels but the one that ended the document, and its number in the original batch.
         """
 
     def select_documents(self, documents: Tensor) -> None:
@@ -396,13 +391,10 @@ class SearchRecord:
         self.blocks: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, documents: np.ndarray, signed_codes_nBC: np.ndarray, scores_nBC: np.ndarray) -> None:
-        """Add a block of steps of some documents.
+        """Add a block of steps of some documents, with the candidates of each step, best first, and log probabilities.
 
-        Args:
-            documents: int64 [B], their numbers.
-            signed_codes_nBC: int32, the candidates of each step, best first: codes of `BlockwiseTopK.best`, inverted
-                (`~code`) where the candidate ends its document. The others go on, up to M.
-            scores_nBC: their log probabilities.
+        A candidate is a code of `BlockwiseTopK.best`, inverted (`~code`) where it ends its document. The others go on,
+        up to M.
         """
         ends_nBC = signed_codes_nBC < 0
         codes_nBC = np.where(ends_nBC, ~signed_codes_nBC, signed_codes_nBC)

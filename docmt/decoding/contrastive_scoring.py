@@ -9,7 +9,7 @@ Shape letters: N packed target tokens, G target sentences.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,10 @@ CPU_BATCH_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source document with a given translation.
+    """A source document with a given translation, and the trees of its source over subwords, for models that read them.
 
-    Attributes:
-        src, tgt: sentences.
-        trees: trees of the source over its subwords, for models that read them.
-        siblings: all translations of the same item, which are cut into instances alike.
-        is_prefix: whether the translation breaks off: `</s>` of its last sentence does not count.
+    `siblings` are all translations of the same item, which are cut into instances alike. A prefix breaks off: `</s>` of
+    its last sentence does not count.
     """
 
     src: Sequence[str]
@@ -120,9 +117,7 @@ class TargetScorer:
 
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
         """Score of each candidate by the rule: its log probability in nats, by default."""
-        instances = [
-            instance for number, candidate in enumerate(candidates) for instance in self._split(number, candidate)
-        ]
+        instances = self._instances(candidates)
         # The longest first: if a batch needs too much memory, this shows at once and not after hours.
         families = sorted(self._families(instances), key=lambda family: -family.members[0].n_tokens)
         totals, n_labels = np.zeros((2, len(candidates)))
@@ -138,9 +133,8 @@ class TargetScorer:
                 packed, numbers = self._pack(members), [instance.candidate for instance in members]
                 # What ends a translation that breaks off: `</s>`, and `<eod>` in free streams.
                 n_ends = 2 if self.model.settings.target_stream == "free" else 1
-                n_counted = packed.layout.instance_lengths("tgt") - [
-                    n_ends * instance.is_prefix for instance in members
-                ]
+                ends = [n_ends * instance.is_prefix for instance in members]
+                n_counted = packed.layout.instance_lengths("tgt") - ends
                 sums = instance_log_probabilities(
                     self.model, packed, PrefixSharing(leaders, shared), smoothing=smoothing, n_counted=n_counted
                 )
@@ -155,11 +149,7 @@ class TargetScorer:
 
         With `alone`, each sentence is an instance by itself, instead of part of an instance as the model knows them.
         """
-        instances = [
-            instance
-            for number, candidate in enumerate(candidates)
-            for instance in self._split(number, candidate, alone=alone)
-        ]
+        instances = self._instances(candidates, alone=alone)
         order = sorted(range(len(instances)), key=lambda number: -instances[number].n_tokens)
         found = [np.zeros(0)] * len(instances)
         with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
@@ -179,6 +169,10 @@ class TargetScorer:
         for instance, part in zip(instances, found, strict=True):
             parts[instance.candidate].append(part)
         return [np.concatenate(own) for own in parts]
+
+    def _instances(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[ScoredInstance]:
+        splits = (self._split(number, candidate, alone=alone) for number, candidate in enumerate(candidates))
+        return list(chain.from_iterable(splits))
 
     def _families(self, instances: Sequence[ScoredInstance]) -> Iterator[SourceFamily]:
         """The instances by source; families larger than a batch are divided."""
@@ -303,9 +297,7 @@ def score_suite(
     flat = []
     for number, item in enumerate(items):
         placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
-        flat += [
-            Candidate(item.src, candidate, placed, item.candidates, item.is_prefix) for candidate in item.candidates
-        ]
+        flat += [Candidate(item.src, tgt, placed, item.candidates, item.is_prefix) for tgt in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
 
@@ -322,10 +314,8 @@ def with_own_context(
         found = translator.translate_documents([item.src for item in items], trees)
     else:
         found = translator.translate_documents([item.src[: item.sentence] for item in items])
-    return [
-        replace(
-            item,
-            candidates=tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates),
-        )
-        for item, own in zip(items, found, strict=True)
-    ]
+    changed = []
+    for item, own in zip(items, found, strict=True):
+        candidates = tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates)
+        changed.append(replace(item, candidates=candidates))
+    return changed

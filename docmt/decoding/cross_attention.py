@@ -22,10 +22,6 @@ from docmt.text.subwords import SEPARATOR
 class AttentionRecorder:
     """A context manager that notes the cross-attention of a decoder layer while a model is in use.
 
-    Args:
-        model: the model.
-        layer: number of the layer, by default the last.
-
     Attributes:
         weights: float32 [N, S] of each part (`group`, `global`, …): the mean over heads.
         gate_N: the mean over dimensions of the gate, the share of the part before it; None without one.
@@ -66,11 +62,8 @@ def words_of(
 ) -> tuple[list[list[str]], list[np.ndarray]]:
     """The words of sentences, and the packed rows of the subwords of each.
 
-    Args:
-        trained: the model.
-        sentences: token ids with marks, or subwords without marks, which may be unknown to the model.
-        side: the language.
-        skipped: number of first tokens of each sentence that have no row.
+    Sentences are token ids with marks, or subwords without marks, which may be unknown to the model. The first
+    `skipped` tokens of each have no row.
     """
     words: list[list[str]] = []
     rows: list[np.ndarray] = []

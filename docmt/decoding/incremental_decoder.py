@@ -82,15 +82,10 @@ class IncrementalDecoder:
                 self.reader.trees |= _places(tree, to_each)
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
-        """Feed one token per row.
+        """Feed one token per row; gives states [R, D], whose logits `logits` gives.
 
-        Args:
-            tokens_R: int64.
-            positions_R: int64, position of each token for its embedding, below the number of steps.
-            sentences_BM: int64, source sentence that each row translates, numbered over the batch.
-
-        Returns:
-            States [R, D], whose logits `logits` gives.
+        Positions are below the number of steps. `sentences_BM` are the source sentences that the rows translate,
+        numbered over the batch.
         """
         self.n_steps += 1
         hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=self.n_steps)
@@ -151,12 +146,7 @@ class IncrementalDecoder:
 
 
 class StepContextReader(ContextReader):
-    """Reads the context of the newest token of each row, for context modules such as HAN.
-
-    Attributes:
-        rows: the rows of context of each attention to them.
-        trees: the past of each attention to the target sentences before.
-    """
+    """Reads the context of the newest token of each row, for context modules such as HAN."""
 
     def __init__(self, layout: AttentionLayout, *, like: Tensor) -> None:
         self.numbers_G = torch.from_numpy(layout.sentence_numbers()).to(like.device)

@@ -21,11 +21,9 @@ from docmt.models.attention.patterns import SIDES, Index, Side, Slot
 
 @dataclass(frozen=True)
 class PrefixSharing:
-    """The instances of a batch that begin as an earlier one, their leader.
+    """The instances of a batch that begin as the first one with the same source and trees, their leader.
 
-    Attributes:
-        leader_B: int64, the first instance with the same source and trees; leaders are their own.
-        shared_B: int64, number of first decoder inputs equal to the leader's; 0 for leaders.
+    `shared_B` are the numbers of first decoder inputs equal to the leader's; leaders are their own, and share 0.
     """
 
     leader_B: np.ndarray
@@ -34,12 +32,7 @@ class PrefixSharing:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a side that are computed.
-
-    Attributes:
-        kept: int64, their numbers, in order.
-        places: int64, for every row of the side, the index into `kept` of the row equal to it.
-    """
+    """The rows of a side that are computed, and for every row of it, the place among them of one equal to it."""
 
     kept: np.ndarray
     places: np.ndarray
@@ -58,14 +51,8 @@ class SharedLayout(AttentionLayout):
     """The layout of a batch in which the rows of a leader replace the rows equal to them."""
 
     def __init__(self, layout: AttentionLayout, sharing: PrefixSharing) -> None:
-        super().__init__(
-            layout.src_lengths_G,
-            layout.tgt_lengths_G,
-            layout.sentences_B,
-            settings=layout.settings,
-            trees=layout.trees,
-            context=layout.context,
-        )
+        lengths = layout.src_lengths_G, layout.tgt_lengths_G, layout.sentences_B
+        super().__init__(*lengths, settings=layout.settings, trees=layout.trees, context=layout.context)
         follows_B = sharing.leader_B != np.arange(len(sharing.leader_B))
         sides: tuple[Side, ...] = ("src", "tgt", "vectors", *(("before",) if layout.settings.n_before else ()))
         n_rows = {side: self.instance_lengths(side) for side in sides}

@@ -9,8 +9,6 @@ Shape letters: B documents, M beam, R = B × M rows, L layers, H heads, K head w
 sentences of the batch, J previous sentences, W nodes that move.
 """
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -26,24 +24,16 @@ MIN_CAPACITY = 64
 MIN_DROPPED = 16
 
 
-class View(ABC):
-    """The nodes that a pattern sees, given the sentence of each node; all are numbered over the batch."""
+class View:
+    """The nodes that a pattern sees, given the sentence of each node, numbered over the batch; here, the whole past."""
 
-    @abstractmethod
     def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         """Bool [B, M, N], whether a token of a row's sentence sees the node's sentence; None if all see all."""
+        return None
 
     def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         """As `sees`, for a token of the row's sentence or of a later one."""
         return self.sees(sentences_BM, nodes_BN)
-
-
-class WholeView(View):
-    """Every token sees the whole past."""
-
-    @override
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        return None
 
 
 class RangeView(View):
@@ -78,7 +68,7 @@ def make_view(layout: AttentionLayout, pattern: str, device: torch.device) -> Vi
     """The view of a pattern of decoder self-attention."""
     kind = find_part(layout.resolve(pattern)).cache
     if kind == "document":
-        return WholeView()
+        return View()
     if kind == "range":
         return RangeView(layout.first_visible_sentences(pattern), device)
     return RelatedView(layout, pattern, device)
@@ -87,10 +77,7 @@ def make_view(layout: AttentionLayout, pattern: str, device: torch.device) -> Vi
 class PrefixTree:
     """The nodes that one pattern of self-attention keeps, with the keys and values of all layers that have it.
 
-    Args:
-        view: the nodes that the pattern sees.
-        shape: layers, documents, beam, heads and head width.
-        like: gives the dtype and the device of keys and values.
+    The shape is layers, documents, beam, heads and head width; keys and values are of the dtype and device of `like`.
     """
 
     def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
@@ -111,10 +98,7 @@ class PrefixTree:
             # Doubling, so that copying takes constant time per node on average.
             more = max(self.n, 2 * self.is_past_BMC.shape[2]) - self.is_past_BMC.shape[2]
             self.keys_values_L2BHCK = F.pad(self.keys_values_L2BHCK, (0, 0, 0, more))
-            self.is_past_BMC, self.sentences_BC = (
-                F.pad(self.is_past_BMC, (0, more)),
-                F.pad(self.sentences_BC, (0, more)),
-            )
+            self.is_past_BMC, self.sentences_BC = (F.pad(x, (0, more)) for x in (self.is_past_BMC, self.sentences_BC))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
@@ -138,9 +122,7 @@ class PrefixTree:
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
         """Attention of the newest tokens in one of the layers to the nodes they see, themselves included; [R, H × K].
 
-        Args:
-            layer: its number among the layers with this pattern.
-            projected_R3HK: queries (scaled), keys and values of the newest tokens.
+        The layer is given by its number among those with this pattern, with queries (scaled), keys and values.
         """
         return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_B1MN)
 

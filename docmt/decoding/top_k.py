@@ -58,12 +58,8 @@ class BlockwiseTopK:
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
         """The best continuations, best first; log probabilities of specials are overwritten.
 
-        Args:
-            log_probabilities_RV: float32, of the next symbol.
-            scores_BMX: float32, log probability of each hypothesis, or −inf for banned kinds.
-
-        Returns:
-            Scores float32 [B, C], and codes int64 [B, C]: the slot of the hypothesis × V + the symbol.
+        `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
+        int64 [B, C]: the slot of the hypothesis × V + the symbol.
         """
         n_documents, beam, _ = scores_BMX.shape
         singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))

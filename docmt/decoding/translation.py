@@ -5,17 +5,18 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from docmt.batching import fill_batches
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
-from docmt.decoding.search_batches import batch_budget, run_in_batches
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.shortlist import N_BEST, Shortlist
 from docmt.decoding.two_pass_search import TwoPassSearch
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+GPU_BATCH_TOKENS = 98_304
+"""Source tokens that a GPU searches side by side, padding included: the time of a step hardly depends on them."""
 FEW_WEIGHTS = 2_000_000
 """Products with fewer weights are a small part of a step of the search, in any precision."""
 MEASURED_WEIGHTS = 2**22
@@ -69,11 +75,7 @@ class Source:
 class TranslationCounts:
     """Counts over the plain documents that a translator has translated so far.
 
-    Attributes:
-        sentences: source sentences.
-        subwords: source subwords.
-        unknown: source subwords that the vocabulary lacks.
-        forced_ends: translations ended by the length limit.
+    All are of the source, but for `forced_ends`, translations ended by the length limit.
     """
 
     sentences: int = 0
@@ -108,12 +110,48 @@ def search_best(
     return [hypotheses[0] for hypotheses in search_instances(*arguments)]
 
 
+def batch_budget(max_batch_tokens: int, device: str) -> int:
+    """Source tokens of a batch on a device: on a GPU at least `GPU_BATCH_TOKENS`, memory permitting."""
+    return max(max_batch_tokens, GPU_BATCH_TOKENS) if device == "cuda" else max_batch_tokens
+
+
+def run_in_batches(
+    items: Sequence[Item], run: Callable[[list[Item]], Sequence[Result]], budget: int, *, cost: Callable[[Item], int]
+) -> Iterator[list[tuple[Item, Result]]]:
+    """Run a function on batches of items and yield, for each batch, its items with their results.
+
+    When a batch does not fit into the memory of a GPU, it is tried again in halves, and so are all that follow.
+
+    Items come from the most to the least costly; in the cost of a batch they are padded to the largest.
+    """
+    done = 0
+    while done < len(items):
+        batch = next(fill_batches(islice(items, done, None), budget, cost=cost, padded=True))
+        try:
+            results = run(batch)
+        except torch.OutOfMemoryError:
+            results = None
+        if results is None:
+            # Outside of the handler, because the error holds on to the tensors of the search.
+            torch.cuda.empty_cache()
+            if len(batch) == 1:
+                raise UserError(
+                    f"an instance of {cost(batch[0])} source tokens does not fit into the memory of the GPU: lower "
+                    "max_tokens of its instances or beam_size, or use --device cpu"
+                )
+            budget = cost(batch[0]) * len(batch) // 2
+            logger.warning("out of memory with %d instances: continuing with %d tokens a batch", len(batch), budget)
+            continue
+        done += len(batch)
+        yield list(zip(batch, results, strict=True))
+
+
 class Translator:
     """A trained model ready to translate.
 
     Args:
         trained: the model with its text pipeline.
-        settings: settings of the search.
+        settings: of the search.
         device: `cpu` or `cuda`.
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
@@ -276,7 +314,7 @@ def translate_file(
         path: the file.
         out: where to write; an existing file is replaced once the new one is whole.
         form: its format; by default, its suffix decides.
-        with_context: whether sentences are translated as documents, or each by itself.
+        with_context: False translates each sentence by itself.
         force: whether it may declare other languages than the model's.
     """
     data, counts = translate_bytes(
@@ -321,12 +359,8 @@ def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained
 def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
     """The trees of an instance, sentences first to last − 1 of the document; `marks` before and after each sentence."""
     cut = placed.cut(first, last)
-    return BatchTrees.of_instance(
-        edu_lengths=cut.edu_lengths,
-        edu_heads=cut.edu_heads,
-        edu_counts=cut.edu_counts,
-        sentence_heads=cut.sentence_heads,
-    ).marked(marks)
+    lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
+    return BatchTrees.of_instance(**lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads).marked(marks)
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:

@@ -30,11 +30,7 @@ from docmt.text.vocabulary import EOS
 
 
 class WindowLayout(AttentionLayout):
-    """Some sentences of a layout, each an instance that sees a window: itself and sentences before it.
-
-    Attributes:
-        sentences_W: numbers of the sentences of all windows, one window after another.
-    """
+    """Some sentences of a layout, each an instance that sees a window: itself and sentences before it."""
 
     def __init__(self, layout: AttentionLayout, sentences_B: np.ndarray) -> None:
         ones_B = np.ones_like(sentences_B)
@@ -47,11 +43,8 @@ class WindowLayout(AttentionLayout):
     def set_lengths(self, source_lengths_W: np.ndarray, translation_lengths_W: np.ndarray) -> None:
         """Set the number of rows of each sentence of the windows on both sides."""
         starts_B = np.cumsum(self.counts_B) - self.counts_B
-        lengths: dict[tuple[Slot, str], np.ndarray] = {
-            ("near", "near"): source_lengths_W,
-            ("drafted", "drafts"): translation_lengths_W,
-        }
-        for key, lengths_W in lengths.items():
+        keys: list[tuple[Slot, str]] = [("near", "near"), ("drafted", "drafts")]
+        for key, lengths_W in zip(keys, (source_lengths_W, translation_lengths_W), strict=True):
             self.groupings[key] = Grouping(
                 np.ones_like(self.counts_B),
                 np.add.reduceat(lengths_W, starts_B),
@@ -100,9 +93,8 @@ class TwoPassSearch:
             sentences_B = np.flatnonzero(numbers_G == number)
             layout = WindowLayout(self.layout, sentences_B)
             rows = [kept[sentence] for sentence in layout.sentences_W.tolist()]
-            layout.set_lengths(
-                self.layout.src_lengths_G[layout.sentences_W], np.array([len(rows_NE) for rows_NE in rows])
-            )
+            lengths_W = np.array([len(rows_NE) for rows_NE in rows])
+            layout.set_lengths(self.layout.src_lengths_G[layout.sentences_W], lengths_W)
             source = self.context.second_pass(torch.cat(rows), self._encoded(layout.sentences_W))
             searched = BeamSearch(self.model, source, layout, self.settings, self.symbols).run()
             found = [hypotheses[0] for hypotheses in searched]

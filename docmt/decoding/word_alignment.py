@@ -31,14 +31,8 @@ def align_words(
 ) -> list[WordAlignment]:
     """Alignments of pairs of a sentence and its translation, each read by itself, in one pass for many pairs.
 
-    A pair that is longer than `BATCH_TOKENS` has no alignment: its words are none.
-
-    Args:
-        trained: the model.
-        model: it as it translates, on its device.
-        pairs: sentences and translations.
-        layer: number of the layer of the decoder.
-        is_read: whether the attention counts where the model reads a word, or where it predicts it.
+    A pair that is longer than `BATCH_TOKENS` has no alignment: its words are none. `model` is the trained one as it
+    translates, on its device. Attention counts where the model predicts a word or, with `is_read`, where it reads it.
     """
     settings, device = trained.model.settings, model.embedding.weight.device
     found = [WordAlignment((), (), np.zeros((0, 0))) for _ in pairs]

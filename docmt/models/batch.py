@@ -31,10 +31,8 @@ class Batch:
 
     Attributes:
         src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
-        tgt_inputs_N: int64 decoder inputs. Aligned: each sentence as `<s> w1 … wn`. Free: the whole instance as one
-            stream of `<s> … </s>` sentences.
+        tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
         tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
-        layout: lengths and groupings.
     """
 
     src_tokens_S: Tensor

@@ -53,11 +53,7 @@ def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor
 
 
 def to_buffer(nest: Any) -> tuple[Any, Tensor]:
-    """Copy all CPU tensors of a nest into one buffer.
-
-    Returns:
-        The nest with a `Place` for each tensor, and the buffer, uint8 [bytes].
-    """
+    """The nest with a `Place` for each of its CPU tensors, and one buffer with copies of them, uint8 [bytes]."""
     tensors: list[Tensor] = []
     places: list[Place] = []
 

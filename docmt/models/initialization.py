@@ -21,11 +21,8 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
     lacks of a context module. An attention whose patterns share the heads takes over all heads of one with one pattern.
 
-    Returns:
-        The names of the parameters that were copied.
-
-    Raises:
-        UserError: a shape differs (another size or vocabulary), or one model has layers that the other lacks.
+    Returns the names of the parameters that were copied. Raises UserError when a shape differs (another size or
+    vocabulary), or one model has layers that the other lacks.
     """
     weights = dict(weights)
     for place, attention in model.attentions():  # whole attentions are cut where the model splits heads

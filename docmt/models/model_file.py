@@ -33,13 +33,8 @@ WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 class TrainedModel:
     """All that translating needs.
 
-    Attributes:
-        model: on the CPU, in evaluation mode.
-        vocabulary: shared by source and target.
-        pipeline: text → subwords and back.
-        cutting: settings of the instances that the model was trained on.
-        provenance: where it comes from.
-        discourse: what makes trees for a model that reads them; None in most files.
+    The model is on the CPU, in evaluation mode; source and target share the vocabulary. `cutting` are the settings of
+    the instances of its training. `discourse` makes trees for a model that reads them; most files have none.
     """
 
     model: Transformer

@@ -230,12 +230,12 @@ class ModelSettings(Settings):
                 raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
             if self.context is not None and attention.patterns() != {"group"}:
                 raise ValueError(f"context needs a sentence model, so {name}_attention must be group throughout")
-        if self.context is not None and self.positions != "sentence":
-            raise ValueError("context needs a sentence model, so positions must be 'sentence'")
         return self
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
+        if self.context is not None and self.positions != "sentence":
+            raise ValueError("context needs a sentence model, so positions must be 'sentence'")
         if self.context is not None and self.form.norm == "pre":
             raise ValueError("context needs form.norm 'post'")
         if self.marks is not None and len(self.marks.tgt_before) > 1 and self.target_stream == "free":

@@ -3,21 +3,15 @@
 import numpy as np
 import pytest
 import torch
-from core_fixtures import make_model
+from plain_scores import untrained
 
 from docmt.decoding import word_alignment
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.decoding.word_alignment import align_words, places_of
-from docmt.models.model_file import TrainedModel
 from docmt.models.presets import ARCHITECTURES
 
 PAIRS = [("the dog sees the house", "das Tier sieht"), ("a", "ein Kind ein Haus"), ("", "das"), ("the dog, ζ", "")]
-
-
-def untrained(study, architecture):
-    model = make_model(architecture, n_symbols=len(study.vocabulary))
-    return TrainedModel(model, study.vocabulary, study.pipeline, {"max_tokens": 512}, {})
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import run_training
+from plain_scores import untrained
 
 from docmt.cli.main import main
 from docmt.decoding.attention_maps import MOST_WORDS, attend
@@ -20,6 +20,7 @@ from docmt.instances.storage import load_instances
 from docmt.models.attention.multi_head import parts
 from docmt.models.attention.ragged import attention_entropy
 from docmt.models.batch import collate
+from docmt.models.model_file import save_model
 
 PARTS = {
     "sentence_transformer": ["group"],
@@ -31,13 +32,14 @@ PARTS = {
 
 @pytest.fixture(scope="module")
 def made(study_files, tmp_path_factory):
-    """By architecture: a model after a few updates, its instances, and its translations of them."""
+    """By architecture: an untrained model, its instances, and its translations of them."""
     known = {}
 
     def make(architecture):
         if architecture not in known:
             folder = tmp_path_factory.mktemp(architecture)
-            trained, _ = run_training(study_files, folder, architecture=architecture, training={"max_steps": 4})
+            trained = untrained(study_files, architecture)
+            save_model(folder / "model.pt", trained)
             trees = trained.model.settings.needs_trees
             place = study_files.instances("trees" if trees else "documents")
             instances = load_instances(place)

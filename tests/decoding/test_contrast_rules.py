@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from core_fixtures import DOCUMENTS, make_model, translate
+from core_fixtures import DOCUMENTS, make_batch, translate
+from plain_scores import untrained
 
 from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
@@ -10,9 +11,7 @@ from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, score_su
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.files import read_json, write_jsonl
-from docmt.instances.packing import PackedSentences
-from docmt.models.batch import pack
-from docmt.models.model_file import TrainedModel, load_model
+from docmt.models.model_file import load_model
 from docmt.training.loss import LossModule
 
 ARCHITECTURES = ["g_transformer", "document_transformer", "sentence_transformer"]
@@ -20,22 +19,14 @@ TARGETS = [[translate(sentence) for sentence in document] for document in DOCUME
 PAIRS = [*zip(DOCUMENTS, TARGETS, strict=True), *zip(DOCUMENTS, DOCUMENTS, strict=True)]
 
 
-def untrained(study, architecture, **cutting):
-    model = make_model(architecture, n_symbols=len(study.vocabulary))
-    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
+def batch_of(trained, src, tgt):
+    """The batch of one pair, by itself."""
+    sides = [[trained.encode(sentence, side) for sentence in text] for side, text in (("src", src), ("tgt", tgt))]
+    return make_batch(trained.model.settings, [tuple(sides)])
 
 
 def scores(trained, candidates, rule="log_probability"):
     return TargetScorer(trained, DecodingSettings(), rule=rule).score(candidates)
-
-
-def batch_of(trained, src, tgt):
-    """The batch of one pair, by itself."""
-    sides = [[trained.encode(sentence, side) for sentence in text] for side, text in (("src", src), ("tgt", tgt))]
-    lengths = [torch.tensor([len(ids) for ids in side]).numpy() for side in sides]
-    tokens = [torch.cat([torch.from_numpy(ids) for ids in side]).numpy() for side in sides]
-    sentences = PackedSentences(tokens[0], lengths[0], tokens[1], lengths[1], torch.tensor([len(src)]).numpy())
-    return pack(sentences, settings=trained.model.settings)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -3,40 +3,19 @@
 import numpy as np
 import pytest
 import torch
-from core_fixtures import document_trees, make_batch, make_model, random_sentence
+from core_fixtures import document_trees, make_model
+from plain_search import search, sources, teacher_forced, texts
 
 from docmt.decoding import prefix_tree
-from docmt.decoding.beam_search import search_instances
-from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.prefix_tree import PrefixTree, RelatedView
-from docmt.decoding.settings import DecodingSettings
 from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.attention.layout import AttentionLayout
-from docmt.text.vocabulary import BOS, EOS
 
 ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
 
 
-def sources(counts, *, seed=0):
-    generator = np.random.default_rng(seed)
-    return [[random_sentence(generator, int(generator.integers(0, 9))) for _ in range(n)] for n in counts]
-
-
 def trees_of(documents, open_B=None):
     return document_trees([(document, document) for document in documents], open_B=open_B)
-
-
-def search(model, documents, trees, **values):
-    sentences = [sentence for document in documents for sentence in document]
-    lengths = np.array([len(sentence) for sentence in sentences])
-    counts = np.array([len(document) for document in documents])
-    layout = AttentionLayout.of_source(lengths, counts, settings=model.settings, trees=trees)
-    return search_instances(model, np.concatenate(sentences), layout, DecodingSettings(**values))
-
-
-def teacher_forced(model, source, sentences, trees):
-    target = [np.array([BOS, *sentence, EOS]) for sentence in sentences]
-    return float(instance_log_probabilities(model, make_batch(model.settings, [(source, target)], trees))[0])
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -60,9 +39,6 @@ def test_batched_equals_alone(name):
     model = make_model(name)
     documents = sources((3, 1, 9, 1, 5, 2), seed=1)
 
-    def texts(found):
-        return [[hypothesis.sentences for hypothesis in hypotheses] for hypotheses in found]
-
     alone = [texts(search(model, [document], trees_of([document])))[0] for document in documents]
     assert texts(search(model, documents, trees_of(documents))) == alone
 
@@ -76,13 +52,6 @@ def test_without_trees_equals_all_open(name):
     for a, b in zip(opened, without, strict=True):
         assert [x.sentences for x in a] == [x.sentences for x in b]
         assert [x.score for x in a] == pytest.approx([x.score for x in b], rel=1e-5)
-
-
-def test_trees_change_the_translation_scores():
-    model = make_model("rst_mix")
-    documents = sources((8,), seed=3)
-    with_trees, without = search(model, documents, trees_of(documents)), search(model, documents, None)
-    assert with_trees[0][0].score != pytest.approx(without[0][0].score, rel=1e-4)
 
 
 def layout_of(heads, *, is_open=False):

@@ -5,7 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
+from core_fixtures import DOCUMENTS, make_batch, make_model
+from plain_search import pack_sources, sources, teacher_forced
 
 from docmt.cli.main import main
 from docmt.decoding.beam_search import BeamHypothesis, TargetSymbols, join_sentences, search_instances, search_sentences
@@ -14,7 +15,6 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.models.attention.layout import AttentionLayout
 from docmt.models.model_file import TrainedModel, save_model
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
 
@@ -30,27 +30,8 @@ USES = [
 PLAIN = TargetSymbols()
 
 
-def sources(counts, *, seed=0, longest=9):
-    """Source documents with empty and one-word sentences."""
-    generator = np.random.default_rng(seed)
-    return [[random_sentence(generator, int(generator.integers(0, longest))) for _ in range(n)] for n in counts]
-
-
 def run(model, documents, context="document", *, way=search_sentences, symbols=PLAIN, **values):
-    sentences = [sentence for document in documents for sentence in document]
-    layout = AttentionLayout.of_source(
-        np.array([len(sentence) for sentence in sentences]),
-        np.array([len(document) for document in documents]),
-        settings=model.settings,
-        context=context,
-    )
-    return way(model, np.concatenate(sentences), layout, DecodingSettings(**values), symbols)
-
-
-def log_probability(model, source, sentences, context, start=BOS):
-    target = [np.array([start, *sentence, EOS]) for sentence in sentences]
-    batch = make_batch(model.settings, [(source, target)], context=context)
-    return float(instance_log_probabilities(model, batch)[0])
+    return way(model, *pack_sources(model, documents, context=context), DecodingSettings(**values), symbols)
 
 
 def sentence_log_probabilities(model, source, sentences):
@@ -67,7 +48,7 @@ def test_cached_scores_equal_teacher_forcing(architecture, context, beam_size):
     documents = sources((1, 4, 12, 2))
     for source, hypothesis in zip(documents, run(model, documents, context, beam_size=beam_size), strict=True):
         assert [bool(sentence) for sentence in hypothesis.sentences] == [len(sentence) > 2 for sentence in source]
-        expected = log_probability(model, source, hypothesis.sentences, context)
+        expected = teacher_forced(model, source, hypothesis.sentences, context=context)
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
         n_labels = sum(len(sentence) + 1 for sentence in hypothesis.sentences)
         assert hypothesis.score == pytest.approx(hypothesis.log_probability / n_labels)
@@ -88,15 +69,6 @@ def test_greedy_search_is_the_same_in_one_search_over_the_document(architecture,
     whole = run(model, documents, context, way=search_instances, beam_size=1)
     apart = run(model, documents, context, beam_size=1)
     assert [found[0].sentences for found in whole] == [hypothesis.sentences for hypothesis in apart]
-
-
-def test_a_beam_per_sentence_finds_what_one_beam_over_the_document_finds_or_better():
-    model = make_model("global_context")
-    documents = sources((6,) * 8, seed=3)
-    whole = run(model, documents, way=search_instances, beam_size=3)
-    apart = run(model, documents, beam_size=3)
-    gains = [one.log_probability - found[0].log_probability for one, found in zip(apart, whole, strict=True)]
-    assert np.mean(gains) > 0
 
 
 def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
@@ -156,7 +128,7 @@ def test_a_target_starts_with_its_tag_and_makes_no_special(architecture):
     hypothesis = found if architecture == "global_context" else found[0]
     assert all(token >= 12 for sentence in hypothesis.sentences for token in sentence)
     if architecture != "document_transformer":
-        expected = log_probability(model, source[0], hypothesis.sentences, "document", start=9)
+        expected = teacher_forced(model, source[0], hypothesis.sentences, start=9)
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5)
 
 

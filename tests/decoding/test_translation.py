@@ -4,14 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
-from core_fixtures import DOCUMENTS, make_model, translate
+from core_fixtures import DOCUMENTS, translate
+from plain_scores import untrained
 
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.models.model_file import TrainedModel, load_model
-from docmt.text.vocabulary import BOS, EOS
+from docmt.models.model_file import load_model
 
 ARCHITECTURES = ("g_transformer", "sentence_transformer", "document_transformer", "document_transformer_aligned")
 TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
@@ -69,11 +69,6 @@ def test_long_documents_are_split_as_in_training_and_put_together_again(overfitt
     assert translator.translate_documents(DOCUMENTS) == TARGETS
 
 
-def untrained(study, architecture):
-    model = make_model(architecture, n_symbols=len(study.vocabulary))
-    return TrainedModel(model, study.vocabulary, study.pipeline, {"max_tokens": 512}, {})
-
-
 UGLY = [
     ["", "the dog", ""],
     [""],
@@ -94,13 +89,6 @@ def test_ugly_documents_keep_their_number_of_lines(study_files, architecture):
 
 def test_no_document_is_no_translation(study_files):
     assert make_translator(untrained(study_files, "g_transformer")).translate_documents([]) == []
-
-
-def test_a_source_sentence_has_both_marks(study_files):
-    ids = untrained(study_files, "g_transformer").encode("the dog", "src")
-    assert ids[0] == BOS
-    assert ids[-1] == EOS
-    assert len(ids) == 4
 
 
 def test_bfloat16_on_a_cpu_is_a_setting(overfitted):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from core_fixtures import DOCUMENTS, make_batch, make_model, random_sentence
+from core_fixtures import DOCUMENTS, make_batch, make_model, pack_documents, random_sentence
+from plain_search import pack_sources, sources
 
 from docmt.decoding.attention_maps import attend
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
@@ -12,9 +13,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.evaluation.cxmi import CXMI, score_references
-from docmt.instances.packing import PackedSentences
 from docmt.instances.storage import load_instances
-from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import pack
 from docmt.models.model_file import TrainedModel, load_model, save_model
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
@@ -23,32 +22,14 @@ LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
 COUNTS = (1, 4, 9, 2)
 
 
-def sources(counts, *, seed=0, longest=9):
-    """Source documents with empty and one-word sentences."""
-    generator = np.random.default_rng(seed)
-    return [[random_sentence(generator, int(generator.integers(0, longest))) for _ in range(n)] for n in counts]
-
-
-def layout_of(model, documents, **options):
-    lengths = np.array([len(sentence) for document in documents for sentence in document])
-    counts = np.array([len(document) for document in documents])
-    return AttentionLayout.of_source(lengths, counts, settings=model.settings, **options)
-
-
 def two_passes(model, documents, *, symbols=PLAIN_SYMBOLS, **values):
-    tokens = np.concatenate([sentence for document in documents for sentence in document])
-    return TwoPassSearch(model, tokens, layout_of(model, documents), DecodingSettings(**LIMITS | values), symbols)
-
-
-def packed(src, tgt):
-    lengths = [np.array([len(sentence) for sentence in side]) for side in (src, tgt)]
-    return PackedSentences(np.concatenate(src), lengths[0], np.concatenate(tgt), lengths[1], np.array([len(src)]))
+    return TwoPassSearch(model, *pack_sources(model, documents), DecodingSettings(**LIMITS | values), symbols)
 
 
 def batch_of(model, src, sentences, drafts, *start):
     """One document with translations and drafts, without marks."""
     tgt, drafted = ([np.array([*(start or [BOS]), *words, EOS]) for words in side] for side in (sentences, drafts))
-    return pack(packed(src, tgt), drafts=packed(src, drafted), settings=model.settings)
+    return pack(pack_documents([(src, tgt)]), drafts=pack_documents([(src, drafted)]), settings=model.settings)
 
 
 def drafts_of(search, documents):
@@ -74,9 +55,7 @@ def test_cached_scores_equal_teacher_forcing(beam_size):
 
 def test_drafts_are_what_the_sentence_model_finds():
     model, documents = make_model("cadec"), sources(COUNTS)
-    tokens = np.concatenate([sentence for document in documents for sentence in document])
-    layout = layout_of(model, documents, context="none")
-    plain = search_sentences(model, tokens, layout, DecodingSettings(**LIMITS))
+    plain = search_sentences(model, *pack_sources(model, documents, context="none"), DecodingSettings(**LIMITS))
     assert drafts_of(two_passes(model, documents), documents) == [hypothesis.sentences for hypothesis in plain]
 
 
@@ -207,7 +186,7 @@ def test_given_translations_are_scored_with_drafts_of_their_source(trained):
     for candidate, score in zip(candidates, found, strict=True):
         src = [trained.encode(sentence, "src") for sentence in candidate.src]
         tgt = [trained.encode(sentence, "tgt")[1:-1] for sentence in candidate.tgt]
-        search = TwoPassSearch(trained.model, np.concatenate(src), layout_of(trained.model, [src]), settings)
+        search = TwoPassSearch(trained.model, *pack_sources(trained.model, [src]), settings)
         batch = batch_of(trained.model, src, tgt, drafts_of(search, [src])[0])
         assert score == pytest.approx(float(instance_log_probabilities(trained.model, batch)[0]), rel=1e-4)
 

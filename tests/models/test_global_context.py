@@ -99,39 +99,11 @@ def test_without_context_it_is_the_sentence_transformer_of_its_own_weights():
         assert_close(states(model, make_batch(model.settings, items, context="none")), expected, 1e-6)
 
 
-def test_a_document_of_one_sentence_goes_either_way():
-    model = make_model("global_context")
-    documents = random_documents((1, 1))
-    with_context, without = (
-        states(model, make_batch(model.settings, documents, context=context)) for context in ("document", "none")
-    )
-    assert (with_context - without).abs().max() > 0.1
-
-
 def test_sentences_without_context_train_no_parameter_of_it():
     model = make_model("global_context")
     LossModule(model, 0.1)(make_batch(model.settings, random_documents((3, 2)), context="none")).backward()
     idle = {name for name, parameter in model.named_parameters() if parameter.grad is None}
     assert idle == {name for name, _ in model.named_parameters() if name.startswith("context.")}
-
-
-def test_both_encoders_share_self_attention_and_feed_forward():
-    """A sentence in a document is encoded by layers that its use without context trains."""
-    model = make_model("global_context")
-    batch = make_batch(model.settings, random_documents((3, 2)))
-    before = model.encode(batch.src_tokens_S, batch.layout)
-    other = copy.deepcopy(model)
-    plain = make_batch(model.settings, random_documents((3, 2)), context="none")
-    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
-    LossModule(other, 0.1)(plain).backward()
-    optimizer.step()
-    assert torch.equal(model.context.attention.in_weight, other.context.attention.in_weight)
-    hidden = {}
-    for name, which in (("before", model), ("after", other)):
-        which.context.gate.register_forward_pre_hook(lambda _, inputs, name=name: hidden.update({name: inputs[1]}))
-        which.encode(batch.src_tokens_S, batch.layout)
-    assert (hidden["before"] - hidden["after"]).abs().max() > 1e-3
-    assert not torch.equal(before, other.encode(batch.src_tokens_S, batch.layout))
 
 
 @pytest.mark.parametrize(("positions", "sees_order"), [("sentence", False), ("instance", True)])

@@ -28,18 +28,13 @@ WORD = 9
 
 def test_marks_replace_those_of_instances_around_the_same_words():
     src = [np.array([BOS, 9, 10, EOS]), np.array([BOS, EOS])]
-    found = pack_documents([(src, src)]).marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
+    plain = pack_documents([(src, src)])
+    assert plain.marked(Marks()).src_tokens_S.tolist() == plain.src_tokens_S.tolist()  # the marks of instances
+    found = plain.marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
     assert found.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
     assert found.src_lengths_G.tolist() == [4, 2]
     assert found.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
     assert found.tgt_lengths_G.tolist() == [5, 3]
-
-
-def test_the_marks_of_instances_are_the_default():
-    sentences = pack_documents([([np.array([BOS, 9, EOS])], [np.array([BOS, 9, 9, EOS])])])
-    found = sentences.marked(Marks())
-    assert found.src_tokens_S.tolist() == sentences.src_tokens_S.tolist()
-    assert found.tgt_tokens_N.tolist() == sentences.tgt_tokens_N.tolist()
 
 
 def test_symbols_are_looked_up_and_missing_ones_named():

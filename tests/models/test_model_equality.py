@@ -64,15 +64,6 @@ def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
     assert_close(packed, alone)
 
 
-def test_the_sentence_model_sees_no_document():
-    """Documents packed whole give what the same sentences give as separate instances."""
-    model = make_model("sentence_transformer")
-    documents = random_documents(COUNTS)
-    sentences = [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
-    batches = [make_batch(model.settings, items) for items in (documents, sentences)]
-    assert_close(*(states(model, batch) for batch in batches), 1e-6)
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_bfloat16_never_gives_nan(architecture):
     model = make_model(architecture, n_symbols=24).bfloat16()

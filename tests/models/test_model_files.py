@@ -155,13 +155,13 @@ def names(model):
     return {name for name, _ in model.named_parameters()}
 
 
-@pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_parallel", "rst_mix"])
-def test_group_attention_takes_the_sentence_model_and_the_rest_starts_fresh(architecture):
-    sentence = make_model("sentence_transformer")
-    weights = sentence.state_dict()
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_parallel", "rst_mix", "global_context"])
+def test_a_sentence_model_gives_what_corresponds_and_the_rest_starts_fresh(architecture):
+    """It becomes the group attention of fused layers."""
+    weights = make_model("sentence_transformer").state_dict()
     model, untouched = fresh(architecture), fresh(architecture).state_dict()
     copied = copy_weights(model, weights)
-    new = (".global_.", ".rst.", ".gate.")
+    new = (".global_.", ".rst.", ".gate.", "context.")
     assert names(model) - copied == {name for name in names(model) if any(part in name for part in new)}
     for name, parameter in model.named_parameters():
         if name in copied:
@@ -170,19 +170,24 @@ def test_group_attention_takes_the_sentence_model_and_the_rest_starts_fresh(arch
             assert torch.equal(parameter, untouched[name]), name
 
 
-@pytest.mark.parametrize("architecture", ["document_transformer", "concatenation", "g_transformer_only_global"])
-def test_a_model_of_one_pattern_takes_everything(architecture):
-    weights = make_model("sentence_transformer").state_dict()
-    model = fresh(architecture)
-    assert copy_weights(model, weights) == names(model)
-    assert all(torch.equal(parameter, weights[name]) for name, parameter in model.named_parameters())
+ONE_LAYER = {"context": {"layers": 1}}
 
 
-def test_a_g_transformer_takes_a_g_transformer_with_its_global_attention():
-    other = make_model("g_transformer")
-    model = fresh("g_transformer")
-    assert copy_weights(model, other.state_dict()) == names(model)
-    assert all(torch.equal(p, other.state_dict()[name]) for name, p in model.named_parameters())
+@pytest.mark.parametrize(
+    ("other", "architecture", "values"),
+    [
+        *(("sentence_transformer", name, {}) for name in ("document_transformer", "g_transformer_only_global")),
+        ("sentence_transformer", "concatenation", {}),
+        ("g_transformer", "g_transformer", {}),
+        ("global_context", "global_context", {}),
+        ("global_context", "global_context", ONE_LAYER),  # the vectors of further layers start fresh
+    ],
+)
+def test_a_model_with_the_same_parts_gives_all_of_them(other, architecture, values):
+    weights, model = make_model(other, **values).state_dict(), fresh(architecture)
+    copied = copy_weights(model, weights)
+    assert copied == weights.keys() == names(model) if values is not ONE_LAYER else copied == weights.keys()
+    assert all(torch.equal(model.state_dict()[name], weights[name]) for name in copied)
 
 
 def test_more_combined_layers_keep_what_is_there():
@@ -192,25 +197,6 @@ def test_more_combined_layers_keep_what_is_there():
     assert "encoder.1.self_attention.gate.weight" in copied
     assert "encoder.0.self_attention.group.in_weight" in copied
     assert "encoder.0.self_attention.global_.in_weight" not in copied
-
-
-def test_a_context_model_takes_a_sentence_model_and_its_context_starts_fresh():
-    weights = make_model("sentence_transformer").state_dict()
-    model, untouched = fresh("global_context"), fresh("global_context").state_dict()
-    copied = copy_weights(model, weights)
-    assert names(model) - copied == {name for name in names(model) if name.startswith("context.")}
-    for name, parameter in model.named_parameters():
-        assert torch.equal(parameter, (weights if name in copied else untouched)[name]), name
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_context_model_takes_a_context_model_whole(layers):
-    """Also one with fewer layers beside its encoder: the vectors of the further layers start fresh."""
-    other = make_model("global_context", context={"layers": layers})
-    model = fresh("global_context")
-    copied = copy_weights(model, other.state_dict())
-    assert copied == names(other)
-    assert all(torch.equal(other.state_dict()[name], model.state_dict()[name]) for name in copied)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context"])
@@ -223,19 +209,16 @@ def test_the_way_back_drops_the_wider_attention(architecture):
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "n_symbols", "message"),
     [
-        ({"width": 32}, "has shape"),
-        ({"feed_forward_width": 32}, "feed_forward.inner.weight has shape"),
-        ({"encoder_layers": 3}, "lacks encoder.2"),
-        ({"decoder_layers": 1}, "has, unlike this one, decoder.1"),
+        ({"width": 32}, 24, "has shape"),
+        ({"feed_forward_width": 32}, 24, "feed_forward.inner.weight has shape"),
+        ({"encoder_layers": 3}, 24, "lacks encoder.2"),
+        ({"decoder_layers": 1}, 24, "has, unlike this one, decoder.1"),
+        ({}, 25, r"embedding\.weight has shape"),
     ],
 )
-def test_models_of_another_size_are_refused(values, message):
+def test_models_of_another_size_are_refused(values, n_symbols, message):
+    weights = make_model("sentence_transformer", n_symbols=n_symbols).state_dict()
     with pytest.raises(UserError, match=message):
-        copy_weights(fresh("g_transformer", **values), make_model("sentence_transformer").state_dict())
-
-
-def test_another_vocabulary_size_is_refused():
-    with pytest.raises(UserError, match=r"embedding\.weight has shape"):
-        copy_weights(fresh("g_transformer"), make_model("sentence_transformer", n_symbols=25).state_dict())
+        copy_weights(fresh("g_transformer", **values), weights)

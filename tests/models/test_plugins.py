@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from core_fixtures import SIZE, make_batch, random_sentence
+from core_fixtures import SIZE, random_sentence
+from plain_search import pack_sources, search, teacher_forced
 
-from docmt.decoding.beam_search import search_instances
-from docmt.decoding.contrastive_scoring import instance_log_probabilities
-from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
 from docmt.models.attention.distances import ALL_DISTANCES, DISTANCES
 from docmt.models.attention.layout import AttentionLayout
@@ -25,7 +23,6 @@ from docmt.models.presets import ALL_ARCHITECTURES, ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_traits import ALL_CONTEXTS, CONTEXTS
 from docmt.models.systems.transformer import ALL_CONTEXT_MODULES, CONTEXT_MODULES, Transformer
-from docmt.text.vocabulary import BOS, EOS
 
 MANUAL = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8").split("## Your own architecture")[1]
 METADATA, ROWS, FUNCTIONS = re.findall(r"```(?:toml|python)\n(.*?)```", MANUAL, flags=re.DOTALL)[:3]
@@ -107,13 +104,11 @@ def check_cached_decoding(model):
     """It equals teacher forcing. Returns the layout of the five sentences."""
     generator = np.random.default_rng(0)
     source = [random_sentence(generator, n, 40) for n in (3, 0, 5, 2, 6)]
-    layout = AttentionLayout.of_source(np.array([len(one) for one in source]), np.array([5]), settings=model.settings)
-    (found,) = search_instances(model, np.concatenate(source), layout, DecodingSettings(beam_size=3))
+    (found,) = search(model, [source], beam_size=3)
     for hypothesis in found:
-        target = [np.array([BOS, *sentence, EOS]) for sentence in hypothesis.sentences]
-        expected = instance_log_probabilities(model, make_batch(model.settings, [(source, target)]))[0]
-        assert hypothesis.log_probability == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
-    return layout
+        expected = teacher_forced(model, source, hypothesis.sentences)
+        assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5, abs=1e-4)
+    return pack_sources(model, [source])[1]
 
 
 def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):

@@ -2,14 +2,13 @@
 
 from dataclasses import is_dataclass, replace
 
-import numpy as np
 import pytest
 import torch
 from core_fixtures import document_trees, make_batch, make_model, random_documents
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.grouping import Grouping, VarlenInputs
+from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.presets import ARCHITECTURES
@@ -88,25 +87,6 @@ def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
 def test_a_batch_on_its_device_is_left_alone():
     _, batch = batch_of("g_transformer")
     assert batch.to("cpu") is batch
-
-
-@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context", "document_transformer"])
-def test_variable_length_plans_are_those_of_the_groupings(architecture):
-    _, batch = batch_of(architecture)
-    batch.prepare("varlen")
-    plans = [plan for grouping in batch.layout.groupings.values() for plan in grouping.kernel_inputs.items()]
-    assert {kernel for kernel, _ in plans} == {"varlen"}
-    for grouping in batch.layout.groupings.values():
-        plan = grouping.kernel_inputs.get("varlen")
-        assert isinstance(plan, VarlenInputs)
-        assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
-        assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
-        assert type(plan.max_queries) is type(plan.max_keys) is int
-        assert (plan.max_queries, plan.max_keys) == (grouping.query_lengths_G.max(), grouping.key_lengths_G.max())
-        if plan.key_rows_M is None:
-            assert (np.diff(grouping.key_rows) == 1).all()
-        else:
-            assert plan.key_rows_M.tolist() == grouping.key_rows.tolist()
 
 
 def test_a_loader_process_sends_prepared_batches_in_one_piece():

@@ -104,13 +104,6 @@ def test_greedy_output_equals_the_published_formula(published):
         assert published.their_ids(found[number]) == expected
 
 
-def test_documents_are_translated_sentence_by_sentence(published):
-    translator = Translator(published.trained, DecodingSettings(beam_size=2))
-    whole = translator.translate_documents([SENTENCES])
-    alone = translator.translate_documents([[line] for line in SENTENCES])
-    assert whole[0] == [line for (line,) in alone]
-
-
 def test_the_command_writes_a_model_that_translates(published, tmp_path):
     out = tmp_path / "model.pt"
     languages = [] if published.family == "marian" else ["--src-lang", "en", "--tgt-lang", "de"]

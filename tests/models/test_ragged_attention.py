@@ -179,14 +179,6 @@ def test_entropy_is_that_of_the_weights_averaged_over_heads(slot, pattern):
     torch.testing.assert_close(attention_entropy(query, key, grouping), expected.detach(), atol=1e-5, rtol=1e-5)
 
 
-def test_uniform_attention_over_n_keys_has_log2_n_bits():
-    layout = make_layout([[(8, 3), (2, 4), (1, 1)], [(5, 2)]])
-    query, key, _ = make_inputs(layout, "cross")
-    for pattern, keys in (("group", [8] * 3 + [2] * 4 + [1] + [5] * 2), ("global", [11] * 8 + [5] * 2)):
-        entropy = attention_entropy(query.detach() * 0, key, layout.grouping("cross", pattern))
-        torch.testing.assert_close(entropy, torch.tensor(keys, dtype=torch.float).log2())
-
-
 # Variable-length flash attention
 
 

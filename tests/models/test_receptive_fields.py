@@ -99,14 +99,7 @@ def test_concatenation_reaches_back_one_window_per_layer(window, layers, reach):
 
 COMBINED = "combined"
 LAYERS = {
-    # architecture: pattern of (encoder, decoder, cross) in lower and upper layers
-    "sentence_transformer": (("group",) * 3, ("group",) * 3),
-    "document_transformer": (("global",) * 3, ("global",) * 3),
-    "document_transformer_aligned": (("global",) * 3, ("global",) * 3),
-    "concatenation": (("window",) * 3, ("window",) * 3),
-    "lstm_transformer": (("long_short",) * 3, ("long_short",) * 3),
-    "flat_transformer": (("segments", "group", "group"), ("group",) * 3),
-    "hybrid_context": (("group", "memory", "group"), ("distances", "memory", "group")),
+    # architecture: pattern of (encoder, decoder, cross) in lower and upper layers; what others see, equations say
     "g_transformer": (("group",) * 3, (COMBINED,) * 3),
     "g_transformer_no_target_context": (("group",) * 3, (COMBINED, "group", COMBINED)),
     "g_transformer_no_source_context": (("group",) * 3, ("group", COMBINED, "group")),
@@ -116,8 +109,7 @@ LAYERS = {
     "g_transformer_only_group": (("group",) * 3, ("group",) * 3),
     "g_transformer_only_global": (("group",) * 3, ("global",) * 3),
 }
-VISIBLE = {"group": OWN, "window": ONE_BACK, "global": ALL, COMBINED: ALL}
-VISIBLE |= {"segments": ONE_BACK, "distances": ALL, "memory": OWN, "long_short": ALL}
+VISIBLE = {"group": OWN, "global": ALL, COMBINED: ALL}
 
 
 def attention_influence(model, slot, layer):
@@ -147,30 +139,6 @@ def test_each_attention_sees_what_its_preset_says(architecture, upper_layers):
             expected = VISIBLE[pattern] & PAST if slot == "decoder" else VISIBLE[pattern]
             found = attention_influence(model, slot, layer)
             assert np.array_equal(found, expected), (layer, slot)
-
-
-def test_only_combined_attention_has_a_gate_and_two_sets_of_parameters():
-    names = {name for name, _ in make_model("g_transformer", upper_layers=1).named_parameters()}
-    gated = {name.rsplit(".gate", 1)[0] for name in names if ".gate." in name}
-    assert gated == {"encoder.1.self_attention", "decoder.1.self_attention", "decoder.1.cross_attention"}
-    for prefix in (f"{module}.{part}." for module in gated for part in ("group", "global_")):
-        assert any(name.startswith(prefix) for name in names)
-    assert not any(".gate." in name for name, _ in make_model("g_transformer_only_global").named_parameters())
-
-
-@pytest.mark.parametrize("architecture", ["g_transformer", "g_transformer_no_target_context"])
-def test_combined_layers_of_the_three_attentions_are_set_separately(architecture):
-    values = {
-        "encoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 2},
-        "decoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 0},
-        "cross_attention": {"lower": "group", "upper": "combined", "upper_layers": 1},
-    }
-    model = make_model(architecture, encoder_layers=3, decoder_layers=3, **values)
-    found = [
-        sum(attention_influence(model, slot, layer).sum() > N for layer in range(3))
-        for slot in ("encoder", "decoder", "cross")
-    ]
-    assert found == [2, 0, 1]
 
 
 # Isolation: another token in one sentence

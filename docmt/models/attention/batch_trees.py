@@ -24,7 +24,7 @@ class BatchTrees:
         edu_lengths_E: int64, source tokens of each EDU; marks belong to the first and the last EDU of their sentence.
         edu_heads_E: int64, the row of each EDU's head in the batch, in the same instance; −1 for none.
         edu_counts_G: int64, EDUs of each sentence, at least 1.
-        sentence_heads_G: int64, the same as `edu_heads_E` for the tree of sentences.
+        sentence_heads_G: as `edu_heads_E`, for the tree of sentences.
         open_B: bool, instances whose units see everything (dropped trees, decoding without a tree).
     """
 
@@ -108,14 +108,9 @@ def related_grouping(
     key_lengths_U: np.ndarray,
     is_causal: bool,
 ) -> Grouping:
-    """Each group sees its units and those that they are related to (RST-Transformer, Eq. 7).
+    """Each group (see `unit_groups`) sees its units and those that they are related to (RST-Transformer, Eq. 7).
 
-    Args:
-        heads_U: int64, the unit that is each unit's head, or −1.
-        groups_U: int64, from `unit_groups`.
-        query_lengths_U: int64, queries of each unit.
-        key_lengths_U: int64, keys of each unit.
-        is_causal: whether a query sees only earlier related units, and only earlier items of its group.
+    If causal, a query sees only earlier related units, and only earlier items of its group.
     """
     n_units = len(heads_U)
     children = np.flatnonzero(heads_U >= 0)

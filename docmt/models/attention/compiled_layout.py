@@ -21,15 +21,10 @@ batches only, but a compiled graph either has an index or not."""
 
 @dataclass(frozen=True)
 class CompiledLayout:
-    """What a model asks of a layout, for the variable-length kernel.
+    """What a model asks of a layout (see `AttentionLayout`), for the variable-length kernel.
 
-    Attributes:
-        groupings: by the patterns of the settings, also where they are resolved to others.
-        indexes: int64, what `AttentionLayout.index` gives for each item of a side.
-        n_sentences, padded_sizes, reads_context: see `AttentionLayout`.
-        default: what positions run through where nothing else is asked for.
-        table_TD: float32, the vectors of at least as many positions as there are.
-        drafts: none in training.
+    Groupings are by the patterns of the settings, also where they are resolved to others. `default` is what positions
+    run through where nothing else is asked for, `table_TD` has the vectors of at least as many as there are, float32.
     """
 
     groupings: dict[tuple[Slot, str], CompiledGrouping]

@@ -133,12 +133,7 @@ class TokenDistances(Distances):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of twice the width, in self-attention.
 
-        Args:
-            query_NHK: queries times `scale`.
-            key_NHK: of the same tokens.
-            value_NHK: of the same tokens.
-            positions_N: of the tokens in the instance; may have one entry for all.
-            scale: of the queries, which the vector of each head is added to.
+        Queries come multiplied by `scale`. Positions are those in the instance; one entry may stand for all tokens.
         """
         half = key_NHK.shape[-1] // 2  # frequencies as in `transformer.sinusoids`
         rates_W = torch.exp(torch.arange(half, device=positions_N.device) * (-math.log(10000) / max(half - 1, 1)))

@@ -11,7 +11,7 @@ group and a unit (or padded rows of all buckets), g groups of one bucket, q and 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -31,9 +31,7 @@ class VarlenInputs:
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
         key_rows_M: int64 index of the keys in group order; None when they are already in that order.
-        max_queries, max_keys: of the longest groups.
-        distances_P: int64, of each key in group order; None where the pattern has none.
-        positions_N: int64, of each query; None where the pattern has none.
+        distances_P, positions_N: int64, of each key in group order and of each query; None where the pattern has none.
     """
 
     query_offsets: Tensor
@@ -62,9 +60,7 @@ class Bucket:
     """Groups that are computed side by side as one padded batch.
 
     Attributes:
-        n_groups: g.
-        n_queries: q, queries of the longest group.
-        n_keys: k, keys of the longest group.
+        n_queries, n_keys: of the longest group, q and k.
         n_ahead: query j (from 0) of no group sees more than the first `n_ahead` + j + 1 keys; k if not causal.
         mask_gqk: bool, true where a query may see a key; None when the batch has no padding, and causality (if any) is
             the plain lower triangle. A padded query sees one key, so that its softmax is finite.
@@ -113,8 +109,8 @@ class PaddedInputs:
 
     def is_on(self, device: torch.device) -> bool:
         """Whether its tensors, if it has any, are on this device."""
-        tensors = (self.query_padding.rows_P, self.key_padding.rows_P, *(bucket.mask_gqk for bucket in self.buckets))
-        tensors += (self.distances_P,)
+        masks = (bucket.mask_gqk for bucket in self.buckets)
+        tensors = (self.query_padding.rows_P, self.key_padding.rows_P, *masks, self.distances_P)
         first = next((tensor for tensor in tensors if tensor is not None), None)
         return first is None or first.device == device
 
@@ -138,8 +134,7 @@ class Grouping:
         is_causal: whether query j of a group of n queries and m keys sees only its first m − n + j + 1 keys.
         distances: int64 array like `key_rows`, how far each key is, for attentions that read it; None for others.
         positions_N: int64 array, the position of each query in its instance; None where it is not needed.
-        kernel_inputs: the index tensors that kernels read, made when they are first asked for on a device; those of the
-            last device are kept.
+        kernel_inputs: made when they are first asked for on a device; those of the last device are kept.
     """
 
     query_lengths_G: np.ndarray
@@ -175,13 +170,8 @@ class Grouping:
     ) -> "Grouping":
         """Groups whose keys are whole units, such as sentences or EDUs, in packed order.
 
-        Args:
-            groups_P: int64, with `units_P` the pairs of a group and a unit that it sees, in any order; each group sees
-                at least one.
-            units_P: int64.
-            query_lengths_G: int64, queries of each group.
-            key_lengths_U: int64, keys of each unit.
-            is_causal: see `Grouping`; then the own unit of a group must be the last one that it sees.
+        `groups_P` and `units_P` are the pairs of a group and a unit that it sees, in any order; each group sees at
+        least one. If causal, the own unit of a group must be the last one that it sees.
         """
         n_units = len(key_lengths_U)
         # One number per pair: `unique` sorts the pairs by group, then unit, and drops pairs that are given twice.
@@ -200,19 +190,17 @@ class Grouping:
     def n_queries(self) -> int:
         return int(self.query_lengths_G.sum())
 
-    def inputs_for(self, kernel: Kernel, device: torch.device) -> VarlenInputs | PaddedInputs:
-        return self.varlen_inputs(device) if kernel == "varlen" else self.padded_inputs(device)
-
     def varlen_inputs(self, device: torch.device) -> VarlenInputs:
-        found = self.kernel_inputs.get("varlen")
-        if not isinstance(found, VarlenInputs) or not found.is_on(device):
-            found = self.kernel_inputs["varlen"] = map_leaves(self._varlen_inputs(), lambda tensor: tensor.to(device))
-        return found
+        return cast(VarlenInputs, self.inputs_for("varlen", device))
 
     def padded_inputs(self, device: torch.device) -> PaddedInputs:
-        found = self.kernel_inputs.get("padded")
-        if not isinstance(found, PaddedInputs) or not found.is_on(device):
-            found = self.kernel_inputs["padded"] = map_leaves(self._padded_inputs(), lambda tensor: tensor.to(device))
+        return cast(PaddedInputs, self.inputs_for("padded", device))
+
+    def inputs_for(self, kernel: Kernel, device: torch.device) -> VarlenInputs | PaddedInputs:
+        found = self.kernel_inputs.get(kernel)
+        if found is None or not found.is_on(device):
+            made = self._varlen_inputs() if kernel == "varlen" else self._padded_inputs()
+            found = self.kernel_inputs[kernel] = map_leaves(made, lambda tensor: tensor.to(device))
         return found
 
     def _varlen_inputs(self) -> VarlenInputs:
@@ -309,11 +297,7 @@ def _to_tensor(array: np.ndarray | None) -> Tensor | None:
 def _pad(
     bucket_groups: Sequence[np.ndarray], starts: np.ndarray, lengths: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Put the values of each group at the start of its slot in its bucket, zeros elsewhere.
-
-    Returns:
-        The padded values, and where in them the values of the groups are, in the order of the buckets.
-    """
+    """The values of each group at the start of its slot in its bucket, zeros elsewhere; and their places."""
     slot_starts = np.zeros(len(lengths), dtype=np.int64)
     n_padded = 0
     for groups in bucket_groups:

@@ -15,9 +15,8 @@ from typing_extensions import override
 
 from docmt.instances.storage import expand_ranges
 from docmt.models.attention.grouping import Grouping, Kernel
-from docmt.models.attention.lengths import PackedLengths
 from docmt.models.attention.patterns import Index, Side, Slot, find_part, part_names
-from docmt.models.attention.visibility import ALL_GROUPINGS
+from docmt.models.attention.visibility import ALL_GROUPINGS, PackedLengths
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, Positions
 
@@ -33,10 +32,6 @@ class Drafts:
     layout: "AttentionLayout"
 
 
-ARGUMENTS = "src_lengths_G", "tgt_lengths_G", "sentences_B", "settings", "trees", "documents_B", "context", "drafts"
-"""Names of the arguments of an AttentionLayout."""
-
-
 class AttentionLayout(PackedLengths):
     """Lengths of a batch, with its groupings and indexes, derived on demand.
 
@@ -47,16 +42,9 @@ class AttentionLayout(PackedLengths):
     """
 
     def __init__(
-        self,
-        src_lengths_G: Any,
-        tgt_lengths_G: Any,
-        sentences_B: Any,
-        *,
-        context: Context = "document",
-        drafts: Drafts | None = None,
-        **lengths: Any,
+        self, *lengths: Any, context: Context = "document", drafts: Drafts | None = None, **options: Any
     ) -> None:
-        super().__init__(src_lengths_G, tgt_lengths_G, sentences_B, **lengths)
+        super().__init__(*lengths, **options)
         self.context: Context = context
         self.drafts = drafts
         self.groupings: dict[tuple[Slot, str], Grouping] = {}
@@ -71,7 +59,17 @@ class AttentionLayout(PackedLengths):
 
     def _replace(self, **changes: Any) -> "AttentionLayout":
         """A copy with some constructor arguments changed."""
-        return AttentionLayout(**{name: getattr(self, name) for name in ARGUMENTS} | changes)
+        names = (
+            "src_lengths_G",
+            "tgt_lengths_G",
+            "sentences_B",
+            "settings",
+            "trees",
+            "documents_B",
+            "context",
+            "drafts",
+        )
+        return AttentionLayout(**{name: getattr(self, name) for name in names} | changes)
 
     def one_by_one(self) -> "AttentionLayout":
         """The same sentences, each an instance, without trees; context modules see their documents."""
@@ -171,11 +169,8 @@ class AttentionLayout(PackedLengths):
 
     def most_positions(self) -> int:
         """The highest position + 1, of all positions that the model needs."""
-        return max(
-            self.n_positions(side, within=kind)
-            for side, kind in self.index_kinds()
-            if kind == "instance" or kind == "sentence"
-        )
+        kinds = self.index_kinds()
+        return max(self.n_positions(side, within=kind) for side, kind in kinds if kind in ("instance", "sentence"))
 
     def index_kinds(self) -> set[tuple[Side, Index]]:
         """Side and kind of each index that the model needs."""

@@ -36,10 +36,7 @@ DISTANCES_PREFIX = "distances."
 class MultiHeadAttention(HeadProjections):
     """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`).
 
-    Args:
-        width, heads, inner, memory_width: see `HeadProjections`.
-        pattern: what each query sees.
-        distances: whether scores depend on the distance of a key; None: as the pattern does.
+    Scores depend on the distances of keys where `distances` are given or the pattern has them.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -109,14 +106,10 @@ class Gate(nn.Linear):
 
 
 class FusedAttention(nn.Module, ABC):
-    """Several attentions in the place of one, each with its own parameters and output projection.
+    """Several attentions in the place of one, each with its own parameters, named after its pattern.
 
-    Subclasses say in `fuse` which attention reads what. It serves every way of computing the parts: packed here, step
-    by step with caches in decoding.
-
-    Args:
-        width, heads, inner: of each part, see `MultiHeadAttention`.
-        patterns: of the parts, in the order in which `fuse` runs them. The part of each is named after it.
+    Subclasses say in `fuse` which attention reads what; parts are in the order in which it runs them. It serves every
+    way of computing the parts: packed here, step by step with caches in decoding.
     """
 
     has_gate: ClassVar[bool] = True

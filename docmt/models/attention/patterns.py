@@ -46,7 +46,7 @@ class Pattern:
         needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
         has_distances: whether attention depends on the distances of keys: `DISTANCES` in distances.py.
         has_encoder_layer: whether encoder layers with it are of an own class: `ENCODER_LAYERS` in layers.py.
-        slots: the attentions that can have it; none for patterns of context modules.
+        slots: the attentions that can have it; none for those of context modules.
     """
 
     cache: CacheKind = "related"

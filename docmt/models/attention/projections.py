@@ -9,14 +9,7 @@ from torch import Tensor, nn
 
 
 class HeadProjections(nn.Module):
-    """Maps to the queries, keys and values of all heads, and from their outputs.
-
-    Args:
-        width: of queries and outputs.
-        heads: number of heads.
-        inner: width of all heads together; None means `width`.
-        memory_width: of the memory, where that is another width.
-    """
+    """Maps to queries, keys and values of all heads (`inner` wide together, by default `width`), and from outputs."""
 
     def __init__(self, width: int, heads: int, *, inner: int | None = None, memory_width: int | None = None) -> None:
         super().__init__()

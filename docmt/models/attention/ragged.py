@@ -63,7 +63,7 @@ def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs |
 
 
 def distances_of(inputs: VarlenInputs | PaddedInputs) -> Tensor:
-    """int64 [P], the distances of the keys that groups see."""
+    """int64 [P], of the keys that groups see."""
     assert inputs.distances_P is not None, "asked for only where the pattern says them"
     return inputs.distances_P
 
@@ -147,11 +147,7 @@ def compiled_attention(
 
 @torch.no_grad()
 def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
-    """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2).
-
-    Returns:
-        float32 [N].
-    """
+    """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2); float32 [N]."""
     inputs = grouping.padded_inputs(query_NHK.device)
     # Entropies are sums of many small terms, so they are computed in float32 also where the model has half precision.
     query_PHK = pad_rows(query_NHK.float(), inputs.query_padding)

@@ -1,17 +1,102 @@
-"""Which keys each query sees: a function for each pattern, from the lengths of a batch to a grouping."""
+"""Which keys each query sees: a function for each pattern, from the lengths of a batch to a grouping.
+
+Shape letters: G sentences of the batch, B instances.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.batch_trees import related_grouping, unit_groups
+from docmt.models.attention.batch_trees import BatchTrees, related_grouping, unit_groups
 from docmt.models.attention.distances import MAX_SENTENCES
 from docmt.models.attention.grouping import Grouping
-from docmt.models.attention.lengths import PackedLengths
-from docmt.models.attention.patterns import SIDES, Slot
+from docmt.models.attention.patterns import SIDES, Side, Slot
+from docmt.models.settings import ModelSettings
 from docmt.plugins import Registry
+
+
+class PackedLengths:
+    """Lengths of the packed sentences of a batch, from which the patterns derive groupings.
+
+    (No dataclass: in mixed precision, Fabric would take one apart and convert its fields in every call of a model.)
+
+    Attributes:
+        src_lengths_G: int64, tokens of each source sentence (marks included), in packed order.
+        tgt_lengths_G: int64, decoder inputs of each target sentence; in a free stream one length per instance.
+        sentences_B: int64, source sentences of each instance.
+        settings: of the model.
+        trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
+        documents_B: int64, source sentences of each document for its context module; by default `sentences_B`.
+    """
+
+    def __init__(
+        self,
+        src_lengths_G: Any,
+        tgt_lengths_G: Any,
+        sentences_B: Any,
+        *,
+        settings: ModelSettings,
+        trees: BatchTrees | None = None,
+        documents_B: np.ndarray | None = None,
+    ) -> None:
+        self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
+        self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
+        self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
+        self.settings, self.trees = settings, trees
+        self.documents_B = self.sentences_B if documents_B is None else documents_B
+
+    @property
+    def n_sentences(self) -> int:
+        """G, source sentences of the batch."""
+        return len(self.src_lengths_G)
+
+    def draft_lengths(self) -> np.ndarray:
+        """Tokens of the draft of each target sentence, for a model that drafts; int64 [G]."""
+        return self.tgt_lengths_G
+
+    @property
+    def padded_sizes(self) -> tuple[int, int, int]:
+        """Instances, source tokens of the longest (2 or more), and sentences of the one with the most."""
+        longest = max(2, int(self.instance_lengths("src").max()))
+        return len(self.sentences_B), longest, int(self.sentences_B.max())
+
+    def sentence_lengths(self, side: Side) -> np.ndarray:
+        """Items of each sentence of a side; int64 [G]."""
+        if side == "src":
+            return self.src_lengths_G
+        if side == "before":
+            return self.rows_before[1]
+        return np.ones_like(self.src_lengths_G) if side == "vectors" else self.tgt_lengths_G
+
+    def instance_lengths(self, side: Side) -> np.ndarray:
+        """Items of each instance of a side; int64 [B]."""
+        if side == "tgt" and self.settings.target_stream == "free":
+            return self.tgt_lengths_G
+        return np.add.reduceat(self.sentence_lengths(side), np.cumsum(self.sentences_B) - self.sentences_B)
+
+    def first_sentences(self, n_before: int) -> np.ndarray:
+        """The sentence `n_before` sentences before each one, never before its document; int64 [G]."""
+        own_G = np.arange(len(self.src_lengths_G))
+        return own_G - np.minimum(n_before, self.sentence_numbers())
+
+    def sentence_numbers(self) -> np.ndarray:
+        """The number of each source sentence in its document, from 0; int64 [G]."""
+        assert self.documents_B is not None
+        return expand_ranges(np.zeros_like(self.documents_B), self.documents_B)
+
+    @cached_property
+    def rows_before(self) -> tuple[np.ndarray, np.ndarray]:
+        """The source rows of the side `before`, and the number of them that each sentence has; int64."""
+        starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
+        firsts_G = starts_G[self.first_sentences(self.settings.n_before)]
+        # Attention needs keys, so a sentence with nothing before it has its own first token. Context modules discard
+        # the output there.
+        lengths_G = np.maximum(starts_G - firsts_G, 1)
+        return expand_ranges(firsts_G, lengths_G), lengths_G
 
 
 def see_sentence(layout: PackedLengths, slot: Slot) -> Grouping:
@@ -46,13 +131,8 @@ def see_related(layout: PackedLengths, slot: Slot) -> Grouping:
     else:
         heads, units = trees.sentence_heads_G, layout.sentences_B
         queries, keys = (layout.sentence_lengths(side) for side in SIDES[slot])
-    return related_grouping(
-        heads,
-        unit_groups(units, trees.open_B),
-        query_lengths_U=queries,
-        key_lengths_U=keys,
-        is_causal=slot == "decoder",
-    )
+    groups, is_causal = unit_groups(units, trees.open_B), slot == "decoder"
+    return related_grouping(heads, groups, query_lengths_U=queries, key_lengths_U=keys, is_causal=is_causal)
 
 
 def see_segments(layout: PackedLengths, slot: Slot) -> Grouping:

@@ -183,13 +183,8 @@ def read_weights(folder: Path) -> "dict[str, Tensor]":
 def our_weights(theirs: "dict[str, Tensor]", settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
     """The weights of a sentence model of docmt.
 
-    Args:
-        theirs: as `read_weights` gives them.
-        settings: as `read_settings` gives them.
-        rows: the row of each symbol of the vocabulary in the published tables, −1 where the model lacks the symbol.
-
-    Raises:
-        UserError: a parameter is missing.
+    `rows` are those of the symbols of the vocabulary in the published tables, −1 where the model lacks the symbol.
+    Raises UserError when a parameter is missing.
     """
     import torch
 

@@ -32,13 +32,10 @@ def import_model(
 
     Args:
         folder: with config.json, weights, SentencePiece models and, for some families, vocab.json.
-        languages: source and target, as docmt names them.
+        languages: as docmt names them.
         codes: their symbols in a model of many languages, where docmt's names do not tell: `eng_Latn`; in a Marian
             model of several target languages, its second is the symbol that sources begin with: `>>deu<<`.
         text: sentences of both languages; only pieces that they are made of are kept. None keeps all.
-
-    Raises:
-        UserError: a file is missing, or docmt cannot compute such a model.
     """
     settings, published = read_settings(folder), PublishedText.read(folder)
     family = find_family(read_json(folder / "config.json"), where=str(folder / "config.json"))

@@ -25,15 +25,10 @@ from docmt.models.layers import DecoderLayer, EncoderLayer
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """The source of a batch.
+    """The source of a batch, embedded as the first layer of the encoder reads it, and the layers of the encoder.
 
-    Attributes:
-        tokens_S: int64.
-        embedded_SD: its embeddings, as the first layer of the encoder reads them.
-        layout: of the batch.
-        layers: of the encoder.
-        embed: gives the embeddings of tokens, [N, D], for the tokens, the layout and a side, and optionally `within`,
-            what positions run through.
+    `embed` gives the embeddings of tokens, [N, D], for the tokens, the layout and a side, and optionally `within`, what
+    positions run through.
     """
 
     tokens_S: Tensor
@@ -45,15 +40,7 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class TargetBatch:
-    """The target of a batch, of which the sentence model has made a first pass.
-
-    Attributes:
-        inputs_N: int64.
-        embedded_ND: their embeddings.
-        states_ND: what the sentence model gives for them.
-        memory_SD: encoder states.
-        layout: of the batch.
-    """
+    """The target of a batch, with the states of a first pass by the sentence model, and encoder states (the memory)."""
 
     inputs_N: Tensor
     embedded_ND: Tensor
@@ -118,14 +105,9 @@ class PackedReader(ContextReader):
 
 @dataclass(frozen=True)
 class DecoderPass:
-    """Decoder layers, and what they read in a pass over the target.
+    """Decoder layers and what their cross-attention reads, with a context module and its rows, if there are any.
 
-    Attributes:
-        layers: in their order.
-        memory_MD: what their cross-attention reads.
-        context: acts in them; None for none.
-        rows_CD: rows of context, if it reads any.
-        slots: of the cross-attention and of the attention to the rows.
+    The slots are those of the cross-attention and of the attention to the rows.
     """
 
     layers: Sequence[DecoderLayer]
