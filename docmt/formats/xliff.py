@@ -88,11 +88,8 @@ class XliffFile(MarkupFile):
             attribute = f' state="{state}"' if marked == "target" else ""
             if unit.target is None:
                 new = f"<{self._prefix}target{attribute}>{content}</{self._prefix}target>"
-                yield (
-                    unit.source.closing.end,
-                    unit.source.closing.end,
-                    indentation(self.text, unit.source.opening.start) + new,
-                )
+                _, place = unit.source.outer
+                yield place, place, indentation(self.text, unit.source.opening.start) + new
             else:
                 kept = STATE.sub("", unit.target.opening.attributes) if attribute else unit.target.opening.attributes
                 name = unit.target.opening.name

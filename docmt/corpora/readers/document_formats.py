@@ -9,10 +9,8 @@ from docmt.corpora.readers import (
     json_files,
     lines,
     sgml,
-    subtitle_pairs,
     tabular,
-    translation_memories,
-    treebank_text,
+    translated_files,
     verses,
 )
 
@@ -31,12 +29,12 @@ DocumentFormats = (
     | gettext.PoPages
     | gettext.PoFiles
     | verses.Verses
-    | translation_memories.Tmx
+    | translated_files.Tmx
     | tabular.TsvLines
     | tabular.NamedLines
     | tabular.ParaDocs
     | tabular.ParquetTable
-    | subtitle_pairs.SrtPairs
-    | treebank_text.Conllu
+    | translated_files.SrtPairs
+    | lines.Conllu
 )
 Documents = Annotated[DocumentFormats, Field(discriminator="reader")]

@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_lines, read_text
+from docmt.files import iterate_lines, read_text
 
 # Line number (or number of the row), id of the document, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
@@ -116,14 +117,10 @@ class NamedLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, role) for role in ("ids", *languages)]
-        ids, src, tgt = map(read_lines, paths)
-        for path, lines in zip(paths[1:], (src, tgt), strict=True):
-            if len(lines) != len(ids):
-                raise UserError(f"{path}: {len(lines)} lines, but {paths[0]} has {len(ids)}: one id per line is needed")
-        pairs = zip(src, tgt, strict=True)
+        ids, src, tgt = read_equal(*paths)
         if self.id_cells is not None:
             ids = [" ".join(line.split("\t")[: self.id_cells]) for line in ids]
-        rows = ((number, ids[number - 1].strip(), pair) for number, pair in enumerate(pairs, start=1))
+        rows = zip(itertools.count(1), map(str.strip, ids), zip(src, tgt, strict=True))
         return _documents(rows, paths[0], if_empty="names no documents")
 
 
