@@ -66,6 +66,7 @@ def test_read_turns_the_direction(files):
         (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
         (spec(splits={}), EN_DE, "no split 'train'"),
         (spec(), [*EN_DE, "fr"], "is in en and de, not en and de and fr"),
+        (spec(), ["--languages", "en"], "is in en and de, not en:"),
         (spec(), ["--languages", "en", "en"], "is in en and de, not en and en"),
         (spec(), ["--languages", "en", "fr"], "is in en and de, not en and fr"),
         (spec(format={"reader": "files"}), EN_DE, "no parallel documents"),
@@ -170,7 +171,7 @@ def test_list_prints_the_catalog(capsys):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ("fetch --corpus ldc-zhen --out OUT", "obtain"),
+        ("fetch --corpus gigaword-en --out OUT", "LDC2012T21"),
         ("fetch --corpus maruf2019-ted --out OUT --mirror OUT/none", "no such folder"),
         ("fetch --corpus nothing --out OUT", "no corpus 'nothing'"),
         ("check", "--mirror DIR"),

@@ -5,23 +5,13 @@ import json
 import tarfile
 
 import pytest
-from pydantic import TypeAdapter
+from reading import parse, texts
 
 from docmt.cli.main import main
 from docmt.corpora.catalog import find_corpus
 from docmt.corpora.documents import Document, read_documents, write_documents
 from docmt.corpora.mirror import check_corpus
-from docmt.corpora.readers.registry import Format, read
 from docmt.errors import UserError
-
-
-def parse(path, content, **form):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return read({"en": path}, form=TypeAdapter(Format).validate_python(form), languages=["en"])
-
-
-def texts(documents):
-    return [(document.id, list(document.src)) for document in documents]
 
 
 def archive(**files):
@@ -37,7 +27,9 @@ def archive(**files):
 def test_json_lines(tmp_path):
     lines = [{"id": "a", "sentences": [" One\ttwo. ", "", "Zürich\u2028."]}, {"id": "b", "sentences": []}]
     lines += [{"id": "a", "sentences": ["Again."]}]
-    documents, counts = parse(tmp_path / "x", "".join(json.dumps(line) + "\n" for line in lines), reader="jsonl")
+    documents, counts = parse(
+        tmp_path, {"en": "".join(json.dumps(line) + "\n" for line in lines)}, ["en"], reader="jsonl"
+    )
     assert texts(documents) == [("a", ["One two.", "", "Zürich\u2028."]), ("a#2", ["Again."])]
     assert counts.as_dict(n_sides=1) == {
         "documents": 2,
@@ -58,13 +50,13 @@ def test_json_lines(tmp_path):
     ],
 )
 def test_lines(tmp_path, form, content, expected):
-    assert texts(parse(tmp_path / "x", content, **form)[0]) == expected
+    assert texts(parse(tmp_path, {"en": content}, ["en"], **form)[0]) == expected
 
 
 def test_sentences_of_a_treebank(tmp_path):
     first = "# newdoc id = a\n# sent_id = 1\n# text = One two.\n1\tOne\n\n# newpar\n# text = Three.\n1\tThree\n\n"
     second = "# newdoc id = b\n# text = Four.\n# newdoc id = c\n# text = Five.\n"
-    documents, _ = parse(tmp_path / "x.tar.gz", archive(z=second, a=first), reader="conllu")
+    documents, _ = parse(tmp_path, {"en": archive(z=second, a=first)}, ["en"], reader="conllu")
     assert texts(documents) == [("a", ["One two.", "Three."]), ("b", ["Four."]), ("c", ["Five."])]
 
 
@@ -83,7 +75,7 @@ def test_sentences_of_a_treebank(tmp_path):
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, form, content, part):
     with pytest.raises(UserError) as caught:
-        parse(tmp_path / "x", content, **form)
+        parse(tmp_path, {"en": content}, ["en"], **form)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -119,37 +111,6 @@ def test_read_and_combine_on_the_command_line(tmp_path):
         "inputs": {"novels.all": {"documents": 2, "sentences": 3}, "talks.dev": {"documents": 1, "sentences": 1}},
     }
     assert main(["corpora", "combine", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
-
-
-def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
-    (tmp_path / "text.en").write_text("A\n")
-    arguments = [
-        "corpora",
-        "read",
-        "--languages",
-        "en",
-        "--split",
-        "all",
-        "--files",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "x"),
-    ]
-    assert main([*arguments, "--spec", spec(languages=["en", "de"])]) == 2
-    assert "is in en and de" in capsys.readouterr().err
-    counted = {"all": {"files": {"en": "text.en"}, "sentences": 2}}
-    assert main([*arguments, "--spec", spec(splits=counted)]) == 2
-    assert "1 sentences read, 2 expected" in capsys.readouterr().err
-
-
-def test_a_line_end_is_never_written(tmp_path):
-    with pytest.raises(ValueError, match="line end"):
-        write_documents(tmp_path / "x", [Document("a", (("A\nB",),))], languages=["en"])
-
-
-def test_a_licensed_corpus_says_what_to_obtain(tmp_path, capsys):
-    assert main(["corpora", "fetch", "--corpus", "gigaword-en", "--out", str(tmp_path)]) == 2
-    assert "LDC2012T21" in capsys.readouterr().err
 
 
 def test_a_licensed_corpus_put_in_place_is_read(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from reading import parse, texts
 
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.registry import Format, read
@@ -15,19 +16,6 @@ from docmt.corpora.readers.verses import Verses
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
-
-
-def parse(folder: Path, files: dict[str, str | bytes], **form):
-    """Write files by role and read them as a format."""
-    paths = {}
-    for role, content in files.items():
-        paths[role] = folder / f"file.{role}"
-        paths[role].write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    return read(paths, form=TypeAdapter(Format).validate_python(form), languages=LANGUAGES)
-
-
-def texts(documents):
-    return [(document.id, list(document.src), list(document.tgt)) for document in documents]
 
 
 def message(folder: Path, files, **form) -> str:
