@@ -10,21 +10,8 @@ from formats_standin import translated
 from docmt.formats.file_segments import MARK, PLACEHOLDER, is_intact, plain_segment
 from docmt.formats.sentence_splitting import split_text
 
-VALUES = [
-    "%s",
-    "%d",
-    "%1$s",
-    "%(name)s",
-    "{name}",
-    "{0}",
-    "${path}",
-    "$unit",
-    "%%",
-    "{{a}}",
-    "&nbsp;",
-    "<br/>",
-    "%NAME%",
-]
+VALUES = ["%s", "%d", "%1$s", "%(name)s", "{name}", "{0}", "${path}", "$unit", "%%", "{{a}}", "&nbsp;", "<br/>"]
+VALUES += ["%NAME%"]
 PAIRS = ["b", "i", "a href='x'"]
 
 
