@@ -6,6 +6,7 @@ alone identifies the text; it can be read in either direction.
 
 import csv
 import functools
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -186,20 +187,14 @@ class Family(Settings):
                         raise ValueError(f"{corpus_name} {split_name}: file {file!r} is not under `files`")
         return self
 
-    def file_names(self, split: Split) -> list[str]:
-        """The files of a split, each once."""
-        return list(dict.fromkeys(name for role in split.files.values() for name in matching_names(role, self.files)))
 
-
-class Entry(Settings):
+@dataclass(frozen=True)
+class Entry:
     """A corpus found in the catalog, with its family."""
 
     name: str
-    """Name of the corpus."""
     corpus: Corpus
-    """The corpus."""
     family: Family
-    """The source, the license and the files that it shares with other corpora."""
 
     @property
     def where(self) -> str:
@@ -208,9 +203,9 @@ class Entry(Settings):
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
         """The files of the given splits (default: all), each once. Raises UserError on an unknown split."""
-        chosen = splits or list(self.corpus.splits)
-        found = (self.family.file_names(self.corpus.split(split, where=self.where)) for split in chosen)
-        return list(dict.fromkeys(name for names in found for name in names))
+        chosen = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
+        roles = [role for split in chosen for role in split.files.values()]
+        return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
 
     def kind(self, split: str) -> Literal["download", "manual"]:
         """`download` when every file of the split has an address, otherwise `manual`."""
