@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
 from reading import parse, texts
@@ -80,37 +81,31 @@ def test_bad_files_are_refused_in_one_line(tmp_path, form, content, part):
     assert "\n" not in str(caught.value)
 
 
-def spec(**changes):
-    return json.dumps(
-        {"languages": ["en"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": {"en": "text.en"}}}}
-        | changes
-    )
+def test_read_and_combine_on_the_command_line(tmp_path, monkeypatch):
+    def run(command, *more):
+        return main(["corpora", *command.split(), *more])
 
-
-def test_read_and_combine_on_the_command_line(tmp_path):
-    (tmp_path / "text.en").write_text("A\nB\n\nC\n")
-    read = tmp_path / "novels/en/all"
-    arguments = ["corpora", "read", "--languages", "en", "--spec", spec(), "--split", "all", "--files", str(tmp_path)]
-    assert main([*arguments, "--out", str(read)]) == 0
-    assert json.loads((read.parent / "all.counts.json").read_text())["documents"] == 2
-    pairs = tmp_path / "talks/de-en/dev"
-    pairs.parent.mkdir(parents=True)
-    write_documents(pairs, [Document("t", (("X",), ("Y",)))], languages=["de", "en"])
-    out = tmp_path / "out/monolingual"
-    inputs = ["--inputs", str(read), str(pairs), "--languages", "en"]
-    assert main(["corpora", "combine", *inputs, "--out", str(out)]) == 0
-    assert texts(read_documents(out, languages=["en"])) == [
+    monkeypatch.chdir(tmp_path)
+    Path("text.en").write_text("A\nB\n\nC\n")
+    splits = {"all": {"files": {"en": "text.en"}}}
+    spec = json.dumps({"languages": ["en"], "format": {"reader": "blank_lines"}, "splits": splits})
+    assert run("read --languages en --split all --out novels/en/all --spec", spec) == 0
+    assert json.loads(Path("novels/en/all.counts.json").read_text())["documents"] == 2
+    Path("talks/de-en").mkdir(parents=True)
+    write_documents(Path("talks/de-en/dev"), [Document("t", (("X",), ("Y",)))], languages=["de", "en"])
+    inputs = ("novels/en/all", "talks/de-en/dev")
+    assert run("combine --languages en --out out/monolingual --inputs", *inputs) == 0
+    assert texts(read_documents(Path("out/monolingual"), languages=["en"])) == [
         ("novels.all/00001", ["A", "B"]),
         ("novels.all/00002", ["C"]),
         ("talks.dev/t", ["Y"]),
     ]
-    counts = json.loads((tmp_path / "out/monolingual.counts.json").read_text())
-    assert counts == {
+    assert json.loads(Path("out/monolingual.counts.json").read_text()) == {
         "documents": 3,
         "sentences": 4,
         "inputs": {"novels.all": {"documents": 2, "sentences": 3}, "talks.dev": {"documents": 1, "sentences": 1}},
     }
-    assert main(["corpora", "combine", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
+    assert run("combine --languages en --out out/monolingual --inputs", *inputs, inputs[0]) == 2
 
 
 def test_a_licensed_corpus_put_in_place_is_read(tmp_path):
