@@ -4,15 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from docmt.corpora.readers import (
-    gettext,
-    json_files,
-    lines,
-    sgml,
-    tabular,
-    translated_files,
-    verses,
-)
+from docmt.corpora.readers import gettext, lines, sgml, tabular, translated_files, verses
 
 DocumentFormats = (
     lines.MarkedLines
@@ -23,9 +15,9 @@ DocumentFormats = (
     | sgml.Segments
     | sgml.WmtXml
     | sgml.IwsltTrain
-    | json_files.DialogueJson
+    | tabular.DialogueJson
     | tabular.DialogueCsv
-    | json_files.JsonLines
+    | tabular.JsonLines
     | gettext.PoPages
     | gettext.PoFiles
     | verses.Verses
