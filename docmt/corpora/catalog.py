@@ -6,12 +6,13 @@ alone identifies the text; it can be read in either direction.
 
 import csv
 import functools
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from docmt.corpora.file_patterns import matching_names
 from docmt.corpora.readers.reader import DocumentFormat
@@ -19,26 +20,17 @@ from docmt.corpora.readers.registry import Format
 from docmt.errors import UserError
 from docmt.settings import Settings, UserPath, nearest
 
-HEXADECIMAL = set("0123456789abcdef")
-
 
 class Address(Settings):
     """A place from which a file can be fetched."""
 
-    url: str
+    url: str = Field(pattern="^https?://")
     """Its https address."""
     member: str | None = None
     """The file's path inside the archive (tar or zip) that the address serves; null: the address serves the file."""
     is_checked: bool = True
     """False if the address serves another edition of the same text, whose bytes differ from the file described; the
     counts of documents and sentences are still checked on reading."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_web(cls, url: str) -> str:
-        if not url.startswith(("https://", "http://")):
-            raise ValueError("an address must start with https://")
-        return url
 
 
 class SourceFile(Settings):
@@ -48,11 +40,11 @@ class SourceFile(Settings):
     """Addresses, best first; without one, the user has to obtain the file as `obtain` says."""
     obtain: str | None = None
     """For a file that no address serves: what to obtain, and where."""
-    sha256: str | None = None
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """SHA-256 of the content, uncompressed."""
-    sha256_gz: str | None = None
+    sha256_gz: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """SHA-256 of the gzip file that a mirror may hold instead."""
-    git_blob: str | None = None
+    git_blob: str | None = Field(default=None, pattern="^[0-9a-f]{40}$")
     """Git's blob id of the content: SHA-1 of `blob`, a space, the size, NUL and the content."""
     bytes: int | None = None
     """Size of the content."""
@@ -65,10 +57,6 @@ class SourceFile(Settings):
     def _is_obtainable(self) -> "SourceFile":
         if not self.addresses and not self.obtain:
             raise ValueError("a file needs addresses, or `obtain`, which says what the user has to obtain")
-        for name, digits in (("sha256", 64), ("sha256_gz", 64), ("git_blob", 40)):
-            value = getattr(self, name)
-            if value is not None and (len(value) != digits or not set(value) <= HEXADECIMAL):
-                raise ValueError(f"{name} must be {digits} hexadecimal digits")
         return self
 
     @property
@@ -199,20 +187,14 @@ class Family(Settings):
                         raise ValueError(f"{corpus_name} {split_name}: file {file!r} is not under `files`")
         return self
 
-    def file_names(self, split: Split) -> list[str]:
-        """The files of a split, each once."""
-        return list(dict.fromkeys(name for role in split.files.values() for name in matching_names(role, self.files)))
 
-
-class Entry(Settings):
+@dataclass(frozen=True)
+class Entry:
     """A corpus found in the catalog, with its family."""
 
     name: str
-    """Name of the corpus."""
     corpus: Corpus
-    """The corpus."""
     family: Family
-    """The source, the license and the files that it shares with other corpora."""
 
     @property
     def where(self) -> str:
@@ -221,9 +203,9 @@ class Entry(Settings):
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
         """The files of the given splits (default: all), each once. Raises UserError on an unknown split."""
-        chosen = splits or list(self.corpus.splits)
-        found = (self.family.file_names(self.corpus.split(split, where=self.where)) for split in chosen)
-        return list(dict.fromkeys(name for names in found for name in names))
+        chosen = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
+        roles = [role for split in chosen for role in split.files.values()]
+        return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
 
     def kind(self, split: str) -> Literal["download", "manual"]:
         """`download` when every file of the split has an address, otherwise `manual`."""

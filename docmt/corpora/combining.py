@@ -68,11 +68,7 @@ def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
 class Overlap:
     """The sentences of test splits that occur in a training split, which is not kept in memory.
 
-    Attributes:
-        sources: the source sentences that are looked for, and whether the training split has them.
-        pairs: the same for pairs of a source and a target sentence.
-        documents: training documents read.
-        sentences: training sentences read.
+    `sources` and `pairs` are looked for, and true if the training split has them; the rest counts what was read of it.
     """
 
     sources: dict[str, bool]

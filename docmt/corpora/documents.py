@@ -54,12 +54,7 @@ class Document:
 
 @dataclass(frozen=True)
 class DocumentIndex:
-    """The lines of a text file that belong to each document.
-
-    Attributes:
-        ids: document ids, in file order.
-        lengths: number of sentences (lines) of each document.
-    """
+    """The ids of the documents of a text file, in its order, and their numbers of sentences (lines)."""
 
     ids: tuple[str, ...]
     lengths: tuple[int, ...]
@@ -127,11 +122,7 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
 
 def write_index(path: Path, rows: Iterable[tuple[str, int]]) -> None:
     """Write `PREFIX.documents.tsv`: the id and the number of sentences of each document."""
-    write_lines(path, itertools.chain([INDEX_HEADER], itertools.starmap(_index_row, rows)))
-
-
-def _index_row(document_id: str, n_sentences: int) -> str:
-    return f"{document_id}\t{n_sentences}"
+    write_lines(path, itertools.chain([INDEX_HEADER], (f"{name}\t{length}" for name, length in rows)))
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
@@ -183,4 +174,4 @@ def write_documents(prefix: Path, documents: Iterable[Document], *, languages: S
                     if "\n" in sentence:
                         raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
-            index.write(_index_row(document.id, len(document)) + "\n")
+            index.write(f"{document.id}\t{len(document)}\n")

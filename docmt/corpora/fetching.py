@@ -10,7 +10,6 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from docmt import checksums
@@ -32,21 +31,6 @@ CORRUPT_ARCHIVE = (
 )
 
 
-@dataclass(frozen=True)
-class FileSet:
-    """Files that are fetched together.
-
-    Attributes:
-        where: name of their corpus or model in messages.
-        files: by name below the folder.
-        mirror_folder: the folder of a mirror that holds them.
-    """
-
-    where: str
-    files: Mapping[str, SourceFile]
-    mirror_folder: str
-
-
 def fetch_corpus(
     entry: Entry,
     out: Path,
@@ -57,25 +41,32 @@ def fetch_corpus(
 ) -> dict[str, str]:
     """Fetch the files of a corpus, or of some of its splits; see `fetch_files`."""
     files = {name: entry.family.files[name] for name in entry.file_names(splits)}
-    wanted = FileSet(entry.where, files, entry.family.mirror_folder)
-    return fetch_files(wanted, out, mirror=mirror, patience=patience)
+    folder = entry.family.mirror_folder
+    return fetch_files(files, out, where=entry.where, mirror_folder=folder, mirror=mirror, patience=patience)
 
 
 def fetch_files(
-    wanted: FileSet, out: Path, *, mirror: Path | None = None, patience: Patience | None = None
+    files: Mapping[str, SourceFile],
+    out: Path,
+    *,
+    where: str,
+    mirror_folder: str,
+    mirror: Path | None = None,
+    patience: Patience | None = None,
 ) -> dict[str, str]:
     """Put files into the folder `out`, uncompressed, under their publisher's names, in their order.
 
     A correct file that is already there is kept. `fetched.json` records the origin of each file. Returns name →
-    origin. Raises UserError that says where to put a file that neither the mirror nor any address serves.
+    origin. Raises UserError that says where to put a file that neither the mirror nor any address serves; `where`
+    names the corpus or model in messages.
     """
-    out = Path(out)
-    if mirror is not None and not Path(mirror).is_dir():
+    if mirror is not None and not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
+    held = None if mirror is None else mirror / mirror_folder
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
     with explained_full_disk(out):
-        for name, file in wanted.files.items():
+        for name, file in files.items():
             target = out / name
             unchecked = {address.url for address in file.addresses if not address.is_checked}
             if target.is_file() and (_is_same(target, file) or record.get(name) in unchecked):
@@ -83,7 +74,7 @@ def fetch_files(
                 with checksums.open_verified(target):
                     record.setdefault(name, "placed by hand")
                 continue
-            record[name] = _fetch_file(wanted, name, out, mirror=mirror, patience=patience)
+            record[name] = _fetch_file(name, file, out, where=where, held=held, patience=patience)
             log.info("%s: %s", target, record[name])
             # After every file: an interrupted fetch must remember the origin of unchecked ones.
             write_json(record_path, record, checksum=False)
@@ -92,12 +83,14 @@ def fetch_files(
     return record
 
 
-def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, patience: Patience | None) -> str:
-    """Put one file into place. Returns its origin: `mirror` or the address."""
-    file, target = wanted.files[name], out / name
+def _fetch_file(
+    name: str, file: SourceFile, out: Path, *, where: str, held: Path | None, patience: Patience | None
+) -> str:
+    """Put one file into place, from the folder of a mirror or an address. Returns its origin."""
+    target = out / name
     tried = ["the existing file has another checksum"] if target.is_file() else []
-    if mirror is not None:
-        source = mirrored(wanted.mirror_folder, name, mirror)
+    if held is not None:
+        source = mirrored(held, name)
         if source is None:
             tried.append("the mirror does not hold it")
         else:
@@ -115,12 +108,12 @@ def _fetch_file(wanted: FileSet, name: str, out: Path, *, mirror: Path | None, p
             tried.append(str(error))
     advice = f"obtain {file.obtain}, and put it at" if file.obtain else "put the file at"
     reasons = f" (tried: {'; '.join(tried)})" if tried else ""
-    raise UserError(f"{wanted.where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
+    raise UserError(f"{where}: cannot fetch {name}: {advice} {target} ({file.check}){reasons}")
 
 
-def mirrored(folder: str, name: str, mirror: Path) -> Path | None:
+def mirrored(folder: Path, name: str) -> Path | None:
     """The path of a file in a folder of a mirror, plain or as `.gz`; None when the mirror does not hold it."""
-    path = Path(mirror) / folder / name
+    path = folder / name
     return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
 
 

@@ -33,13 +33,7 @@ BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "w
 
 @dataclass(frozen=True)
 class FoundSplit:
-    """A split as it would be described in a configuration.
-
-    Attributes:
-        form: its format.
-        files: paths by role.
-        languages: source and target.
-    """
+    """The format, files by role and languages of a split, as a configuration would describe it."""
 
     form: Format
     files: Mapping[str, Path]

@@ -48,8 +48,7 @@ class SplitInspection:
 
     Attributes:
         languages: source and target.
-        n_sentences: pairs of sentences.
-        n_equal: pairs with equal sides.
+        n_pairs: pairs with text on both sides.
         n_duplicates: documents that occurred before; one sentence is no document.
         heads: the first sentences of both sides.
     """

@@ -15,12 +15,9 @@ from docmt.errors import UserError
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The state of a split in a mirror.
+    """The state of a split in a mirror: `ok`, `absent`, or `bad`.
 
-    Attributes:
-        state: `ok`, `absent` (not in the mirror), or `bad`.
-        documents, sentences: as read (items and candidates for contrastive sets), None when not read.
-        note: what is wrong, or what was left out.
+    Contrastive sets have items and candidates for documents and sentences. The note is what is wrong or left out.
     """
 
     corpus: str
@@ -35,7 +32,7 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
     """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
-        sources = {file: source for file in wanted if (source := mirrored(entry.family.mirror_folder, file, mirror))}
+        sources = {file: source for file in wanted if (source := mirrored(mirror / entry.family.mirror_folder, file))}
         if n_missing := len(wanted) - len(sources):
             yield CheckResult(entry.name, name, "absent", note=f"{n_missing} of {len(wanted)} files are missing")
             continue

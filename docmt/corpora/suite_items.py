@@ -14,13 +14,7 @@ Match = Literal["words", "tokens"]
 
 @dataclass(frozen=True)
 class SuiteItem:
-    """One test of a phenomenon.
-
-    Attributes:
-        id: unique within the suite.
-        phenomenon: the tested phenomenon.
-        src: source sentences.
-    """
+    """One test of a phenomenon, with an id that is unique within its suite."""
 
     id: str
     phenomenon: str
@@ -34,8 +28,8 @@ class ContrastiveItem(SuiteItem):
     Attributes:
         candidates: at least two target documents, each with as many sentences as `src`.
         correct: index of the correct candidate.
-        distance: number of sentences from the deciding sentence to the tested one, or None.
-        kind: a finer class within the phenomenon, or None.
+        distance: number of sentences from the deciding sentence to the tested one.
+        kind: a finer class within the phenomenon.
         is_prefix: whether the last sentence of the candidates is cut off after the tested word: its end does not count.
     """
 
@@ -57,11 +51,8 @@ class GenerativeItem(SuiteItem):
 
     Attributes:
         expected: one or several words.
-        match: where they are searched.
         sentence: index of the payload sentence.
-        reference: its reference translation, or None.
-        distance: number of sentences from the deciding sentence to the payload, or None.
-        kind: a finer class within the phenomenon, or None.
+        distance, kind: as for contrastive items.
     """
 
     expected: str

@@ -64,7 +64,6 @@ class FileSegment:
 
     Attributes:
         text: content, with marks as single characters.
-        marks: the marks by number.
         start, end: place in the text of the file.
         is_wanted: whether to translate it; otherwise it is context.
         is_sentence: whether it is never split.

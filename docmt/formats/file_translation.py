@@ -25,8 +25,7 @@ class FileCounts:
     """Counts of a file's translation.
 
     Attributes:
-        sentences: translated sentences, without context.
-        context: sentences that were only read.
+        context: sentences that were only read, which `sentences` does not count.
         segments: segments to translate that have letters.
         left: source, rejected translation and cause of each segment that stays as it was.
         aligned: translated segments whose markup was put back by alignment.
@@ -48,12 +47,10 @@ class FileCounts:
 
 @dataclass
 class _Sentence:
-    """A sentence of a segment.
+    """A sentence of a segment: the core is translated, the text around it stays.
 
-    Attributes:
-        before, core, after: the core is translated, the text around it stays.
-        bare: what the model reads.
-        translation: the translation of the core, with the marks that `bare` lacks; None for a core without letters.
+    The translation has the marks that `bare` lacks, the form that the model reads; it is None for a core without
+    letters.
     """
 
     before: str
@@ -77,13 +74,9 @@ def fill_file(
 ) -> FileCounts:
     """Translate the wanted segments of a file. Segments whose marks do not come back stay as they are and are counted.
 
-    Args:
-        file: an open file, which is filled.
-        translate: translates documents of sentences.
-        align: aligns sentences with their translations, to put marks back that the model has lost; None does without.
-        with_context: whether sentences are translated as documents. If not, every sentence is a document by itself, and
-            segments that are not wanted are not read.
-        reads_tags: whether the model reads tags as numbers at first, or never.
+    `align` aligns sentences with their translations, to put marks back that the model has lost; None does without.
+    Without context, every sentence is a document by itself, and segments that are not wanted are not read. `reads_tags`
+    says whether the model reads tags as numbers at first, or never.
     """
     wanted = [s for document in file.documents for s in document if s.is_wanted and s.has_letters]
     if not with_context:

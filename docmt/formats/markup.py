@@ -33,9 +33,7 @@ class Token:
 
     Attributes:
         kind: `other` are comments, declarations and instructions; `whole` is an element with its content.
-        start, end: place in the file.
-        name: name of the element, as written.
-        attributes: attributes, as written.
+        name, attributes: as written.
         text: content of a `text` token, without entities.
     """
 
@@ -145,21 +143,15 @@ def elements(stream: Sequence[Token], name: str) -> list[Element]:
     return found
 
 
-def element_ends(stream: Sequence[Token]) -> dict[int, int]:
-    """The position of the closing tag of each opening tag that has one, by position."""
-    found: dict[int, int] = {}
+def merged(stream: Sequence[Token], is_whole: Callable[[Token], bool]) -> Iterator[Token]:
+    """Tokens in which each element that is wanted as a whole, and has an end, is one token."""
+    ends: dict[int, int] = {}  # position of the closing tag of each opening tag that has one
     waiting: dict[str, list[int]] = {}
     for position, token in enumerate(stream):
         if token.kind == "open":
             waiting.setdefault(token.name, []).append(position)
         elif token.kind == "close" and waiting.get(token.name):
-            found[waiting[token.name].pop()] = position
-    return found
-
-
-def merged(stream: Sequence[Token], is_whole: Callable[[Token], bool]) -> Iterator[Token]:
-    """Tokens in which each element that is wanted as a whole, and has an end, is one token."""
-    ends = element_ends(stream)
+            ends[waiting[token.name].pop()] = position
     position = 0
     while position < len(stream):
         token = stream[position]

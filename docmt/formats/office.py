@@ -55,13 +55,7 @@ class OfficePart(MarkupFile):
 
 
 class OfficeFile(TranslatableFile):
-    """A ZIP archive, some parts of which hold text.
-
-    Attributes:
-        parts: pattern of the names of these parts.
-        part: their class.
-        languages_in: pattern of the names of all parts that declare languages.
-    """
+    """A ZIP archive, some parts of which hold text, and some declare languages: patterns of their names."""
 
     parts: ClassVar[str]
     part: ClassVar[type[OfficePart]]
@@ -191,12 +185,7 @@ class _OpenDocumentPart(OfficePart):
         found = [*elements(stream, "p"), *elements(stream, "h")]
         for each in sorted(found, key=lambda element: element.opening.start):
             if each.opening.name in ("text:p", "text:h") and each.content:
-                draft = draft_of(
-                    self.text,
-                    each.content,
-                    opaque=lambda token: token.name in OPAQUE,
-                    collapse=True,
-                )
+                draft = draft_of(self.text, each.content, opaque=lambda token: token.name in OPAQUE, collapse=True)
                 yield draft.segment(*each.inner)
 
 

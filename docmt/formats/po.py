@@ -46,9 +46,7 @@ class _Message:
     Attributes:
         page: the file of its first reference.
         flags: start of the line with its flags.
-        is_fuzzy: whether it has the flag `fuzzy`.
-        strings: its strings by keyword.
-        places: places of the translations by keyword.
+        strings, places: its strings, and the places of the translations, by keyword.
         first: start of its first keyword.
     """
 

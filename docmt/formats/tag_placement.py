@@ -23,12 +23,7 @@ MOST_MARKS = 200
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """The alignment of a sentence and its translation.
-
-    Attributes:
-        src, tgt: start and end of each word that was found in the text.
-        weights_NM: the attention of each of N target words to each of M source words.
-    """
+    """The places of the words of a sentence (M) and its translation (N), and the attention between them."""
 
     src: Sequence[Place]
     tgt: Sequence[Place]
@@ -44,7 +39,6 @@ class RemovedMark:
     """A mark that a sentence lacks.
 
     Attributes:
-        character: the mark.
         place: where it was in what is left of the sentence.
         before, after: whether there are blanks, or the ends of the sentence, at its sides.
         is_next: whether it stands directly before a word, and after a blank.
@@ -59,13 +53,7 @@ class RemovedMark:
 
 @dataclass(frozen=True)
 class BareSentence:
-    """A sentence as the model reads it.
-
-    Attributes:
-        text: without some marks; the others are `{0}`, `{1}`, …
-        numbered: these other marks, by number.
-        removed: the marks that it lacks.
-    """
+    """A sentence as the model reads it: without the removed marks; `{0}`, `{1}`, … are the numbered ones."""
 
     text: str
     numbered: Sequence[str]

@@ -68,13 +68,7 @@ class Languages:
 
 
 class TranslatableFile(ABC):
-    """A file of a format: each format is a subclass.
-
-    Attributes:
-        name: name of the format.
-        suffixes: suffixes of its files.
-        documents: the segments of each document, in order.
-    """
+    """A file of a format: each format is a subclass. `documents` are the segments of each document, in order."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from typing_extensions import override
 
@@ -18,18 +17,11 @@ STATE = re.compile(r"(?<!\s)\s++(?:state|subState|state-qualifier)\s*=\s*(?:\"[^
 OPEN_STATES = ("new", "needs-translation", "initial")
 
 
-@dataclass(frozen=True)
-class _Unit:
-    """A unit to fill: a `trans-unit`, or a `segment` of version 2."""
-
-    element: Element
-    source: Element
-    target: Element | None
-    segment: FileSegment
-
-
 class XliffFile(MarkupFile):
-    """An XLIFF file: each of its `file` elements is a document, each unit a segment."""
+    """An XLIFF file: each of its `file` elements is a document, each unit a segment.
+
+    `_open` holds the units to fill (a `trans-unit`, or a `segment` of version 2), with their sources and targets.
+    """
 
     name = "xliff"
     suffixes = (".xlf", ".xliff")
@@ -39,7 +31,7 @@ class XliffFile(MarkupFile):
         root, stream = read_xml(self.text, root="xliff", where=self.where)
         self._version = "2" if (root.get("version") or "").startswith("2") else "1"
         self._prefix = root.name.removesuffix("xliff")
-        self._units: list[_Unit] = []
+        self._open: list[tuple[Element, Element, Element | None, FileSegment]] = []
         documents = []
         self._undeclared: dict[int, Token] = {}
         src, self._target = ("source-language", "target-language") if self._version == "1" else ("srcLang", "trgLang")
@@ -71,33 +63,30 @@ class XliffFile(MarkupFile):
             )
             segment = draft.segment(*source.inner, is_wanted=is_wanted)
             if is_wanted:
-                self._units.append(_Unit(element, source, target, segment))
+                self._open.append((element, source, target, segment))
             yield segment
 
     @override
     def edits(self) -> Iterable[Edit]:
         marked, state = REVIEW[self._version]
-        if any(unit.segment.filled is not None for unit in self._units):
+        if any(segment.filled is not None for *_, segment in self._open):
             for holder in self._undeclared.values():
                 place = holder.start + 1 + len(holder.name)
                 yield place, place, f' {self._target}="{language_tag(self.languages.tgt)}"'
-        for unit in self._units:
-            if unit.segment.filled is None:
+        for element, source, target, segment in self._open:
+            if segment.filled is None:
                 continue
-            content = self.render(unit.segment, unit.segment.filled)
+            content = self.render(segment, segment.filled)
             attribute = f' state="{state}"' if marked == "target" else ""
-            if unit.target is None:
+            if target is None:
                 new = f"<{self._prefix}target{attribute}>{content}</{self._prefix}target>"
-                yield (
-                    unit.source.closing.end,
-                    unit.source.closing.end,
-                    indentation(self.text, unit.source.opening.start) + new,
-                )
+                _, place = source.outer
+                yield place, place, indentation(self.text, source.opening.start) + new
             else:
-                kept = STATE.sub("", unit.target.opening.attributes) if attribute else unit.target.opening.attributes
-                name = unit.target.opening.name
-                yield *unit.target.outer, f"<{name}{kept.rstrip()}{attribute}>{content}</{name}>"
+                kept, name = target.opening.attributes, target.opening.name
+                kept = STATE.sub("", kept) if attribute else kept
+                yield *target.outer, f"<{name}{kept.rstrip()}{attribute}>{content}</{name}>"
             if marked == "segment":
-                opening = unit.element.opening
+                opening = element.opening
                 kept = STATE.sub("", opening.attributes).rstrip()
                 yield opening.start, opening.end, f'<{opening.name}{kept} state="{state}">'

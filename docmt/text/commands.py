@@ -32,7 +32,7 @@ def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Path, out
     from docmt.text.tokenizer import check_language
 
     check_language(lang, settings.tokenization)
-    options = {"normalize": settings.normalise, "lowercase": settings.lowercase, "tokenization": settings.tokenization}
+    options = settings.tokenizer_options()
     map_file(partial(tokenize_lines, lang=lang, **options), input, out, jobs=jobs, label=f"tokenize {lang}")
 
 

@@ -55,16 +55,13 @@ class TextPipeline:
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain values: only str, int, bool, list and dict."""
+        words = {lang: truecaser.words for lang, truecaser in self._truecasers.items()}
         return {
             "format": FORMAT,
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),
-            "truecasers": {
-                lang: sorted(truecaser.words)
-                for lang, truecaser in self._truecasers.items()
-                if truecaser.words is not None
-            },
+            "truecasers": {lang: sorted(each) for lang, each in words.items() if each is not None},
             "codes": self._codes,
         }
 
@@ -103,9 +100,4 @@ class TextPipeline:
     def _tokenizer(self, lang: str) -> Tokenizer:
         if lang not in self._truecasers:
             raise UserError(f"language {lang!r}: this pipeline is for {self.src_lang} and {self.tgt_lang}")
-        return get_tokenizer(
-            lang,
-            normalize=self.settings.normalise,
-            lowercase=self.settings.lowercase,
-            tokenization=self.settings.tokenization,
-        )
+        return get_tokenizer(lang, **self.settings.tokenizer_options())

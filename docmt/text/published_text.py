@@ -26,7 +26,6 @@ class PublishedText:
     """The vocabulary and the languages of a published model.
 
     Attributes:
-        folder: its files.
         ids: the row of the embeddings of each symbol (specials, pieces and languages, as the model spells them).
         language_symbols: symbols such as `de_DE`; none in models of one pair.
         languages: source and target, where the folder names them.

@@ -16,11 +16,7 @@ from docmt.text.pipeline import TextPipeline
 N_EXAMPLES = 5
 
 # Characters that normalization replaces by others of the same kind.
-_SAMES = {
-    "quotes": "\"'`´„“”‚‘’«»‹›″′",
-    "dashes": "-‐‑‒–—―−",
-    "ellipses": "….",
-}
+_SAMES = {"quotes": "\"'`´„“”‚‘’«»‹›″′", "dashes": "-‐‑‒–—―−", "ellipses": "…."}
 
 
 def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str) -> dict[str, Any]:
@@ -49,8 +45,8 @@ def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str
         "lines": n_lines,
         "restored": restored,
         "restored_but_white_space": but_white_space,
-        "share": _percent(restored, n_lines),
-        "share_but_white_space": _percent(but_white_space, n_lines),
+        "share": round(100 * restored / n_lines, 3) if n_lines else None,
+        "share_but_white_space": round(100 * but_white_space / n_lines, 3) if n_lines else None,
         "causes": dict(causes.most_common()),
         "examples": examples,
     }
@@ -102,7 +98,3 @@ def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, An
             pipeline, progress(lines, label=f"round trip {lang}", unit="lines"), lang=lang
         )
     return {"languages": results, "provenance": describe(settings=pipeline.settings.model_dump(mode="json"))}
-
-
-def _percent(part: int, whole: int) -> float | None:
-    return round(100 * part / whole, 3) if whole else None

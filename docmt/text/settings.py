@@ -1,6 +1,6 @@
 """Settings of the text stage."""
 
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,10 @@ class TextSettings(Settings):
     """BPE merges, learned jointly on both sides of the training text."""
     bpe_min_frequency: int = Field(default=2, ge=1)
     """Stop learning merges when no pair of symbols occurs this often."""
+
+    def tokenizer_options(self) -> dict[str, Any]:
+        """The options of `get_tokenizer`."""
+        return {"normalize": self.normalise, "lowercase": self.lowercase, "tokenization": self.tokenization}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

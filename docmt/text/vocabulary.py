@@ -45,8 +45,7 @@ class Vocabulary:
     so that this does not happen to ordinary text.)
 
     Attributes:
-        symbols: the symbol of each id, including the specials.
-        extras: the extra specials, in the order of their ids; none in most vocabularies.
+        symbols, extras: in the order of their ids.
         counts: occurrences of each symbol in the training text; 0 for specials and where unknown.
     """
 

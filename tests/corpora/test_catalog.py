@@ -102,8 +102,8 @@ FAMILY = {
     ("changes", "part"),
     [
         ({"files": {"a": {}}}, "addresses, or `obtain`"),
-        ({"files": {"a": {"obtain": "x", "sha256": "zz"}}}, "sha256 must be 64"),
-        ({"files": {"a": {"addresses": [{"url": "ftp://x"}]}}}, "https://"),
+        ({"files": {"a": {"obtain": "x", "sha256": "zz"}}}, "a.sha256: String should match"),
+        ({"files": {"a": {"addresses": [{"url": "ftp://x"}]}}}, "url: String should match pattern '^https?://'"),
         ({"files": {"b": {"obtain": "x"}}}, "file 'a' is not under"),
         ({"files": {"a": {"obtain": "x"}, "../b": {"obtain": "x"}}}, "below the folder"),
         ({"terms": "free"}, "terms"),

@@ -384,12 +384,6 @@ def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_
     assert is_content(tmp_path / "a.txt")
 
 
-def test_a_published_checksum_needs_no_record(server, tmp_path):
-    url = server.plan("/a.txt", {"body": CONTENT})
-    fetch_corpus(entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}}), tmp_path, patience=QUICK)
-    assert parts(tmp_path) == ["a.txt", "fetched.json"]
-
-
 def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
     packed = gzip.compress(CONTENT, mtime=0)
     (tmp_path / "mirror" / "family").mkdir(parents=True)
@@ -397,11 +391,6 @@ def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
     corpus = entry({"a.tar.gz": {"obtain": "it", "sha256": sha256(CONTENT), "sha256_gz": sha256(packed)}})
     fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror")
     assert (tmp_path / "out" / "a.tar.gz").read_bytes() == packed
-
-
-def test_fetch_refuses_a_missing_mirror(tmp_path):
-    with pytest.raises(UserError, match="no such folder"):
-        fetch_corpus(entry({"a.txt": {"obtain": "it"}}), tmp_path, mirror=tmp_path / "no")
 
 
 @pytest.mark.parametrize("as_member", [True, False])

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def smallest(entry):
     splits = [name for name in HELD.get(entry.name, "").split() if entry.corpus.splits[name].sentences]
     chosen = {min(splits, key=lambda name: entry.corpus.splits[name].sentences)} if splits else entry.corpus.splits
     splits = {name: split for name, split in entry.corpus.splits.items() if name in chosen}
-    return entry.model_copy(update={"corpus": entry.corpus.model_copy(update={"splits": splits})})
+    return replace(entry, corpus=entry.corpus.model_copy(update={"splits": splits}))
 
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])

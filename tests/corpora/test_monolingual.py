@@ -3,25 +3,16 @@
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from reading import parse, texts
 
 from docmt.cli.main import main
 from docmt.corpora.catalog import find_corpus
 from docmt.corpora.documents import Document, read_documents, write_documents
 from docmt.corpora.mirror import check_corpus
-from docmt.corpora.readers.registry import Format, read
 from docmt.errors import UserError
-
-
-def parse(path, content, **form):
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
-    return read({"en": path}, form=TypeAdapter(Format).validate_python(form), languages=["en"])
-
-
-def texts(documents):
-    return [(document.id, list(document.src)) for document in documents]
 
 
 def archive(**files):
@@ -37,7 +28,9 @@ def archive(**files):
 def test_json_lines(tmp_path):
     lines = [{"id": "a", "sentences": [" One\ttwo. ", "", "Zürich\u2028."]}, {"id": "b", "sentences": []}]
     lines += [{"id": "a", "sentences": ["Again."]}]
-    documents, counts = parse(tmp_path / "x", "".join(json.dumps(line) + "\n" for line in lines), reader="jsonl")
+    documents, counts = parse(
+        tmp_path, {"en": "".join(json.dumps(line) + "\n" for line in lines)}, ["en"], reader="jsonl"
+    )
     assert texts(documents) == [("a", ["One two.", "", "Zürich\u2028."]), ("a#2", ["Again."])]
     assert counts.as_dict(n_sides=1) == {
         "documents": 2,
@@ -58,13 +51,13 @@ def test_json_lines(tmp_path):
     ],
 )
 def test_lines(tmp_path, form, content, expected):
-    assert texts(parse(tmp_path / "x", content, **form)[0]) == expected
+    assert texts(parse(tmp_path, {"en": content}, ["en"], **form)[0]) == expected
 
 
 def test_sentences_of_a_treebank(tmp_path):
     first = "# newdoc id = a\n# sent_id = 1\n# text = One two.\n1\tOne\n\n# newpar\n# text = Three.\n1\tThree\n\n"
     second = "# newdoc id = b\n# text = Four.\n# newdoc id = c\n# text = Five.\n"
-    documents, _ = parse(tmp_path / "x.tar.gz", archive(z=second, a=first), reader="conllu")
+    documents, _ = parse(tmp_path, {"en": archive(z=second, a=first)}, ["en"], reader="conllu")
     assert texts(documents) == [("a", ["One two.", "Three."]), ("b", ["Four."]), ("c", ["Five."])]
 
 
@@ -83,73 +76,36 @@ def test_sentences_of_a_treebank(tmp_path):
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, form, content, part):
     with pytest.raises(UserError) as caught:
-        parse(tmp_path / "x", content, **form)
+        parse(tmp_path, {"en": content}, ["en"], **form)
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def spec(**changes):
-    return json.dumps(
-        {"languages": ["en"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": {"en": "text.en"}}}}
-        | changes
-    )
+def test_read_and_combine_on_the_command_line(tmp_path, monkeypatch):
+    def run(command, *more):
+        return main(["corpora", *command.split(), *more])
 
-
-def test_read_and_combine_on_the_command_line(tmp_path):
-    (tmp_path / "text.en").write_text("A\nB\n\nC\n")
-    read = tmp_path / "novels/en/all"
-    arguments = ["corpora", "read", "--languages", "en", "--spec", spec(), "--split", "all", "--files", str(tmp_path)]
-    assert main([*arguments, "--out", str(read)]) == 0
-    assert json.loads((read.parent / "all.counts.json").read_text())["documents"] == 2
-    pairs = tmp_path / "talks/de-en/dev"
-    pairs.parent.mkdir(parents=True)
-    write_documents(pairs, [Document("t", (("X",), ("Y",)))], languages=["de", "en"])
-    out = tmp_path / "out/monolingual"
-    inputs = ["--inputs", str(read), str(pairs), "--languages", "en"]
-    assert main(["corpora", "combine", *inputs, "--out", str(out)]) == 0
-    assert texts(read_documents(out, languages=["en"])) == [
+    monkeypatch.chdir(tmp_path)
+    Path("text.en").write_text("A\nB\n\nC\n")
+    splits = {"all": {"files": {"en": "text.en"}}}
+    spec = json.dumps({"languages": ["en"], "format": {"reader": "blank_lines"}, "splits": splits})
+    assert run("read --languages en --split all --out novels/en/all --spec", spec) == 0
+    assert json.loads(Path("novels/en/all.counts.json").read_text())["documents"] == 2
+    Path("talks/de-en").mkdir(parents=True)
+    write_documents(Path("talks/de-en/dev"), [Document("t", (("X",), ("Y",)))], languages=["de", "en"])
+    inputs = ("novels/en/all", "talks/de-en/dev")
+    assert run("combine --languages en --out out/monolingual --inputs", *inputs) == 0
+    assert texts(read_documents(Path("out/monolingual"), languages=["en"])) == [
         ("novels.all/00001", ["A", "B"]),
         ("novels.all/00002", ["C"]),
         ("talks.dev/t", ["Y"]),
     ]
-    counts = json.loads((tmp_path / "out/monolingual.counts.json").read_text())
-    assert counts == {
+    assert json.loads(Path("out/monolingual.counts.json").read_text()) == {
         "documents": 3,
         "sentences": 4,
         "inputs": {"novels.all": {"documents": 2, "sentences": 3}, "talks.dev": {"documents": 1, "sentences": 1}},
     }
-    assert main(["corpora", "combine", *inputs[:2], *inputs[1:], "--out", str(out)]) == 2
-
-
-def test_a_corpus_of_two_languages_is_not_read_as_one(tmp_path, capsys):
-    (tmp_path / "text.en").write_text("A\n")
-    arguments = [
-        "corpora",
-        "read",
-        "--languages",
-        "en",
-        "--split",
-        "all",
-        "--files",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "x"),
-    ]
-    assert main([*arguments, "--spec", spec(languages=["en", "de"])]) == 2
-    assert "is in en and de" in capsys.readouterr().err
-    counted = {"all": {"files": {"en": "text.en"}, "sentences": 2}}
-    assert main([*arguments, "--spec", spec(splits=counted)]) == 2
-    assert "1 sentences read, 2 expected" in capsys.readouterr().err
-
-
-def test_a_line_end_is_never_written(tmp_path):
-    with pytest.raises(ValueError, match="line end"):
-        write_documents(tmp_path / "x", [Document("a", (("A\nB",),))], languages=["en"])
-
-
-def test_a_licensed_corpus_says_what_to_obtain(tmp_path, capsys):
-    assert main(["corpora", "fetch", "--corpus", "gigaword-en", "--out", str(tmp_path)]) == 2
-    assert "LDC2012T21" in capsys.readouterr().err
+    assert run("combine --languages en --out out/monolingual --inputs", *inputs, inputs[0]) == 2
 
 
 def test_a_licensed_corpus_put_in_place_is_read(tmp_path):

@@ -171,7 +171,7 @@ def test_without_pyarrow_one_line_says_so(parse, monkeypatch):
         ({"both": ("t.tsv", page(("a", 1, {})))}, {"reader": "paradocs"}, "contains no documents of 2 sentences"),
         ({"both": ("t.tmx", "<a/>")}, {"reader": "tmx"}, "not TMX"),
         ({"both": ("t.tmx", tmx())}, {"reader": "tmx"}, "contains no units in en and de"),
-        ({"ids": ("i", "x\n"), "en": ("e", "a\nb\n"), "de": ("d", "a\n")}, {"reader": "named_lines"}, "2 lines, but"),
+        ({"ids": ("i", "x\n"), "en": ("e", "a\nb\n"), "de": ("d", "a\n")}, {"reader": "named_lines"}, "line 2 is the first without a counterpart"),
         ({"en": ("e.srt", "text"), "de": ("d.srt", "text")}, {"reader": "srt_pairs"}, "has no cues"),
         ({"en": ("e.srt", cues((1, 2, "a"))), "de": ("d.srt", cues((5, 6, "b")))}, {"reader": "srt_pairs"}, "no cue has a counterpart"),
     ],

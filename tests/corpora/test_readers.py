@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from reading import parse, texts
 
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.registry import Format, read
@@ -15,19 +16,6 @@ from docmt.corpora.readers.verses import Verses
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
-
-
-def parse(folder: Path, files: dict[str, str | bytes], **form):
-    """Write files by role and read them as a format."""
-    paths = {}
-    for role, content in files.items():
-        paths[role] = folder / f"file.{role}"
-        paths[role].write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
-    return read(paths, form=TypeAdapter(Format).validate_python(form), languages=LANGUAGES)
-
-
-def texts(documents):
-    return [(document.id, list(document.src), list(document.tgt)) for document in documents]
 
 
 def message(folder: Path, files, **form) -> str:
@@ -40,11 +28,8 @@ def message(folder: Path, files, **form) -> str:
 
 class TestMarkedLines:
     def test_crlf_bom_and_unicode_line_ends_do_not_move_sentences(self, tmp_path):
-        documents, counts = parse(
-            tmp_path,
-            {"en": "\ufeff<d>\r\nA\u2028a\r\nB\x85b\r\n<d>\r\nC\u00a0c\r\n", "de": "<d>\nÄ\nÖ\u2029\n<d>\nÜ\n"},
-            reader="marked_lines",
-        )
+        en = "\ufeff<d>\r\nA\u2028a\r\nB\x85b\r\n<d>\r\nC\u00a0c\r\n"
+        documents, counts = parse(tmp_path, {"en": en, "de": "<d>\nÄ\nÖ\u2029\n<d>\nÜ\n"}, reader="marked_lines")
         assert texts(documents) == [
             ("00001", ["A\u2028a", "B\x85b"], ["Ä", "Ö\u2029"]),
             ("00002", ["C\u00a0c"], ["Ü"]),
@@ -57,9 +42,8 @@ class TestMarkedLines:
         assert (counts.empty_target, counts.empty_source, counts.empty_both) == (1, 1, 1)
 
     def test_marker_without_sentences_is_counted_not_kept(self, tmp_path):
-        documents, counts = parse(
-            tmp_path, {"en": "<d>\n<d>\nA\n<d>\n", "de": "<d>\n<d>\nB\n<d>\n"}, reader="marked_lines"
-        )
+        files = {"en": "<d>\n<d>\nA\n<d>\n", "de": "<d>\n<d>\nB\n<d>\n"}
+        documents, counts = parse(tmp_path, files, reader="marked_lines")
         assert texts(documents) == [("00002", ["A"], ["B"])]
         assert (counts.documents, counts.empty_documents) == (1, 2)
 
@@ -108,9 +92,8 @@ class TestMarkedLines:
 
 class TestOtherLines:
     def test_blank_lines_are_boundaries_even_several(self, tmp_path):
-        documents, _ = parse(
-            tmp_path, {"en": "\nA\nB\n\n \t\nC\n\n", "de": "D\r\nE\r\n\r\nF\r\n"}, reader="blank_lines"
-        )
+        files = {"en": "\nA\nB\n\n \t\nC\n\n", "de": "D\r\nE\r\n\r\nF\r\n"}
+        documents, _ = parse(tmp_path, files, reader="blank_lines")
         assert texts(documents) == [("00001", ["A", "B"], ["D", "E"]), ("00002", ["C"], ["F"])]
 
     def test_blank_lines_at_different_places_are_refused(self, tmp_path):
@@ -131,11 +114,8 @@ class TestOtherLines:
         assert "line 2" in text
 
     def test_indexed_lines_follow_the_index(self, tmp_path):
-        documents, counts = parse(
-            tmp_path,
-            {"en": "A\r\nB\r\nC\r\nX\r\n", "de": "D\r\nE\r\nF\r\nY\r\n", "index": "[2]\r\n[0, 1]\r\n[]\r\n"},
-            reader="indexed_lines",
-        )
+        files = {"en": "A\r\nB\r\nC\r\nX\r\n", "de": "D\r\nE\r\nF\r\nY\r\n", "index": "[2]\r\n[0, 1]\r\n[]\r\n"}
+        documents, counts = parse(tmp_path, files, reader="indexed_lines")
         assert texts(documents) == [("00001", ["C"], ["F"]), ("00002", ["A", "B"], ["D", "E"])]
         assert counts.dropped == {"line in no document": 1}
         assert counts.empty_documents == 1
@@ -183,14 +163,9 @@ class TestVerses:
         assert [name for name, _, _ in parts["dev"]] == ["A 6", "A 26", "B 6", "B 26"]
 
     def test_chapters_of_other_numbering_and_books_can_be_skipped(self, tmp_path):
+        options = {"has_equal_chapters_only": True, "skipped_books": ["Psalms"]}
         with pytest.raises(UserError, match="share no verses"):
-            parse(
-                tmp_path,
-                {"en": self.EN, "de": self.DE},
-                reader="verses",
-                has_equal_chapters_only=True,
-                skipped_books=["Psalms"],
-            )
+            parse(tmp_path, {"en": self.EN, "de": self.DE}, reader="verses", **options)
 
     @pytest.mark.parametrize(
         ("en", "part"),
@@ -268,12 +243,8 @@ class TestDialogues:
             {"speaker": "customer", "source": "Hallo", "target": "Hello"},
             {"speaker": "agent", "source": "Hi", "target": "Hallo\nda"},
         ]
-        documents, counts = parse(
-            tmp_path,
-            {"both": json.dumps({"x": dialogue, "empty": []})},
-            reader="dialogue_json",
-            reversed_speakers=["customer"],
-        )
+        files = {"both": json.dumps({"x": dialogue, "empty": []})}
+        documents, counts = parse(tmp_path, files, reader="dialogue_json", reversed_speakers=["customer"])
         assert texts(documents) == [("x", ["Hello", "Hi"], ["Hallo", "Hallo da"])]
         assert (counts.empty_documents, counts.joined_sentences) == (1, 1)
 

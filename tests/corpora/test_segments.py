@@ -1,15 +1,11 @@
 """WMT's and IWSLT's segment formats, well-formed or not."""
 
-from pathlib import Path
-
 import pytest
-from pydantic import TypeAdapter
+from reading import parse
 
-from docmt.corpora.readers.registry import Format, read
 from docmt.corpora.readers.sgml import read_refsets, replace_entities
 from docmt.errors import UserError
 
-LANGUAGES = ("en", "de")
 EN = """<srcset setid="x" srclang="any">
 <doc docid="a" genre="news">
 <hl><seg id="1">Title</seg></hl>
@@ -33,14 +29,6 @@ DE = """<?xml version="1.0"?>
 <doc sysid="ref" docid="b"><seg id="1"/></doc>
 </refset>
 """
-
-
-def parse(folder: Path, files: dict[str, str], **form):
-    paths = {}
-    for role, content in files.items():
-        paths[role] = folder / f"file.{role}"
-        paths[role].write_text(content, encoding="utf-8", newline="")
-    return read(paths, form=TypeAdapter(Format).validate_python(form), languages=LANGUAGES)
 
 
 def test_segments_read_files_that_are_not_well_formed(tmp_path):

@@ -1,24 +1,15 @@
-"""Published contrastive sets, converted to our format."""
+"""Test suites: published contrastive and generative sets, converted to docmt's own formats, and reading these."""
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from reading import convert
 
-from docmt.corpora.catalog import ReadableCorpus
-from docmt.corpora.splits import convert_suite
+from docmt.cli.main import main
+from docmt.corpora.suite_items import ContrastiveItem, read_generative_suite, read_suite
 from docmt.errors import UserError
-
-
-def convert(folder: Path, reader: str, files: dict[str, str], languages=("en", "ru"), **expected):
-    paths = {}
-    for role, content in files.items():
-        paths[role] = folder / role
-        paths[role].write_text(content, encoding="utf-8")
-    split = {"files": {role: role for role in files}} | expected
-    value = {"languages": list(languages), "format": {"reader": reader}, "splits": {"test": split}}
-    return convert_suite(ReadableCorpus.load(value, where="test"), "test", files=paths, where="corpus x")
+from docmt.files import read_jsonl, write_jsonl
 
 
 def voita(candidates: list[str], correct: int = 0, src: str = "a _eos b") -> dict:
@@ -31,7 +22,9 @@ def test_voita_items_keep_the_correct_index_and_lose_ties(tmp_path):
         voita(["x _eos 1", "x _eos 1"]),
         voita(["x _eos 2", "y _eos 2", "x _eos 2", "z _eos 1"], correct=2),
     ]
-    items, dropped = convert(tmp_path, "voita_suite", {"deixis": json.dumps(values)}, documents=3, sentences=9)
+    items, dropped = convert(
+        tmp_path, {"deixis": values}, reader="voita_suite", counts={"documents": 3, "sentences": 9}
+    )
     assert items == [
         {
             "id": "deixis/00001",
@@ -66,7 +59,7 @@ def test_voita_items_keep_the_correct_index_and_lose_ties(tmp_path):
 )
 def test_malformed_voita_files_are_named(tmp_path, value, part):
     with pytest.raises(UserError, match=part):
-        convert(tmp_path, "voita_suite", {"deixis": json.dumps([value])})
+        convert(tmp_path, {"deixis": [value]}, reader="voita_suite")
 
 
 def test_contrapro_lines_are_cut_into_items(tmp_path):
@@ -87,7 +80,8 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
         *(("B <SEP> it", f"L <SEP> {x}") for x in ("es 1", "er 1", "sie 1", "es 2", "er 2", "sie 2")),
     ]
     en, de = ("".join(f"{row[side]}\n" for row in rows) for side in (0, 1))
-    items, _ = convert(tmp_path, "contrapro_suite", {"en": en, "de": de}, ("en", "de"), documents=5, sentences=16)
+    counts = {"documents": 5, "sentences": 16}
+    items, _ = convert(tmp_path, {"en": en, "de": de}, reader="contrapro_suite", counts=counts)
     assert [[candidate[1] for candidate in item["candidates"]] for item in items] == [
         ["es", "er", "sie"],
         ["es", "er", "sie"],
@@ -111,7 +105,7 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
 )
 def test_malformed_contrapro_files_are_named(tmp_path, en, de, expected, part):
     with pytest.raises(UserError, match=part):
-        convert(tmp_path, "contrapro_suite", {"en": en, "de": de}, ("en", "de"), **expected)
+        convert(tmp_path, {"en": en, "de": de}, reader="contrapro_suite", counts=expected)
 
 
 CLOZE = {
@@ -124,40 +118,13 @@ CLOZE = {
     "other_source_words": ["her"],
     "context_sentences": 2,
 }
-CLOZE_EN = [
-    "You sleep.",
-    "We see you.",
-    "Rain.",
-    "You ask her.",
-    "Did you call?",
-    "You and you?",
-    "",
-    "You.",
-    "You.",
-]
-CLOZE_DE = [
-    "Du schläfst.",
-    "Wir sehen euch.",
-    "Regen.",
-    "Ihr fragt.",
-    "Du, riefst du?",
-    "Du und ihr?",
-    "",
-    "Du.",
-    "Ihr.",
-]
+YOU_EN = ["You sleep.", "We see you.", "Rain.", "You ask her.", "Did you call?", "You and you?", "", "You.", "You."]
+YOU_DE = ["Du schläfst.", "Wir sehen euch.", "Regen.", "Ihr fragt.", "Du, riefst du?", "Du und ihr?", "", "Du.", "Ihr."]
 
 
 def cloze(folder, **changes):
-    files = {"en": folder / "en", "de": folder / "de"}
-    for path, lines in zip(files.values(), (CLOZE_EN, CLOZE_DE), strict=True):
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    value = {
-        "languages": ["en", "de"],
-        "format": CLOZE | changes,
-        "splits": {"test": {"files": {"en": "en", "de": "de"}}},
-    }
-    return convert_suite(ReadableCorpus.load(value, where="test"), "test", files=files, where="corpus x")[0]
+    files = {lang: "\n".join(lines) + "\n" for lang, lines in (("en", YOU_EN), ("de", YOU_DE))}
+    return convert(folder, files, **CLOZE | changes)[0]
 
 
 def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_path):
@@ -174,7 +141,7 @@ def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_pat
 def test_foreign_context_comes_from_other_documents(tmp_path):
     own, foreign = cloze(tmp_path), cloze(tmp_path, context="foreign")
     assert [item["id"] for item in foreign] == [item["id"] for item in own]
-    pairs = list(zip(CLOZE_EN, CLOZE_DE, strict=True))
+    pairs = list(zip(YOU_EN, YOU_DE, strict=True))
     for item, there in zip(foreign, (pairs[7:], pairs[7:], pairs[:6]), strict=True):
         context = list(zip(item["src"][:-1], item["candidates"][0][:-1], strict=True))
         assert context
@@ -194,7 +161,220 @@ def test_a_cloze_suite_reads_documents(tmp_path):
 
 
 def test_foreign_context_needs_another_document(tmp_path, monkeypatch):
-    for name, lines in {"CLOZE_EN": CLOZE_EN[:6], "CLOZE_DE": CLOZE_DE[:6]}.items():
+    for name, lines in {"YOU_EN": YOU_EN[:6], "YOU_DE": YOU_DE[:6]}.items():
         monkeypatch.setitem(globals(), name, lines)
     with pytest.raises(UserError, match="there is only one"):
         cloze(tmp_path, context="foreign")
+
+
+def ctxpro_item(payload, expected, *, rule="DO.ELL", reference="Ja, das tut er.", **keys):
+    return {"src segment": payload, "expected": expected, "rule": rule, "ref segment": reference, **keys}
+
+
+def convert_ctxpro(folder, items, inputs):
+    form = {"reader": "ctxpro_generative", "phenomenon": "auxiliary"}
+    return convert(folder, {"items": items, "inputs": inputs}, **form)[0]
+
+
+def test_ctxpro_items_end_in_their_payload(tmp_path):
+    items = [ctxpro_item("Yes, he does.", "tut", **{"ante distance": 2}), ctxpro_item("You?", "sie", rule="NOM.FORM")]
+    inputs = "Does he?<eos> Well.<eos> Yes, he does.\nYou?\n"
+    found = convert_ctxpro(tmp_path, items, inputs)
+    assert found[0] == {
+        "id": "auxiliary/00001",
+        "phenomenon": "auxiliary",
+        "distance": 2,
+        "kind": "DO.ELL",
+        "src": ["Does he?", "Well.", "Yes, he does."],
+        "sentence": 2,
+        "expected": "tut",
+        "reference": "Ja, das tut er.",
+        "match": "words",
+    }
+    assert (found[1]["src"], found[1]["distance"], found[1]["sentence"]) == (["You?"], None, 0)
+
+
+@pytest.mark.parametrize(
+    ("items", "inputs", "part"),
+    [
+        ([ctxpro_item("a", "b")], "x<eos> a\ny\n", "1 items in .*, 2 lines"),
+        ([ctxpro_item("a", "b")], "a<eos> x\n", "line 1 does not end in the payload of item 1"),
+        ([{"src segment": "a"}], "a\n", "item 1 lacks"),
+        (["a"], "a\n", "item 1 lacks"),
+    ],
+)
+def test_ctxpro_files_that_do_not_belong_together_are_named(tmp_path, items, inputs, part):
+    with pytest.raises(UserError, match=part):
+        convert_ctxpro(tmp_path, items, inputs)
+
+
+CONTRAPRO = [
+    ("A cup. <SEP> it 's big.", "Eine Tasse. <SEP> Sie ist groß und hat ihre Farbe."),
+    ("A cup. <SEP> it 's big.", "Eine Tasse. <SEP> Er ist groß und hat seine Farbe."),
+    ("A cup. <SEP> it 's big.", "Eine Tasse. <SEP> Es ist groß und hat seine Farbe."),
+    ("A dog. <SEP> it sees it.", "Ein Hund. <SEP> er sieht ihn."),
+    ("A dog. <SEP> it sees it.", "Ein Hund. <SEP> sie sieht sie."),
+    ("A dog. <SEP> it sees it.", "Ein Hund. <SEP> es sieht es."),
+]
+
+
+def contrapro_files():
+    en, de = ("".join(f"{row[side]}\n" for row in CONTRAPRO) for side in (0, 1))
+    fields = [
+        {
+            "src segment": "It's big.",
+            "ref segment": "Sie ist groß, und hat ihre Farbe!",
+            "ante distance": 1,
+            "errors": [{"contrastive": "Er ist groß, und hat seine Farbe!"}],
+        }
+    ]
+    return {"en": en, "de": de, "fields": fields}
+
+
+def test_contrapro_gets_distance_where_fields_know_it_and_always_the_pronoun(tmp_path):
+    items = convert(tmp_path, contrapro_files(), reader="contrapro_suite")[0]
+    assert [(item["distance"], item["kind"]) for item in items] == [(1, "sie"), (None, "er")]
+
+
+def test_fields_that_disagree_say_nothing(tmp_path):
+    files = contrapro_files()
+    files["fields"].append(files["fields"][0] | {"ante distance": 3})
+    assert convert(tmp_path, files, reader="contrapro_suite")[0][0]["distance"] is None
+
+
+def test_contrapro_as_generative_items(tmp_path):
+    items = convert(tmp_path, contrapro_files(), reader="contrapro_generative")[0]
+    assert [(item["expected"], item["match"], item["sentence"]) for item in items] == [
+        ("sie", "tokens", 1),
+        ("er", "tokens", 1),
+    ]
+    assert items[1]["reference"] == "er sieht ihn."
+    assert items[0]["src"] == ["A cup.", "it 's big."]
+
+
+def test_contrapro_without_a_pronoun_or_with_other_fields_is_named(tmp_path):
+    lines = {"en": "A <SEP> b\n" * 2, "de": "A <SEP> b\nA <SEP> c\n"}
+    with pytest.raises(UserError, match="do not replace er, sie or es"):
+        convert(tmp_path, lines, reader="contrapro_generative")
+    with pytest.raises(UserError, match="item 1 is not an item of ContraPro"):
+        convert(tmp_path, contrapro_files() | {"fields": [{"a": 1}]}, reader="contrapro_suite")
+
+
+def test_bawden_blocks_of_both_kinds(tmp_path):
+    anaphora = {
+        "1": {
+            "src": ["A fly!", "I see it."],
+            "trg": [
+                {"correct": ["Une mouche !", "Je la vois."], "incorrect": ["Une mouche !", "Je le vois."]},
+                {"semi-correct": ["Un moucheron !", "Je le vois."], "incorrect": ["Un moucheron !", "Je la vois."]},
+            ],
+        }
+    }
+    pair = {"correct": ["Un rhume ?", "Atchoum."], "incorrect": ["Un rhume ?", "Froid."]}
+    choice = {"7": {"type": "disambig", "examples": [{"src": ["A cold?", "Atishoo."], "trg": pair}]}}
+    items = convert(tmp_path, {"anaphora": anaphora, "lexical_choice": choice}, reader="bawden_suite")[0]
+    assert [(item["id"], item["kind"], item["correct"], item["sentence"], item["distance"]) for item in items] == [
+        ("anaphora/00001", "correct", 0, 1, 1),
+        ("anaphora/00002", "semi-correct", 0, 1, 1),
+        ("lexical_choice/00001", "disambig", 0, 1, 1),
+    ]
+    assert items[1]["candidates"] == [["Un moucheron !", "Je le vois."], ["Un moucheron !", "Je la vois."]]
+    for bad in ([], {"1": {}} | {"2": {"trg": [{}], "src": []}}, {"1": "text"}):
+        with pytest.raises(UserError, match=r"block .* lacks") if bad else pytest.raises(UserError):
+            convert(tmp_path, {"anaphora": bad}, reader="bawden_suite")
+
+
+OWN = {"id": "a", "phenomenon": "p", "src": ["x", "y"]}
+CANDIDATES = {"candidates": [["b", "c"], ["b", "d"], ["b", "c"]], "correct": 0, "kind": "k"}
+
+
+def test_own_formats_are_checked_and_lose_ties(tmp_path):
+    files = {"items": json.dumps(OWN | CANDIDATES) + "\n"}
+    write_jsonl(tmp_path / "suite.jsonl", convert(tmp_path, files, reader="jsonl_suite")[0])
+    (item,) = read_suite(tmp_path / "suite.jsonl")
+    assert (item.candidates, item.kind, item.sentence) == ((("b", "c"), ("b", "d")), "k", 1)
+    files = {"items": json.dumps(OWN | {"expected": "c d", "sentence": 0}) + "\n"}
+    write_jsonl(tmp_path / "suite.jsonl", convert(tmp_path, files, reader="jsonl_generative")[0])
+    (item,) = read_generative_suite(tmp_path / "suite.jsonl")
+    assert (item.expected, item.match, item.sentence, item.src) == ("c d", "words", 0, ("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({}, "key 'expected' is missing"),
+        ({"expected": " "}, "at least one word"),
+        ({"expected": ["a"]}, "at least one word"),
+        ({"expected": "a", "match": "regex"}, "known: words, tokens"),
+        ({"expected": "a", "sentence": 2}, "`sentence` is 2, but src has 2 sentences"),
+        ({"expected": "a", "src": []}, "`src` must be"),
+    ],
+)
+def test_malformed_generative_items_are_named(tmp_path, changes, part):
+    write_jsonl(tmp_path / "suite.jsonl", [OWN | changes])
+    with pytest.raises(UserError, match=f"line 1: .*{part}"):
+        read_generative_suite(tmp_path / "suite.jsonl")
+
+
+def test_the_command_takes_own_files(tmp_path):
+    source = tmp_path / "own items.jsonl"
+    source.write_text(json.dumps(OWN | CANDIDATES) + "\n", encoding="utf-8")
+    spec = {
+        "languages": ["en", "de"],
+        "format": {"reader": "jsonl_suite"},
+        "splits": {"all": {"files": {"items": str(source)}, "documents": 1, "sentences": 3}},
+    }
+    out = tmp_path / "out.jsonl"
+    assert main(["corpora", "suite", "--spec", json.dumps(spec), "--split", "all", "--out", str(out)]) == 0
+    assert read_jsonl(out)[0]["candidates"] == [["b", "c"], ["b", "d"]]
+
+
+GOOD = {"id": "first", "phenomenon": "p", "src": ["s"], "distance": 2, "candidates": [["x"], ["y"]], "correct": 1}
+
+
+def write(path, *values):
+    write_jsonl(path, values)
+    return path
+
+
+def test_an_item_keeps_what_scoring_needs(tmp_path):
+    path = write(tmp_path / "suite.jsonl", GOOD, GOOD | {"id": "second", "kind": "k", "sentence": 0})
+    assert read_suite(path) == [
+        ContrastiveItem("first", "p", ("s",), (("x",), ("y",)), 1, 2, None),
+        ContrastiveItem("second", "p", ("s",), (("x",), ("y",)), 1, 2, "k"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"candidates": [["x"]], "correct": 0}, "line 2: `correct` is 0, but there are 1"),
+        ({"correct": 2}, "`correct` is 2"),
+        ({"is_prefix": "no"}, "`is_prefix` must be true or false, not 'no'"),
+        ({"correct": "0"}, "`correct` is '0'"),
+        ({"id": "first"}, "duplicate item 'first'"),
+        ({"candidates": [["x"], ["y", "z"]]}, "a candidate has 2 sentences, but src has 1"),
+        ({"candidates": ["x", "y"]}, "list of lists of sentences"),
+        ({"candidates": [[1], [2]]}, "list of lists of sentences"),
+        ({"src": []}, "at least one sentence"),
+        ({"src": "s"}, "at least one sentence"),
+    ],
+)
+def test_bad_items_are_refused_with_their_line(tmp_path, change, message):
+    path = write(tmp_path / "suite.jsonl", GOOD, GOOD | {"id": "second"} | change)
+    with pytest.raises(UserError, match=message):
+        read_suite(path)
+
+
+@pytest.mark.parametrize("key", ["id", "phenomenon", "src", "candidates", "correct"])
+def test_a_missing_key_is_named(tmp_path, key):
+    path = write(tmp_path / "suite.jsonl", GOOD, {k: v for k, v in GOOD.items() if k != key})
+    with pytest.raises(UserError, match=f"line 2: key '{key}' is missing"):
+        read_suite(path)
+
+
+def test_other_json_and_empty_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="line 2: must be an object"):
+        read_suite(write(tmp_path / "suite.jsonl", GOOD, []))
+    with pytest.raises(UserError, match="empty"):
+        read_suite(write(tmp_path / "suite.jsonl"))

@@ -1,4 +1,4 @@
-"""Placeholders and inline markup come back, or the segment stays as it was and is counted."""
+"""Placeholders and markup come back, or the segment stays as it was and is counted; where sentences end."""
 
 import random
 import re
@@ -8,23 +8,10 @@ import pytest
 from formats_standin import translated
 
 from docmt.formats.file_segments import MARK, PLACEHOLDER, is_intact, plain_segment
-from docmt.formats.translatable_file import Languages
+from docmt.formats.sentence_splitting import split_text
 
-VALUES = [
-    "%s",
-    "%d",
-    "%1$s",
-    "%(name)s",
-    "{name}",
-    "{0}",
-    "${path}",
-    "$unit",
-    "%%",
-    "{{a}}",
-    "&nbsp;",
-    "<br/>",
-    "%NAME%",
-]
+VALUES = ["%s", "%d", "%1$s", "%(name)s", "{name}", "{0}", "${path}", "$unit", "%%", "{{a}}", "&nbsp;", "<br/>"]
+VALUES += ["%NAME%"]
 PAIRS = ["b", "i", "a href='x'"]
 
 
@@ -68,20 +55,16 @@ def _sentence(generator):
 def _careless(generator):
     """A translator that drops, doubles, moves and invents marks in half of the sentences."""
 
-    def translate(documents):
-        return [[_damaged(sentence, generator) for sentence in document] for document in documents]
+    def damaged(sentence):
+        pieces = re.split(r"(\{\d+\})", sentence.upper())
+        if generator.random() < 0.5 and len(pieces) > 1:
+            place = generator.randrange(1, len(pieces), 2)
+            pieces[place] = generator.choice(["", pieces[place] * 2, "{ 9 }", "%s", "<b>", "{}"])
+            if generator.random() < 0.3:
+                generator.shuffle(pieces)
+        return "".join(pieces)
 
-    return translate
-
-
-def _damaged(sentence, generator):
-    pieces = re.split(r"(\{\d+\})", sentence.upper())
-    if generator.random() < 0.5 and len(pieces) > 1:
-        place = generator.randrange(1, len(pieces), 2)
-        pieces[place] = generator.choice(["", pieces[place] * 2, "{ 9 }", "%s", "<b>", "{}"])
-        if generator.random() < 0.3:
-            generator.shuffle(pieces)
-    return "".join(pieces)
+    return lambda documents: [[damaged(sentence) for sentence in document] for document in documents]
 
 
 @pytest.mark.parametrize("suffix", ["po", "lines"])
@@ -93,14 +76,7 @@ def test_of_a_thousand_segments_none_loses_a_mark_silently(suffix):
         content = "\n".join(f'msgctxt "{n}"\nmsgid "{text}"\nmsgstr ""\n' for n, text in enumerate(escaped))
     else:
         content = "\n".join(sources)
-    languages = Languages("en", "de")
-    out, counts = translated(
-        Path("x"),
-        content.encode(),
-        _careless(generator),
-        languages=languages,
-        name=suffix if suffix == "lines" else "po",
-    )
+    out, counts = translated(Path("x"), content.encode(), _careless(generator), name=suffix)
     text = out.decode()
     found = re.findall(r'msgstr "(.*)"', text) if suffix == "po" else text.split("\n")
     untouched = 0
@@ -112,3 +88,24 @@ def test_of_a_thousand_segments_none_loses_a_mark_silently(suffix):
     assert untouched == counts.untouched.total() > 100
     assert counts.segments - untouched > 100
     assert counts.lost == 0
+
+
+@pytest.mark.parametrize(
+    ("lang", "sentences"),
+    [
+        ("en", ["The NORM.S.DIST function. ", "Use ISO.CEILING instead!"]),
+        ("en", ["See :meth:`~object.__getstate__` for more. ", "Call :c:func:`!PyObject_Call` now."]),
+        ("en", ["`Stop! Wait.` ends nothing. ", "This does."]),
+        ("en", ["An odd ` says nothing. ", "So this is another."]),
+        ("de", ["Siehe docs.example.org! ", "Dann weiter.\n", "Zeile"]),
+        ("zh", ["参见 :meth:`~object.__getstate__` 了解。", "调用 :c:func:`!foo` 吧。"]),
+        ("ja", ["これは本です。", "あれは?"]),
+    ],
+)
+def test_sentences_end_at_full_stops_before_white_space(lang, sentences):
+    assert split_text("".join(sentences), lang) == sentences
+
+
+@pytest.mark.parametrize("text", ["", "\n", ".", "...", "`", "a.b.c", "` . ! ` ?", "A. B.\u2028C. D"])
+def test_splitting_loses_nothing(text):
+    assert "".join(split_text(text, "en")) == text

@@ -125,11 +125,8 @@ def test_pictures_stay_packed():
     assert after.testzip() is None
     assert "A B" in members(out)[PARTS["docx"]].decode()
     for one, other in zip(before.infolist(), after.infolist(), strict=True):
-        assert (one.filename, one.date_time, one.compress_type) == (
-            other.filename,
-            other.date_time,
-            other.compress_type,
-        )
+        for key in ("filename", "date_time", "compress_type"):
+            assert getattr(one, key) == getattr(other, key)
         if one.filename != PARTS["docx"]:
             assert (one.compress_size, one.CRC) == (other.compress_size, other.CRC)
     # Level 1 packs worse than the level at which a new copy would be packed.

@@ -120,7 +120,7 @@ def test_what_no_address_serves_is_obtained_by_hand(mirror, tmp_path, monkeypatc
     [
         ({"url": None}, "needs addresses, or `obtain`"),
         ({"sha256": {"other": "0" * 64}}, "'other', which is not under `files`"),
-        ({"sha256": {"vocab.json": "0"}}, "sha256 must be 64 hexadecimal digits"),
+        ({"sha256": {"vocab.json": "0"}}, "sha256: String should match"),
     ],
 )
 def test_entries_that_do_not_fit_are_named(change, message):

@@ -86,27 +86,25 @@ def test_learning_twice_gives_the_same_codes():
     assert learn_sentencepiece(text, size=100) == learn_sentencepiece(text, size=100)
 
 
-def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path):
-    settings = json.dumps(SETTINGS.model_dump())
+def run(command):
+    assert main(["text", *command.split()]) == 0
+
+
+def test_the_commands_of_the_workflow_learn_and_apply_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settings.json").write_text(json.dumps(SETTINGS.model_dump()))
     for lang in ("th", "en"):
         (tmp_path / f"train.{lang}").write_text("\n".join(lines(lang, 300)) + "\n", encoding="utf-8")
-        names = ["--settings", settings, "--lang", lang, "--input", f"{tmp_path}/train.{lang}"]
-        assert main(["text", "tokenize", *names, "--out", f"{tmp_path}/tok.{lang}"]) == 0
-        names = ["--settings", settings, "--input", f"{tmp_path}/tok.{lang}"]
-        assert main(["text", "learn-truecaser", *names, "--out", f"{tmp_path}/true.{lang}.json"]) == 0
-    codes = ["--codes", f"{tmp_path}/codes"]
-    texts = [f"{tmp_path}/tok.th", f"{tmp_path}/tok.en"]
-    assert main(["text", "learn-bpe", "--settings", settings, "--inputs", *texts, "--out", f"{tmp_path}/codes"]) == 0
-    apply = ["text", "apply-bpe", *codes, "--lang", "th", "--input", texts[0], "--out", f"{tmp_path}/bpe.th"]
-    assert main(apply) == 0
-    truecasers = ["--truecasers", f"{tmp_path}/true.th.json", f"{tmp_path}/true.en.json"]
-    pack = ["text", "pack", "--settings", settings, "--src-lang", "th", "--tgt-lang", "en", *truecasers, *codes]
-    assert main([*pack, "--out", f"{tmp_path}/pipeline.json"]) == 0
+        run(f"tokenize --settings @settings.json --lang {lang} --input train.{lang} --out tok.{lang}")
+        run(f"learn-truecaser --settings @settings.json --input tok.{lang} --out true.{lang}.json")
+    run("learn-bpe --settings @settings.json --inputs tok.th tok.en --out codes")
+    run("apply-bpe --codes codes --lang th --input tok.th --out bpe.th")
+    packed = "--truecasers true.th.json true.en.json --codes codes --out pipeline.json"
+    run(f"pack --settings @settings.json --src-lang th --tgt-lang en {packed}")
     pipeline = TextPipeline.load(tmp_path / "pipeline.json")
     split = (tmp_path / "bpe.th").read_text(encoding="utf-8").splitlines()
     assert split == [" ".join(pipeline.prepare(line, lang="th")) for line in lines("th", 300)]
-    roundtrip = ["text", "roundtrip", "--pipeline", f"{tmp_path}/pipeline.json", "--out", f"{tmp_path}/count.json"]
-    assert main([*roundtrip, "--inputs", f"th={tmp_path}/train.th"]) == 0
+    run("roundtrip --pipeline pipeline.json --inputs th=train.th --out count.json")
     assert json.loads((tmp_path / "count.json").read_text())["languages"]["th"]["share"] == 100
 
 

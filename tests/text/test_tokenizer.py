@@ -1,4 +1,7 @@
+import marshal
 import re
+import subprocess
+import sys
 import time
 
 import pytest
@@ -156,3 +159,14 @@ def test_very_long_lines_take_little_time(lang, unit):
     start = time.perf_counter()
     assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
     assert time.perf_counter() - start < 20
+
+
+def test_a_cache_of_others_changes_no_word(tmp_path):
+    """`jieba.cut` would read this file, in the folder for temporary files, and cut each character off."""
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({}, 1)))
+    code = "from docmt.text.tokenizer import chinese_words; print(*chinese_words('我来到北京清华大学'))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env={"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["我", "来到", "北京", "清华大学"]
+    assert [file.name for file in tmp_path.iterdir()] == ["jieba.cache"]
+    assert (tmp_path / "jieba.cache").stat().st_size < 100

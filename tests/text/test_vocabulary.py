@@ -2,18 +2,7 @@ import pytest
 
 from docmt.errors import UserError
 from docmt.text.commands import learn_vocabulary
-from docmt.text.vocabulary import (
-    BOS,
-    EOD,
-    EOS,
-    MASK,
-    N_SPECIALS,
-    PAD,
-    SPECIALS,
-    UNK,
-    Vocabulary,
-    extra_specials,
-)
+from docmt.text.vocabulary import BOS, EOD, EOS, MASK, N_SPECIALS, PAD, SPECIALS, UNK, Vocabulary, extra_specials
 
 
 def test_specials_have_fixed_ids():
@@ -94,10 +83,7 @@ def tagged():
 def test_extra_specials_follow_the_fixed_ones():
     vocabulary = tagged()
     assert vocabulary.symbols == (*SPECIALS, *EXTRAS, "b", "a")
-    assert vocabulary.masks() == (6, 7)
-    assert vocabulary.tag("en") == 8
-    assert vocabulary.tag("de") == 9
-    assert vocabulary.n_specials == 10
+    assert (vocabulary.masks(), vocabulary.tag("en"), vocabulary.tag("de"), vocabulary.n_specials) == ((6, 7), 8, 9, 10)
     assert vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
 
 

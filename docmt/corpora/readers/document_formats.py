@@ -4,17 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from docmt.corpora.readers import (
-    gettext,
-    json_files,
-    lines,
-    sgml,
-    subtitle_pairs,
-    tabular,
-    translation_memories,
-    treebank_text,
-    verses,
-)
+from docmt.corpora.readers import gettext, lines, sgml, tabular, translated_files, verses
 
 DocumentFormats = (
     lines.MarkedLines
@@ -25,18 +15,18 @@ DocumentFormats = (
     | sgml.Segments
     | sgml.WmtXml
     | sgml.IwsltTrain
-    | json_files.DialogueJson
+    | tabular.DialogueJson
     | tabular.DialogueCsv
-    | json_files.JsonLines
+    | tabular.JsonLines
     | gettext.PoPages
     | gettext.PoFiles
     | verses.Verses
-    | translation_memories.Tmx
+    | translated_files.Tmx
     | tabular.TsvLines
     | tabular.NamedLines
     | tabular.ParaDocs
     | tabular.ParquetTable
-    | subtitle_pairs.SrtPairs
-    | treebank_text.Conllu
+    | translated_files.SrtPairs
+    | lines.Conllu
 )
 Documents = Annotated[DocumentFormats, Field(discriminator="reader")]

@@ -191,16 +191,14 @@ def _pages(
 
 def _why_not(entry: polib.POEntry) -> str | None:
     """The cause for leaving a message out, or None."""
-    for is_true, cause in (
-        (entry.obsolete, "obsolete message"),
-        (entry.fuzzy, "fuzzy message"),
-        (entry.msgid_plural, "plural message"),
-        (not entry.msgstr, "untranslated message"),
-        (not entry.occurrences, "message without a page"),
-    ):
-        if is_true:
-            return cause
-    return None
+    causes = {
+        "obsolete message": entry.obsolete,
+        "fuzzy message": entry.fuzzy,
+        "plural message": entry.msgid_plural,
+        "untranslated message": not entry.msgstr,
+        "message without a page": not entry.occurrences,
+    }
+    return next((cause for cause, is_true in causes.items() if is_true), None)
 
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:

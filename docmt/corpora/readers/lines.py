@@ -1,4 +1,4 @@
-"""Plain lines: `<d>` markers (Maruf et al. 2019), blank lines, files, no boundaries, or line numbers (MSCTD)."""
+"""Lines: `<d>` markers (Maruf et al. 2019), blank lines, files, no boundaries, line numbers (MSCTD), CoNLL-U."""
 
 import json
 import re
@@ -10,14 +10,17 @@ from typing_extensions import override
 
 from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
-from docmt.corpora.readers.parallel_files import SideDocument, SideFile, align
+from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, check_equal, read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
+from docmt.corpora.readers.tar_files import read_members
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_lines
 from docmt.formats.translatable_file import language_of
 
+CONLLU_DOCUMENT, CONLLU_SENTENCE = "# newdoc id = ", "# text = "
 
-class MarkedLines(DocumentFormat):
+
+class MarkedLines(SideFormat):
     """One file per language, one sentence per line, and a marker line before each document."""
 
     n_languages = (1, 2)
@@ -27,10 +30,7 @@ class MarkedLines(DocumentFormat):
     """The line that begins a document."""
 
     @override
-    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        return align([self._side(self.pick(files, lang)) for lang in languages])
-
-    def _side(self, path: Path) -> SideFile:
+    def side_documents(self, path: Path) -> list[SideDocument]:
         documents: list[SideDocument] = []
         for number, line in enumerate(read_lines(path), start=1):
             if line.strip() == self.marker:
@@ -39,10 +39,10 @@ class MarkedLines(DocumentFormat):
                 documents[-1].add(line, line=number)
             else:
                 raise UserError(f"{path}: line {number} comes before the first {self.marker!r} line")
-        return SideFile(path, documents)
+        return documents
 
 
-class BlankLines(DocumentFormat):
+class BlankLines(SideFormat):
     """One file per language, one sentence per line, and blank lines between documents."""
 
     n_languages = (1, 2)
@@ -50,10 +50,7 @@ class BlankLines(DocumentFormat):
     reader: FormatName[Literal["blank_lines"]]
 
     @override
-    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        return align([self._side(self.pick(files, lang)) for lang in languages])
-
-    def _side(self, path: Path) -> SideFile:
+    def side_documents(self, path: Path) -> list[SideDocument]:
         documents: list[SideDocument] = []
         is_inside = False  # a run of blank lines is one boundary, so that no sentence can be empty
         for number, line in enumerate(read_lines(path), start=1):
@@ -62,7 +59,7 @@ class BlankLines(DocumentFormat):
                 documents.append(SideDocument(None, number))
             if is_inside:
                 documents[-1].add(line, line=number)
-        return SideFile(path, documents)
+        return documents
 
 
 class DocumentFiles(DocumentFormat):
@@ -87,9 +84,7 @@ class DocumentFiles(DocumentFormat):
                 raise UserError(f"{lone}: has no counterpart among {where}")
         collector = DocumentCollector()
         for name, src_path in src.items():
-            src_lines, tgt_lines = read_lines(src_path), read_lines(tgt[name])
-            _check_equal(src_path, len(src_lines), tgt[name], len(tgt_lines))
-            collector.add(Path(name).stem, zip(src_lines, tgt_lines, strict=True))
+            collector.add(Path(name).stem, zip(*read_equal(src_path, tgt[name]), strict=True))
         return collector.result(if_empty=f"{paths[0]}: contains no sentences")
 
 
@@ -105,7 +100,7 @@ class SingleLines(DocumentFormat):
         src, tgt = (self.pick(files, lang) for lang in languages)
         # Counted before anything is yielded: a difference must show at the beginning, not after millions of lines.
         n_pairs, n_tgt = (sum(1 for _ in iterate_lines(path)) for path in (src, tgt))
-        _check_equal(src, n_pairs, tgt, n_tgt)
+        check_equal(src, n_pairs, tgt, n_tgt)
         if not n_pairs:
             raise UserError(f"{src}: contains no sentences")
         collector = DocumentCollector()
@@ -127,8 +122,7 @@ class IndexedLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         src_path, tgt_path = (self.pick(files, lang) for lang in languages)
-        src, tgt = read_lines(src_path), read_lines(tgt_path)
-        _check_equal(src_path, len(src), tgt_path, len(tgt))
+        src, tgt = read_equal(src_path, tgt_path)
         index = self.pick(files, "index")
         collector = DocumentCollector()
         used: set[int] = set()
@@ -152,8 +146,24 @@ class IndexedLines(DocumentFormat):
         return collector.result(if_empty=f"{index}: names no sentences")
 
 
-def _check_equal(src: Path, n_src: int, tgt: Path, n_tgt: int) -> None:
-    if n_src != n_tgt:
-        raise UserError(
-            f"{n_src} lines in {src}, {n_tgt} in {tgt}: line {min(n_src, n_tgt) + 1} is the first without a counterpart"
-        )
+class Conllu(SideFormat):
+    """A tar (or tar.gz) of CoNLL-U files, role: the language. Documents are at `# newdoc id`, sentences at `# text`."""
+
+    n_languages = (1,)
+
+    reader: FormatName[Literal["conllu"]]
+
+    @override
+    def side_documents(self, path: Path) -> list[SideDocument]:
+        documents: list[SideDocument] = []
+        for member, content in read_members(path, ".conllu", what="CoNLL-U"):
+            n_before = len(documents)
+            for number, line in enumerate(content.split("\n"), start=1):
+                if line.startswith(CONLLU_DOCUMENT):
+                    documents.append(SideDocument(line.removeprefix(CONLLU_DOCUMENT) or "unnamed", number))
+                elif line.startswith(CONLLU_SENTENCE):
+                    if len(documents) == n_before:
+                        start = CONLLU_DOCUMENT.strip()
+                        raise UserError(f"{path}:{member}: a sentence comes before the first `{start}`")
+                    documents[-1].add(line.removeprefix(CONLLU_SENTENCE), line=number)
+        return documents

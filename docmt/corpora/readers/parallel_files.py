@@ -1,12 +1,16 @@
 """One file per language: matching the documents and sentences of its sides."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from docmt.corpora.readers.reader import DocumentCollector, ReaderResult
+from typing_extensions import override
+
+from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, ReaderResult
 from docmt.errors import UserError
+from docmt.files import read_lines
 
 
 @dataclass
@@ -16,7 +20,6 @@ class SideDocument:
     Attributes:
         id: its name in the file, or None when the format has no names.
         line: line of the file where it starts, from 1.
-        sentences: its sentences.
         lines: the line of each sentence, from 1.
         keys: the name of each sentence within the document (`<seg id>`); empty when the format has none.
     """
@@ -41,6 +44,19 @@ class SideFile:
 
     path: Path
     documents: Sequence[SideDocument]
+
+
+class SideFormat(DocumentFormat):
+    """A format with a file per language, in which documents and sentences correspond by their order or names."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        paths = [self.pick(files, lang) for lang in languages]
+        return align([SideFile(path, self.side_documents(path)) for path in paths])
+
+    @abstractmethod
+    def side_documents(self, path: Path) -> list[SideDocument]:
+        """The documents of one language."""
 
 
 def align(sides: Sequence[SideFile], collector: DocumentCollector | None = None) -> ReaderResult:
@@ -117,3 +133,19 @@ def _check_numbers(src: SideFile, tgt: SideFile) -> None:
             f"{n_src} documents in {src.path}, {n_tgt} in {tgt.path}: document {len(shorter.documents) + 1} "
             f"({longer.path} line {first.line}) has no counterpart"
         )
+
+
+def check_equal(src: Path, n_src: int, tgt: Path, n_tgt: int) -> None:
+    """Raise UserError when two files have different numbers of lines."""
+    if n_src != n_tgt:
+        raise UserError(
+            f"{n_src} lines in {src}, {n_tgt} in {tgt}: line {min(n_src, n_tgt) + 1} is the first without a counterpart"
+        )
+
+
+def read_equal(*paths: Path) -> list[list[str]]:
+    """The lines of files that must have equally many."""
+    texts = [read_lines(path) for path in paths]
+    for path, lines in zip(paths, texts, strict=True):
+        check_equal(paths[0], len(texts[0]), path, len(lines))
+    return texts

@@ -68,12 +68,8 @@ class ReaderCounts:
     """Counts of what a reader kept and left out. A sentence pair counts as one sentence.
 
     Attributes:
-        documents: documents kept.
-        sentences: sentences kept.
-        empty_source: pairs kept of which only the source is empty.
-        empty_target: pairs kept of which only the target is empty.
+        empty_source, empty_target: pairs kept of which only this side is empty.
         empty_both: sentences kept that are empty on every side.
-        one_sentence_documents: documents kept that have a single sentence.
         empty_documents: documents left out because the file gives them no sentences.
         joined_sentences: sentences with tabs or line ends inside, each replaced by one space.
         dropped: sentences (or entries) left out, by cause.

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
-from docmt.corpora.readers.parallel_files import SideDocument, SideFile, align
+from docmt.corpora.readers.parallel_files import SideDocument, SideFile, SideFormat, align
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
@@ -108,33 +108,29 @@ class WmtXml(DocumentFormat):
         return collector.result(if_empty=f"{path}: contains no sentences")
 
 
-class IwsltTrain(DocumentFormat):
+class IwsltTrain(SideFormat):
     """One file per language: IWSLT's training text, tagged lines (`<url>`, `<talkid>`, …) before each talk."""
 
     reader: FormatName[Literal["iwslt_train"]]
 
     @override
-    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
-        sides = []
-        for lang in languages:
-            path = self.pick(files, lang)
-            talks: list[SideDocument] = []
-            lines = read_lines(path)
-            # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
-            start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
-            for number, line in enumerate(lines, start=1):
-                if line.lstrip().startswith(start):
-                    talks.append(SideDocument(None, number))
-                talk = TRAIN_TALK.match(line)
-                if talk and talks:
-                    talks[-1].id = (talk[1] or "").strip() or talk[2]
-                if TRAIN_TAG.match(line):
-                    continue
-                if not talks:
-                    raise UserError(f"{path}: line {number} comes before the first {start}…")
-                talks[-1].add(line, line=number)
-            sides.append(SideFile(path, talks))
-        return align(sides)
+    def side_documents(self, path: Path) -> list[SideDocument]:
+        talks: list[SideDocument] = []
+        lines = read_lines(path)
+        # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
+        start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
+        for number, line in enumerate(lines, start=1):
+            if line.lstrip().startswith(start):
+                talks.append(SideDocument(None, number))
+            talk = TRAIN_TALK.match(line)
+            if talk and talks:
+                talks[-1].id = (talk[1] or "").strip() or talk[2]
+            if TRAIN_TAG.match(line):
+                continue
+            if not talks:
+                raise UserError(f"{path}: line {number} comes before the first {start}…")
+            talks[-1].add(line, line=number)
+        return talks
 
 
 def read_refsets(path: Path) -> list[list[Document]]:

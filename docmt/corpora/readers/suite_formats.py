@@ -10,6 +10,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import Files, FormatName, SuiteFormat
 from docmt.corpora.suite_items import first_difference, read_contrastive, read_generative, read_items
 from docmt.errors import UserError
@@ -175,9 +176,7 @@ def _contrapro_items(src_path: Path, tgt_path: Path, fields: Path | None) -> Ite
     The kind of an item is its pronoun. The lines do not tell the distance of the antecedent; `fields` do.
     """
     distances = _contrapro_distances(fields)
-    src, tgt = read_lines(src_path), read_lines(tgt_path)
-    if len(src) != len(tgt):
-        raise UserError(f"{len(src)} lines in {src_path}, {len(tgt)} in {tgt_path}: align them line by line")
+    src, tgt = read_equal(src_path, tgt_path)
     rows: list[tuple[str, str, list[str], list[str]]] = []
     for number, (src_line, tgt_line) in enumerate(zip(src, tgt, strict=True), start=1):
         sides = [[part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)] for line in (src_line, tgt_line)]

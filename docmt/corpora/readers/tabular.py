@@ -1,4 +1,4 @@
-"""Sentence pairs in tables: TSV, CSV, ParaDocs, Parquet, and lines whose documents another file names."""
+"""Tables and records: TSV, CSV, ParaDocs, Parquet, JSON, and lines whose documents another file names."""
 
 import csv
 import io
@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.readers.parallel_files import read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_lines, read_text
+from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 
 # Line number (or number of the row), id of the document, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
@@ -116,14 +117,10 @@ class NamedLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, role) for role in ("ids", *languages)]
-        ids, src, tgt = map(read_lines, paths)
-        for path, lines in zip(paths[1:], (src, tgt), strict=True):
-            if len(lines) != len(ids):
-                raise UserError(f"{path}: {len(lines)} lines, but {paths[0]} has {len(ids)}: one id per line is needed")
-        pairs = zip(src, tgt, strict=True)
+        ids, src, tgt = read_equal(*paths)
         if self.id_cells is not None:
             ids = [" ".join(line.split("\t")[: self.id_cells]) for line in ids]
-        rows = ((number, ids[number - 1].strip(), pair) for number, pair in enumerate(pairs, start=1))
+        rows = zip(itertools.count(1), map(str.strip, ids), zip(src, tgt, strict=True))
         return _documents(rows, paths[0], if_empty="names no documents")
 
 
@@ -211,6 +208,63 @@ class ParquetTable(NamedColumns):
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
         pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")
+
+
+class DialogueJson(DocumentFormat):
+    """One file (role `both`): `{dialogue: [{speaker, source, target}, …]}`, as in BConTrasT."""
+
+    reader: FormatName[Literal["dialogue_json"]]
+    reversed_speakers: list[str] = Field(default=[])
+    """Speakers whose `source` is in the target language: their sides are swapped."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        dialogues = read_json(path)
+        if not isinstance(dialogues, dict):
+            raise UserError(f"{path}: must be an object of dialogues, not {type(dialogues).__name__}")
+        collector = DocumentCollector()
+        for name, utterances in dialogues.items():
+            if not isinstance(utterances, list):
+                raise UserError(f"{path}: dialogue {name} is not a list of utterances")
+            where = f"{path}: dialogue {name}, utterance"
+            rows: list[tuple[str, str]] = []
+            for number, utterance in enumerate(utterances):
+                match utterance:
+                    case {"source": str(src), "target": str(tgt)}:
+                        rows.append((tgt, src) if utterance.get("speaker") in self.reversed_speakers else (src, tgt))
+                    case _:
+                        raise UserError(f"{where} {number}: `source` and `target` must be text")
+            collector.add(name, rows)
+        return collector.result(if_empty=f"{path}: contains no sentences")
+
+
+class JsonLines(DocumentFormat):
+    """One file (role `both`): one JSON object per line and document, `{"id", "src": […], "tgt": […]}`."""
+
+    n_languages = (1, 2)
+
+    reader: FormatName[Literal["jsonl"]]
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        is_parallel = len(languages) == 2
+        keys = ("src", "tgt") if is_parallel else ("sentences",)
+        path = self.pick(files, "both" if is_parallel else languages[0])
+        collector = DocumentCollector()
+        for number, value in enumerate(iterate_jsonl(path), start=1):
+            where = f"{path}: line {number}"
+            if not isinstance(value, dict) or not isinstance(value.get("id"), str):
+                raise UserError(f"{where}: must be an object with {', '.join(f'`{key}`' for key in ('id', *keys))}")
+            sides = [value.get(key, "") for key in keys]
+            for key, side in zip(keys, sides, strict=True):
+                if not isinstance(side, list) or not all(isinstance(sentence, str) for sentence in side):
+                    raise UserError(f"{where}: document {value['id']}: `{key}` must be a list of sentences")
+            if len({len(side) for side in sides}) > 1:
+                counts = f"{len(sides[0])} source and {len(sides[1])} target sentences"
+                raise UserError(f"{where}: document {value['id']}: {counts}")
+            collector.add(value["id"], zip(*sides, strict=True))
+        return collector.result(if_empty=f"{path}: contains no sentences")
 
 
 def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResult:

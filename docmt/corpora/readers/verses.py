@@ -14,6 +14,8 @@ from docmt.files import read_lines
 
 HEADING = re.compile(r"### *(\S.*)$")
 HELD_OUT_BOOKS = ("John", "Ruth", "Jonah", "James")
+# Of every twenty chapters of the other books.
+PARTS = {0: "test", 10: "test", 5: "dev"}
 VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 
 
@@ -37,7 +39,8 @@ class Verses(DocumentFormat):
         collector = DocumentCollector()
         # Chapters in only one edition pass too, so that their verses are counted as dropped.
         for number, chapter in enumerate([*src, *(name for name in tgt if name not in src)]):
-            if self.part not in (None, _part(number, chapter[0])):
+            part = "books" if chapter[0] in HELD_OUT_BOOKS else PARTS.get(number % 20, "train")
+            if self.part not in (None, part):
                 continue
             pair = ours, theirs = src.get(chapter, {}), tgt.get(chapter, {})
             n_verses = max(map(len, pair))
@@ -54,12 +57,6 @@ class Verses(DocumentFormat):
             rows = [(text, theirs[number]) for number, text in ours.items() if text and theirs.get(number)]
             collector.add(f"{chapter[0]} {chapter[1]}", rows)
         return collector.result(if_empty=f"{files[languages[0]]} and {files[languages[1]]} share no verses")
-
-
-def _part(number: int, book: str) -> str:
-    if book in HELD_OUT_BOOKS:
-        return "books"
-    return {0: "test", 10: "test", 5: "dev"}.get(number % 20, "train")
 
 
 def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:

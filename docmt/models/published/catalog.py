@@ -106,7 +106,7 @@ def published_folder(name: str) -> str:
 
 def fetch_model(name: str, out: Path, *, mirror: Path | None = None) -> dict[str, str]:
     """Put the files of a model into the folder `out`; returns name → origin. Raises UserError as `fetch_files` does."""
-    from docmt.corpora.fetching import FileSet, fetch_files  # a study only asks for names and folders
+    from docmt.corpora.fetching import fetch_files  # a study only asks for names and folders
 
     entry = find_model(name)
-    return fetch_files(FileSet(f"model {name}", entry.sources(), f"models/{name}"), out, mirror=mirror)
+    return fetch_files(entry.sources(), out, where=f"model {name}", mirror_folder=f"models/{name}", mirror=mirror)

@@ -1,6 +1,7 @@
-"""Subtitles of two languages, whose cues are paired by time."""
+"""Files that translators use: subtitles, whose cues are paired by time, and translation memories."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +12,10 @@ from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.formats.file_segments import FIRST, MARK, plain_segment
+from docmt.formats.file_segments import MARK, FileSegment, Mark, plain_segment
+from docmt.formats.markup import Token, draft_of, elements
 from docmt.formats.subtitle_files import Cue, read_cues
+from docmt.formats.tmx import OPAQUE, read_units, unit_variants
 
 # Cues on the screen at one time. No film has as many, and pairs of cues are compared one by one.
 MOST_SHOWN = 1000
@@ -77,14 +80,59 @@ class SrtPairs(DocumentFormat):
         return pairs
 
 
+class Tmx(DocumentFormat):
+    """A TMX translation memory (role `both`; a pattern such as `*.tmx` reads many): a file is a document."""
+
+    reader: FormatName[Literal["tmx"]]
+    document_prop: str | None = None
+    """Type of the `<prop>` of a unit that names its document; null makes each file one document."""
+
+    @override
+    def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
+        path = self.pick(files, "both")
+        collector = DocumentCollector()
+        for file_name, file in matching_files(path):
+            documents: dict[str, list[tuple[str, str]]] = {}
+            text = read_text(file)
+            for unit in read_units(text, where=str(file)):
+                variants = unit_variants(unit)
+                if not all(lang in variants for lang in languages):
+                    collector.drop("unit without both languages")
+                    continue
+                name = ""
+                if self.document_prop is not None:  # the first such property counts
+                    props = {prop.opening.get("type"): prop for prop in reversed(elements(unit.content, "prop"))}
+                    prop = props.get(self.document_prop)
+                    name = "".join(token.text for token in prop.content).strip() if prop else ""
+                # Inline elements hold code of the original file and go; placeholders such as `%s` are text and stay.
+                drafts = (draft_of(text, variants[lang].content, opaque=_is_code) for lang in languages)
+                src, tgt = (_with_marks(draft.segment(0, 0), lambda mark: mark.is_text) for draft in drafts)
+                documents.setdefault(name or file_name.removesuffix(".tmx"), []).append((src, tgt))
+            for name, rows in documents.items():
+                collector.add(name, rows)
+        return collector.result(if_empty=f"{path}: contains no units in {' and '.join(languages)}")
+
+
+def _is_code(token: Token) -> bool:
+    return token.name in OPAQUE
+
+
 def _texts(path: Path) -> list[tuple[Cue, str]]:
     """The cues of a file with their text, without tags."""
     text = read_text(path)
     cues = []
     for cue in read_cues(text, where=str(path)):
-        segment = plain_segment(text[slice(*cue.place)])
         # A mark is a tag, or a value such as `%s`, which belongs to the text.
-        values = {chr(FIRST + n): mark.raw for n, mark in enumerate(segment.marks) if mark.kind == "value"}
-        words = MARK.sub(lambda found, values=values: values.get(found[0], ""), segment.text).split()
+        words = _with_marks(plain_segment(text[slice(*cue.place)]), lambda mark: mark.kind == "value").split()
         cues.append((cue, " ".join(words)))
     return cues
+
+
+def _with_marks(segment: FileSegment, is_text: Callable[[Mark], bool]) -> str:
+    """The text of a segment, without those of its marks that are no text."""
+
+    def raw(found: re.Match[str]) -> str:
+        mark = segment.mark(found[0])
+        return mark.raw if is_text(mark) else ""
+
+    return MARK.sub(raw, segment.text)

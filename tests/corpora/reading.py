@@ -1,0 +1,37 @@
+"""Files of tests, read as a format or converted to a suite."""
+
+import json
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from docmt.corpora.catalog import ReadableCorpus
+from docmt.corpora.readers.registry import Format, read
+from docmt.corpora.splits import convert_suite
+
+
+def write_roles(folder: Path, files: dict) -> dict[str, Path]:
+    """Files by role, named `file.ROLE`, with text, bytes or JSON."""
+    paths = {role: folder / f"file.{role}" for role in files}
+    for role, content in files.items():
+        text = content if isinstance(content, str | bytes) else json.dumps(content)
+        paths[role].write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
+    return paths
+
+
+def parse(folder: Path, files: dict, languages=("en", "de"), **form):
+    """The documents of files by role, and counts."""
+    return read(write_roles(folder, files), form=TypeAdapter(Format).validate_python(form), languages=languages)
+
+
+def texts(documents):
+    """Id and sides of each document."""
+    return [(document.id, *map(list, document.sides)) for document in documents]
+
+
+def convert(folder: Path, files: dict, *, counts=None, **form):
+    """The items of files by role, and counts of what was left out; `counts` are those that are expected."""
+    split = {"files": {role: role for role in files}} | (counts or {})
+    value = {"languages": ["en", "de"], "format": form, "splits": {"test": split}}
+    described = ReadableCorpus.load(value, where="test")
+    return convert_suite(described, "test", files=write_roles(folder, files), where="corpus x")
