@@ -24,7 +24,7 @@ from docmt.files import (
     write_jsonl,
     write_lines,
 )
-from docmt.report.long_table import read_table
+from docmt.report.input_files import read_table
 from docmt.text.vocabulary import Vocabulary
 
 ROWS = [[f"system{number}", 20.25 + number] for number in range(9)]

@@ -8,7 +8,7 @@ from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.hypotheses import read_hypotheses, read_reference
 from docmt.files import read_lines
-from docmt.report.long_table import read_table
+from docmt.report.input_files import read_table
 from docmt.report.settings import CaseTable, ReportSettings
 from docmt.report.tables import Table, build_table, score, word
 
@@ -85,5 +85,4 @@ def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Tab
         note=layout.note,
         n_labels=2,
         n_texts=1,
-        n_repeated=1,
     )

@@ -26,11 +26,9 @@ def gather(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFil
     Example:
         docmt report gather --scores a/scores.json b/scores.json --out scores.csv
     """
-    from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
+    from docmt.report.score_files import gather_rows, write_scores_table
 
-    rows = gather_rows(scores)
-    check_fingerprints(rows, fingerprints or [])
-    write_scores_table(out, rows)
+    write_scores_table(out, gather_rows(scores, fingerprints=fingerprints or []))
 
 
 @commands.command
@@ -53,16 +51,13 @@ def table(
         name: key of the table in the settings' `tables`.
         differences: JSON files of `docmt evaluate difference` and `contrast-difference`.
     """
-    from docmt.report.dataframes import records
     from docmt.report.differences import read_differences
-    from docmt.report.long_table import gather_scores
+    from docmt.report.input_files import gather_scores
     from docmt.report.paper_tables import paper_table, read_paper_columns
-    from docmt.report.score_files import check_fingerprints
     from docmt.report.tables import to_text, write_table
 
     look_up(settings.tables, name, where="report.tables", what="table")
-    gathered = gather_scores(scores)
-    check_fingerprints(records(gathered), fingerprints or [])
+    gathered = gather_scores(scores, fingerprints=fingerprints or [])
     made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), read_differences(differences or []))
     if made is None:
         raise UserError(f"report.tables.{name}: the given scores contain none of its systems, tests and metrics")
@@ -122,8 +117,7 @@ def figure(
         name: key of the picture in the settings' `figures` or `curves`.
     """
     from docmt.report.figures import draw_plot, study_styles, write_plot
-    from docmt.report.input_files import read_histories
-    from docmt.report.long_table import gather_scores
+    from docmt.report.input_files import gather_scores, read_histories
     from docmt.report.paper_tables import read_paper_columns
 
     pictures = {**settings.figures, **settings.curves}
@@ -161,17 +155,13 @@ def claims(
         name: keys of claims in the settings' `claims`; by default all.
     """
     from docmt.report.claims.claims_table import claims_table
-    from docmt.report.dataframes import records
-    from docmt.report.input_files import read_histories
-    from docmt.report.long_table import gather_scores
-    from docmt.report.score_files import check_fingerprints
+    from docmt.report.input_files import gather_scores, read_histories
     from docmt.report.tables import to_text, write_table
 
     for claim in name or []:
         look_up(settings.claims, claim, where="report.claims", what="claim")
     histories = read_histories(Manifest.from_argument(manifest, where="manifest"))
-    gathered = gather_scores(scores or [])
-    check_fingerprints(records(gathered), fingerprints or [])
+    gathered = gather_scores(scores or [], fingerprints=fingerprints or [])
     judged = claims_table(gathered, histories, settings, names=name)
     if judged is None:
         raise UserError("report.claims: the study has no claims; docs/claims.md explains how to add some")
@@ -198,16 +188,12 @@ def render(
         scores: the long table of `docmt report gather`.
         out: folder to write into.
     """
-    from docmt.report.dataframes import records
-    from docmt.report.long_table import read_scores_table
+    from docmt.report.input_files import read_scores_table
     from docmt.report.page import build_report, write_report
     from docmt.report.paper_tables import read_paper_columns
-    from docmt.report.score_files import check_fingerprints
 
-    gathered = read_scores_table(scores)
-    check_fingerprints(records(gathered), fingerprints or [])
     report = build_report(
-        gathered,
+        read_scores_table(scores, fingerprints=fingerprints or []),
         settings,
         paper_columns=read_paper_columns(paper_columns),
         manifest=Manifest.from_argument(manifest, where="manifest"),

@@ -64,9 +64,8 @@ class JobCost:
         stage, rule, name: the job; the name is that of its benchmark.
         seconds: wall time of the last attempt.
         cpu_seconds: processor time of the last attempt; NaN when it was too short to be measured.
-        peak_mib: largest resident memory in MiB, all processes together; NaN as above, and on several nodes.
+        peak_mib: largest resident memory, all processes together; NaN as above, and on several nodes.
         earlier_seconds: wall time of earlier sessions, of a training that was resumed.
-        n_gpus: GPUs that it computed on; 0 for the CPU.
         lacks_facts: whether a job that should have recorded its device has not.
     """
 
@@ -218,7 +217,6 @@ def costs_table(costs: Sequence[JobCost], *, by: Sequence[str] = ("stage", "rule
         title=f"Costs by {by[-1]}",
         caption=_caption(total, n_without_facts=sum(cost.lacks_facts for cost in costs)),
         n_labels=len(by),
-        n_repeated=len(by) - 1,
     )
     return replace(table, values=pd.DataFrame(records))
 

@@ -27,6 +27,7 @@ MOST_BANDS = 6  # bands of more systems than this hide each other: each system t
 # Line style of the other systems in a single-system panel
 OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
 GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing."
 N_MARKS = 8  # about how many marks a curve has
 LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
 # Pictures of every training, drawn as `report.curves` of all systems
@@ -206,16 +207,12 @@ def measured_values(history: History, name: str) -> pd.Series | None:
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
     """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
-    caption = (
-        "Share of items whose right candidate scores strictly highest. Whiskers: 95 % Wilson interval of one "
-        "seed, or one deviation of several. Dashed: guessing."
-    )
     return [
         draw_picture(
             [("", partial(_draw_bars, rows=rows, styles=styles))],
             key=f"contrastive_{dataset}",
             title=f"Contrastive accuracy: {dataset}",
-            caption=caption,
+            caption=f"Share of items whose right candidate scores strictly highest. {WHISKERS}",
             y_label="accuracy (%)",
         )
         for dataset, rows in groups(name_suites(contrastive_scores(summary)), "dataset")
@@ -261,7 +258,7 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 key=f"distance_{dataset}",
                 title=f"Accuracy by distance: {dataset}",
                 caption="Sentences between the antecedent and the word that depends on it, with the number of items. "
-                "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing.",
+                + WHISKERS,
                 x_label="distance (sentences)",
                 y_label="accuracy (%)",
                 n_columns=2,

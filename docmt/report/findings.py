@@ -14,21 +14,19 @@ from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, tran
 from docmt.report.tables import format_score
 
 MOST_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
+NOUN = "which noun “it” means, as in er, sie or es"
+VERB = "the verb left out in “Tom does too”"
+CASE = "the case of a noun without its verb, as in “Whom did you see? – Mary.”"
 # The choice that the context decides, by phenomenon, and an example of it
 PHENOMENA = {
-    "pronoun": "which noun “it” means, as in er, sie or es",
-    "anaphora": "which noun “it” means, as in er, sie or es",
-    "gender": "which noun “it” means, as in er, sie or es",
+    **dict.fromkeys(("pronoun", "anaphora", "gender"), NOUN),
+    **dict.fromkeys(("ellipsis", "ellipsis_vp", "auxiliary"), VERB),
+    **dict.fromkeys(("ellipsis_inflection", "inflection"), CASE),
     "structure": "which noun “it” means after a digression, as in er, sie or es",
     "deixis": "the same form of address throughout, not first du, then Sie",
     "formality": "the form of address, as in du or Sie",
     "cohesion": "one rendering of a name or word throughout, not first Julia, then Yulia",
     "lexical_choice": "the word that earlier sentences ask for, as for the “bank” of a river",
-    "ellipsis": "the verb left out in “Tom does too”",
-    "ellipsis_vp": "the verb left out in “Tom does too”",
-    "auxiliary": "the verb left out in “Tom does too”",
-    "ellipsis_inflection": "the case of a noun without its verb, as in “Whom did you see? – Mary.”",
-    "inflection": "the case of a noun without its verb, as in “Whom did you see? – Mary.”",
 }
 
 

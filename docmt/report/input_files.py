@@ -1,20 +1,59 @@
-"""What the report reads beside scores: the histories, statistics and evaluations that the manifest lists."""
+"""What the report reads: the long table of scores, and the files that the manifest lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from docmt.checksums import open_verified
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.report.dataframes import column
-from docmt.report.long_table import read_table
+from docmt.report.dataframes import column, keep, records
 from docmt.report.manifest import Manifest
+from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
 
 # How documents are cut into instances: the name of that column now, and the one in files of older versions
 CUTTING_COLUMNS = ("cutting", "segmentation")
+
+
+def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
+    """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
+    rows = gather_rows(paths, fingerprints=fingerprints) if paths else []
+    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
+
+
+def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
+    """Read `scores.csv`. Raises UserError when the file has another form, or as `gather_rows` does."""
+    table = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
+    try:
+        scores = table.reindex(columns=COLUMNS).astype(TYPES)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
+    check_references(records(keep(scores, column(scores, "data").notna())))
+    check_fingerprints(records(scores), fingerprints)
+    return scores
+
+
+def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text.
+
+    Raises UserError when it is missing, is not CSV, or lacks a column.
+    """
+    try:
+        # Names are data: a system may be called "NA", and a commit may be made of digits only.
+        types: dict[Hashable, Any] = dict.fromkeys(words, "string")
+        with open_verified(path) as file:
+            table = pd.read_csv(file, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a CSV table ({error})") from None
+    missing = next((column for column in needed if column not in table), None)
+    if missing:
+        raise UserError(f"{path}: column {missing!r} is missing")
+    return table
 
 
 @dataclass(frozen=True)
@@ -47,15 +86,14 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
     """Join the CSV files of `docmt instances statistics`. Raises UserError when one has another form."""
-    tables = [
-        read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split")) for path in paths
-    ]
-    names = set()
-    for path, table in zip(paths, tables, strict=True):
-        name = next((name for name in CUTTING_COLUMNS if name in table), None)
-        if name is None:
+    tables, names = [], set()
+    for path in paths:
+        table = read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split"))
+        found = [name for name in CUTTING_COLUMNS if name in table]
+        if not found:
             raise UserError(f"{path}: column {CUTTING_COLUMNS[0]!r} is missing")
-        names.add(name)
+        tables.append(table)
+        names.add(found[0])
     if len(names) > 1:
         tables = [table.rename(columns=dict.fromkeys(CUTTING_COLUMNS, CUTTING_COLUMNS[0])) for table in tables]
     return _join(tables)

@@ -34,7 +34,7 @@ from docmt.report.input_files import (
 from docmt.report.manifest import Manifest
 from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture, read_tree_pictures
-from docmt.report.score_tables import contrastive_table, further_table, main_table, split_tables
+from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     counts_table,
@@ -143,9 +143,12 @@ def build_report(
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
     translation, *accuracies = _main_tables(summary, settings, differences, notes)
-    more_scores = [further_table(summary, settings), *split_tables(summary, settings, by="kind")]
+    by_kind, by_distance = (
+        [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES] for by in ("kind", "distance")
+    )
     trainings = [training_table(histories, settings), passes_table(histories, settings)]
     costs = _read_costs(manifest, scores)
+    more = [further_table(summary, settings), *by_kind, *trainings, costs_table(costs)]
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -154,12 +157,12 @@ def build_report(
         _section(
             "discourse",
             "Discourse",
-            [*accuracies, *split_tables(summary, settings, by="distance")],
+            [*accuracies, *by_distance],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _section("training", "Training", [], training_curves(histories, styles)),
         _section("costs", "Costs", [costs_table(costs, by=["stage"])]),
-        _section("more", "More scores, trainings and costs", [*more_scores, *trainings, costs_table(costs)]),
+        _section("more", "More scores, trainings and costs", more),
         *_data_sections(manifest, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]

@@ -52,23 +52,14 @@ Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its title and caption.
-
-    Attributes:
-        key: name of its files.
-        title: heading.
-        caption: what it shows.
-        svg: the figure as SVG on a transparent ground.
-        png: the same as pixels on white, where there are any.
-        is_long: whether the page shows it folded.
-    """
+    """A figure with its title and caption; the key names its files."""
 
     key: str
     title: str
     caption: str
-    svg: str
-    png: bytes | None
-    is_long: bool = False
+    svg: str  # on a transparent ground
+    png: bytes | None  # on white
+    is_long: bool = False  # the page folds it
 
     @property
     def inline_svg(self) -> str:

@@ -78,11 +78,7 @@ def find_published(
     row: str | None, dataset: str | None, *, metric: str, phenomenon: str | None = None
 ) -> PublishedNumber | None:
     """The first published number of a row on a data set, or None."""
-    return next(
-        (
-            number
-            for number in load_published()
-            if (number.row, number.dataset, number.metric, number.phenomenon) == (row, dataset, metric, phenomenon)
-        ),
-        None,
-    )
+    for number in load_published():
+        if (number.row, number.dataset, number.metric, number.phenomenon) == (row, dataset, metric, phenomenon):
+            return number
+    return None

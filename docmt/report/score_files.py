@@ -37,11 +37,11 @@ COLUMNS = list(TYPES)
 NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signature")
 
 
-def gather_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
+def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The rows of all score files, in order, with commit, fingerprint, data version and package versions.
 
-    Raises UserError when a file is not a score file, when two rows are of the same run, test and metric, or when rows
-    of the same test and metric were scored against different texts.
+    Raises UserError when a file is not a score file, when two rows are of the same run, test and metric, when rows
+    of the same test and metric were scored against different texts, or as `check_fingerprints` does.
     """
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
@@ -56,6 +56,7 @@ def gather_rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
     if not rows:
         raise UserError("no scores: the given files contain no rows")
     check_references(rows)
+    check_fingerprints(rows, fingerprints)
     return rows
 
 

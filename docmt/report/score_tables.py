@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE, Metric, find_metric
+from docmt.evaluation.metrics import ACCURACY, GENERATIVE, Metric, find_metric
 from docmt.report.dataframes import column, is_missing, keep, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
 from docmt.report.distances import sort_ranges
@@ -37,7 +37,6 @@ class Grid:
         columns: the metric of each of the table's columns, by heading and in order.
         find_key: the score of a row in a column, or None where there cannot be one.
         averaged: the scores behind columns that are averages of others, by heading.
-        baseline: the system that others are compared with.
         find_items: what the reader is to show behind a row and a column; None where it has nothing.
     """
 
@@ -202,8 +201,7 @@ def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label,
     best = set()
     for members in _groups(cells):
         for name, metric in columns.items():
-            found = {label: row[name] for label, row in cells.items() if label in members}
-            found = {label: cell for label, cell in found.items() if not is_missing(cell.mean)}
+            found = {label: cells[label][name] for label in members if not is_missing(cells[label][name].mean)}
             if len(found) < 2 or not is_comparable(metric, [cell.n for cell in found.values()]):
                 continue
             sign = -1 if metric.lower_is_better else 1
@@ -229,9 +227,9 @@ def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
 def _add_last_rows(cells: Cells, rows: pd.DataFrame, grid: Grid, last: str) -> Cells:
     """End each group with the accuracy of guessing, or with the number of items."""
     extended: Cells = {}
-    for group in dict.fromkeys(label[:-1] for label in cells):
-        extended |= {label: row for label, row in cells.items() if label[:-1] == group}
-        members = rows
+    for labels in _groups(cells):
+        extended |= {label: cells[label] for label in labels}
+        group, members = labels[0][:-1], rows
         for name, value in zip(grid.labels.values(), group, strict=False):
             members = keep(members, column(members, name) == value)
         found = means(members, "chance" if last == GUESSING else "n", by=grid.column)
@@ -370,11 +368,6 @@ def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:
     """The items of a suite, in the words of the reader's address."""
     phenomenon = {"phenomenon": key.phenomenon} if key.phenomenon else {}
     return {"set": f"{key.dataset}/{key.test}", **phenomenon, **filters}
-
-
-def split_tables(summary: pd.DataFrame, settings: ReportSettings, *, by: str) -> list[Table | None]:
-    """Both accuracies by `distance` or by `kind`."""
-    return [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES]
 
 
 def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:

@@ -79,7 +79,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         "of their sentences there.",
         cells={"Dataset": word("dataset"), "Test": word("test")},
         n_labels=2,
-        n_repeated=1,
     ),
     "counts": dict(
         title="Counts",
@@ -100,7 +99,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
             "but for white space, %": score("share_but_white_space"),
         },
         n_labels=2,
-        n_repeated=1,
     ),
     "trees": dict(
         title="Trees",
@@ -126,7 +124,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
             "on the one before, %": score("chain_percent"),
         },
         n_labels=3,
-        n_repeated=2,
     ),
     "tree_relations": dict(
         title="Relations of trees",
@@ -140,7 +137,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
             "between sentences, %": score("between_sentences_percent"),
         },
         n_labels=4,
-        n_repeated=3,
         is_long=True,
     ),
     "segmenters": dict(
@@ -174,7 +170,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
             "at update": count("best_step"),
         },
         n_labels=2,
-        n_repeated=1,
         is_long=True,
     ),
     "passes": dict(
@@ -182,7 +177,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
         caption="Passes over the data of each task during the whole training.",
         cells=RUN_COLUMNS,
         n_labels=2,
-        n_repeated=1,
     ),
     "signatures": dict(
         title="Signatures",

@@ -33,15 +33,10 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 @dataclass(frozen=True)
 class Table:
-    """A table of formatted cells beside its full-precision values.
+    """A table of formatted cells beside its full-precision values, for the CSV file.
 
     Attributes:
         key: name of its files.
-        title: heading.
-        caption: what readers need to know.
-        header: headings of the columns.
-        rows: cells, as many as columns in each row.
-        values: the same numbers in full precision, for the CSV file.
         n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
         n_texts: trailing columns that hold words.
         best: (row, column) of cells to highlight.
@@ -93,10 +88,10 @@ class Table:
 
 def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
     """`23.45`, `23.45 ± 0.12` when there is a deviation, or a dash when there is no value."""
-    if value is None or is_missing(value):
+    if is_missing(value):
         return MISSING
     text = f"{value:.{digits}f}"
-    return text if deviation is None or is_missing(deviation) else f"{text} ± {deviation:.{digits}f}"
+    return text if is_missing(deviation) else f"{text} ± {deviation:.{digits}f}"
 
 
 def format_count(value: float | None) -> str:
@@ -137,20 +132,27 @@ def score(name: str, *, digits: int = 2) -> Column:
 
 
 def build_table(
-    values: pd.DataFrame, cells: Mapping[str, CellMaker], *, n_repeated: int = 0, **described: Any
+    values: pd.DataFrame,
+    cells: Mapping[str, CellMaker],
+    *,
+    n_labels: int,
+    n_repeated: int | None = None,
+    **described: Any,
 ) -> Table:
     """A table with one row per row of `values`.
 
     Args:
         values: in full precision.
         cells: makers of the cells of each column, by heading; a Column of values that do not exist is left out.
-        n_repeated: leading columns whose cells are blank where they repeat the row above.
+        n_labels: leading columns that hold words.
+        n_repeated: leading columns whose cells are blank where they repeat the row above; None: all labels but one.
         described: the other attributes of the table.
     """
     kept = {heading: cell for heading, cell in cells.items() if not isinstance(cell, Column) or cell.name in values}
     rows = [[cell(record) for cell in kept.values()] for record in records(values)]
-    shown, breaks = blank_repeats(rows, n_repeated)
-    return Table(header=list(kept), rows=shown, values=values, **{"breaks": breaks, **described})
+    shown, breaks = blank_repeats(rows, n_labels - 1 if n_repeated is None else n_repeated)
+    described = {"breaks": breaks, **described}
+    return Table(header=list(kept), rows=shown, values=values, n_labels=n_labels, **described)
 
 
 def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
@@ -202,18 +204,11 @@ Line = str | list[str]
 
 @dataclass(frozen=True)
 class Form:
-    """A table in LaTeX or Markdown, line by line, so that the page can leave out rows and columns.
-
-    Attributes:
-        head: lines before the rows.
-        rows: one line for each row of the table.
-        rule: line before each row that begins a new group; empty for none.
-        foot: lines after the rows.
-    """
+    """A table in LaTeX or Markdown, line by line, so that the page can leave out rows and columns."""
 
     head: Sequence[Line]
     rows: Sequence[Line]
-    rule: str
+    rule: str  # the line before each row that begins a new group; empty for none
     foot: Sequence[Line]
 
 

@@ -7,26 +7,18 @@ from pathlib import Path
 from docmt.slurm import QueueError, SlurmJob, list_jobs
 from docmt.snakemake import SLURM_LOGS
 
-TIMEOUT_SECONDS = 2.0
-"""After this time the controller is considered down: the command must not hang."""
-
+TIMEOUT_SECONDS = 2.0  # then the controller is considered down: the command must not hang
+# States of jobs that are not running: they occupy no node, or are idle on it.
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "CONFIGURING", "SUSPENDED", "STOPPED")
-"""States of jobs that are not running: they occupy no node, or are idle on it."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """The jobs of a study in Slurm's queue.
-
-    Attributes:
-        jobs: pending and running ones.
-        is_known: whether Slurm is installed and answered.
-        problem: why it did not answer; None if it did, or if it is not installed.
-    """
+    """The jobs of a study in Slurm's queue, pending and running ones."""
 
     jobs: tuple[SlurmJob, ...] = ()
-    is_known: bool = False
-    problem: str | None = None
+    is_known: bool = False  # Slurm is installed and answered
+    problem: str | None = None  # why it did not answer
 
     def find(self, number: str | None) -> SlurmJob | None:
         return next((job for job in self.jobs if number is not None and job.id == number), None)

@@ -21,8 +21,7 @@ SMALL_BAR = 6
 NAME_WIDTH = 36
 SMALL_NAME_WIDTH = 20
 MOST_NAMED = 4
-MOST_SHOWN = 20
-"""How many failures, jobs and queued jobs are shown; the rest are counted."""
+MOST_SHOWN = 20  # failures, jobs and queued jobs; the rest are counted
 
 
 def show_study(status: StudyStatus) -> str:

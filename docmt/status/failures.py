@@ -10,8 +10,8 @@ from docmt.report.manifest import stage_of
 from docmt.snakemake import Workflow, slurm_logs
 
 TAIL_BYTES = 8192
+# The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed.
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
-"""The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed."""
 LOG_LINE = re.compile(r"^\d\d:\d\d:\d\d (?P<level>[A-Z]+) ")
 SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # some clusters include the node name
 # docmt's own messages, exceptions of Python (with their module, or bare), then shells, Slurm, signals that the shell
@@ -29,10 +29,10 @@ class Failure:
 
     Attributes:
         name: of its log file.
-        log: its log, relative to the study's folder.
+        log: relative to the study's folder.
         line: the last error in the log, or the closest thing to it.
-        job: ID in the cluster's queue, if it had one.
-        time: when the log was last written, in seconds since 1970.
+        job: ID in the cluster's queue.
+        time: of the last line in the log, in seconds since 1970.
     """
 
     rule: str

@@ -13,21 +13,15 @@ from docmt.errors import UserError
 from docmt.snakemake import read_workflow
 from docmt.status.cluster import read_queue
 
+# The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)
 UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
-"""The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A folder that can be deleted.
+    """A folder that can be deleted."""
 
-    Attributes:
-        path: relative to the folder of the study.
-        why: why nothing needs it.
-        n_bytes: size of its files.
-    """
-
-    path: Path
+    path: Path  # relative to the folder of the study
     why: str
     n_bytes: int
 

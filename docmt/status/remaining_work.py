@@ -17,34 +17,22 @@ from docmt.status.trainings import Training
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a job, from the meter in its log.
-
-    Attributes:
-        unit: name of the counted items.
-        eta_seconds: until all are done, at the mean rate so far; None if nothing is done.
-    """
+    """Progress of a job, from the meter in its log."""
 
     done: int
     total: int
-    unit: str
-    eta_seconds: float | None
+    unit: str  # of the counted items
+    eta_seconds: float | None  # at the mean rate so far; None if nothing is done
 
 
 @dataclass(frozen=True)
 class RemainingWork:
-    """What is left of a study.
-
-    Attributes:
-        jobs: the jobs that have not finished.
-        unknown: the jobs whose time is unknown, since no job of their rule has finished.
-        eta_seconds: until the jobs of known time have finished, `parallel` (or one) at a time; None without such jobs.
-        parallel: the number of jobs that run now.
-    """
+    """The number of jobs that are left of a study, and their time."""
 
     jobs: int
-    unknown: int
-    eta_seconds: float | None
-    parallel: int
+    unknown: int  # jobs whose time is unknown, since no job of their rule has finished
+    eta_seconds: float | None  # until those of known time have finished, `parallel` (or one) at a time
+    parallel: int  # jobs that run now
 
 
 def read_progress(log: Path) -> Progress | None:
@@ -85,12 +73,7 @@ def estimate(
 ) -> RemainingWork:
     """Add up what unfinished jobs will take: trainings by their updates, others as long as earlier ones of their rule.
 
-    Args:
-        folder: of the study.
-        plan: of the study.
-        workflow: state of Snakemake.
-        trainings: all trainings of the plan.
-        running: progress of each running job, as far as known, by its output.
+    `running` has the progress of each running job, as far as known, by its output.
     """
     by_model = {
         f"{run_folder(training.dataset, training.system, training.seed)}/model.pt": training for training in trainings

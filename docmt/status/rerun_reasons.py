@@ -18,21 +18,13 @@ MOST_CHANGES = 6
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a job runs again.
-
-    Attributes:
-        stage: of the job.
-        rule: its rule.
-        file: the first of what it makes.
-        words: the reason.
-        is_root: whether the reason lies in this job itself, not in one before it.
-    """
+    """Why a job runs again."""
 
     stage: str
     rule: str
-    file: str
+    file: str  # the first that the job makes
     words: str
-    is_root: bool
+    is_root: bool  # the reason lies in this job itself, not in one before it
 
 
 def explain(folder: Path, plan: Plan, workflow: Workflow) -> list[Reason]:

@@ -15,8 +15,7 @@ from docmt.status.failures import Failure, find_failures
 from docmt.status.remaining_work import Progress, RemainingWork, estimate, read_progress
 from docmt.status.trainings import Training, job_name, read_trainings
 
-OF_RUNS = ("training", "decoding", "evaluation")
-"""Stages whose jobs are named after runs."""
+OF_RUNS = ("training", "decoding", "evaluation")  # stages whose jobs are named after runs
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,9 @@ from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
 from docmt.training.lock import is_running, read_status
 
-FRESH_SECONDS = 600
-"""A trainer on another host is considered alive if it recorded progress within this time."""
-
+FRESH_SECONDS = 600  # a trainer on another host is considered alive if it recorded progress within this time
+# Columns of a trainer's history that are shown
 KINDS = {"step": int, "epoch": int, "tokens_per_second": float, "dev_loss": float, "seconds": float}
-"""Columns of a trainer's history that are shown."""
-
 STATES = ("failed", "running", "queued", "interrupted", "waiting", "done")
 
 
@@ -37,16 +34,12 @@ class Training:
         step: updates made; None if it has not started.
         max_steps: maximum number of updates; None if only epochs or patience end it.
         epoch: finished passes over the data.
-        tokens_per_second: last rate.
-        dev_loss: last validation loss.
-        best_loss: lowest validation loss.
+        tokens_per_second, dev_loss: the last ones.
         seconds: spent on updates, over all sessions.
         eta_seconds: until `max_steps` at the mean rate so far, not counting validation; it may stop earlier. None
             unless it is running.
         job: ID in the cluster's queue.
-        host: where its trainer runs or last ran.
-        pid: process of its trainer.
-        devices: as recorded by the trainer.
+        host, pid, devices: of its trainer, running or last.
     """
 
     dataset: str

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from docmt.report.long_table import COLUMNS, TYPES
+from docmt.report.score_files import COLUMNS, TYPES
 
 
 def score(system, value, **keys):

@@ -58,9 +58,7 @@ def test_the_largest_differences_come_first_with_their_context(text):
         ("a, sentence 2", "old", "xxxx"),
         ("a, sentence 2", "New", "die Katze"),
     ]
-    assert [row[0] for row in shown[5:]] == ["b, sentence 2"] * 5 or [row[0] for row in shown[5:]] == [
-        "a, sentence 3"
-    ] * 5
+    assert [row[0] for row in shown[5:]] in (["b, sentence 2"] * 5, ["a, sentence 3"] * 5)
     assert values["chrF"].tolist()[3:5] == [0, pytest.approx(100)]
 
 

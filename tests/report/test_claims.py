@@ -15,8 +15,8 @@ from docmt.report.claims.claim import Claim, Term, parse_relation
 from docmt.report.claims.claims_table import claims_table
 from docmt.report.claims.judging import decide, half_width, judge, smallest_effect
 from docmt.report.input_files import History
-from docmt.report.long_table import COLUMNS, TYPES
 from docmt.report.page import build_report
+from docmt.report.score_files import COLUMNS, TYPES
 from docmt.report.settings import ReportSettings
 
 A, B, C = Term("a"), Term("b"), Term("c")

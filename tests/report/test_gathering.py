@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from docmt.errors import UserError
-from docmt.report.dataframes import records
-from docmt.report.long_table import COLUMNS, gather_scores, read_scores_table
-from docmt.report.score_files import check_fingerprints, gather_rows, write_scores_table
+from docmt.report.input_files import gather_scores, read_scores_table
+from docmt.report.score_files import COLUMNS, gather_rows, write_scores_table
 
 ROW = {
     "dataset": "d",
@@ -132,11 +131,10 @@ def test_other_tables_are_refused(tmp_path, content, message):
 def test_scores_of_another_study_are_refused(tmp_path):
     one = write(tmp_path / "1.json", ROW, fingerprint="f00")
     two = write(tmp_path / "2.json", ROW | {"seed": 2}, fingerprint="f01")
-    for rows in (gather_rows([one, two]), records(gather_scores([one, two]))):
-        check_fingerprints(rows, [])
-        check_fingerprints(rows, ["f01", "f00", "f02"])
+    write_scores_table(tmp_path / "scores.csv", gather_rows([one, two], fingerprints=["f01", "f00", "f02"]))
+    for read, files in ((gather_scores, [one, two]), (read_scores_table, tmp_path / "scores.csv")):
+        assert len(read(files, fingerprints=["f01", "f00"])) == len(read(files)) == 2
         with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
-            check_fingerprints(rows, ["f00"])
-    unknown = records(gather_scores([write(tmp_path / "3.json", ROW)]))
+            read(files, fingerprints=["f00"])
     with pytest.raises(UserError, match="seed 1"):
-        check_fingerprints(unknown, ["f00"])
+        gather_scores([write(tmp_path / "3.json", ROW)], fingerprints=["f00"])

@@ -1,5 +1,7 @@
 """`docmt report`, from score files to the page."""
 
+import contextlib
+import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -44,10 +46,10 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.fixture
-def study(tmp_path):
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
     """Score files of two systems with two seeds, one score missing, and a manifest with their histories."""
-    files = []
+    files, tmp_path = [], tmp_path_factory.mktemp("study")
     for system in ("base", HOSTILE):
         for seed in (1, 2):
             keys = {"dataset": "d", "system": system, "seed": seed}
@@ -81,8 +83,17 @@ def render(folder, study, **settings):
     return (folder / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_page_is_whole_and_self_contained(tmp_path, study, capsys):
-    html = render(tmp_path, study)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, study):
+    """The folder, the page and the printed tables of the study, rendered once: most of the time goes into pictures."""
+    folder, printed = tmp_path_factory.mktemp("page"), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        html = render(folder, study)
+    return folder / "out", html, printed.getvalue()
+
+
+def test_page_is_whole_and_self_contained(page):
+    _, html, printed = page
     checker = Checker()
     checker.feed(html)
     assert not checker.open
@@ -97,79 +108,55 @@ def test_page_is_whole_and_self_contained(tmp_path, study, capsys):
     assert "currentColor" in html
     assert "prefers-color-scheme: dark" in html
     assert not re.search(r"https?://(?!www\.w3\.org/)", html)
-    printed = capsys.readouterr().out
-    assert "Translation scores" in printed
-    assert "Contrastive accuracy" in printed
-    assert "21.50 ± 0.71" in printed
+    for shown in ("Translation scores", "Contrastive accuracy", "21.50 ± 0.71"):
+        assert shown in printed
 
 
-def test_the_page_links_to_the_reader_if_there_is_one(tmp_path, study):
-    files, manifest = study
-    html = render(tmp_path, (files, manifest | {"reader": 'a"b.html'}))
+def test_the_page_links_to_the_reader_and_has_the_note_under_the_last_main_table(tmp_path, study, page, capsys):
+    html = render(tmp_path, (study[0], {"runs": {}, "reader": 'a"b.html'}), note="See <b> and *this*.")
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
     assert '<a href="a&#34;b.html#view=changes">' in html
     assert html.count('<a href="a&#34;b.html#view=items&amp;a=base&amp;set=d%2Fpronoun&amp;phenomenon=pronoun') == 3
-    assert "view=items" not in render(tmp_path, study)
+    note = '<p class="note">See &lt;b&gt; and *this*.</p>'
+    assert html.count(note) == 1
+    tables = [html.index(f'id="discourse-contrastive{split}"') for split in ("", "_by_distance")]
+    assert tables[0] < html.index(note) < tables[1]
+    assert capsys.readouterr().out.rstrip().endswith("See <b> and *this*.")
+    without = page[1]
+    assert "view=items" not in without
+    assert 'class="note"' not in without
 
 
-def test_a_note_stands_under_the_last_main_table(tmp_path, study, capsys):
-    html = render(tmp_path, study, note="See <b> and *this*.")
-    assert html.count('<p class="note">See &lt;b&gt; and *this*.</p>') == 1
-    assert html.index('id="discourse-contrastive"') < html.index("See &lt;b&gt;") < html.index('id="training"')
-    printed = capsys.readouterr().out
-    assert printed.rstrip().endswith("See <b> and *this*.")
-    assert 'class="note"' not in render(tmp_path, study)
-
-
-def test_tables_and_figures_are_files(tmp_path, study):
-    render(tmp_path, study)
-    out = tmp_path / "out"
-    assert {path.stem for path in (out / "tables").glob("*.csv")} == {
-        path.stem for path in (out / "tables").glob("*.tex")
-    }
+def test_tables_and_figures_are_files(page):
+    out = page[0]
+    stems = [{path.stem for path in (out / "tables").glob(f"*.{suffix}")} for suffix in ("csv", "tex")]
+    assert stems[0] == stems[1]
     assert (out / "tables" / "results.csv").read_text().startswith("dataset,test,system,s-BLEU,s-BLEU sd")
     figures = {path.name for path in (out / "figures").iterdir()}
     assert {"learning_curves_d.svg", "learning_curves_d.png", "entropies_d.svg", "contrastive_d.svg"} <= figures
     for path in (out / "figures").glob("*.svg"):
         ElementTree.parse(path)
-    assert sorted(path.name for path in out.iterdir()) == [
-        ".checksums",
-        "figures",
-        "report.html",
-        "tables",
-    ]
+    assert sorted(path.name for path in out.iterdir()) == [".checksums", "figures", "report.html", "tables"]
 
 
-def test_equal_input_gives_equal_bytes(tmp_path, study):
-    first = render(tmp_path, study)
-    picture = (tmp_path / "out" / "figures" / "contrastive_d.png").read_bytes()
-    assert render(tmp_path, study) == first
-    assert (tmp_path / "out" / "figures" / "contrastive_d.png").read_bytes() == picture
+def test_equal_input_gives_equal_bytes(tmp_path, study, page):
+    out, html, _ = page
+    assert render(tmp_path, study) == html
+    picture = "figures/contrastive_d.png"
+    assert (tmp_path / "out" / picture).read_bytes() == (out / picture).read_bytes()
 
 
-def test_data_tables_from_files(tmp_path, study):
-    (tmp_path / "d").mkdir()
-    overlap = tmp_path / "d" / "overlap.json"
+def test_scores_and_tables_of_data_are_enough(tmp_path, study):
+    overlap, statistics, counts = (tmp_path / name for name in ("overlap.json", "statistics.csv", "counts.json"))
     overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}}))
-    statistics = tmp_path / "statistics.csv"
     statistics.write_text("dataset,segmentation,split,sentences\nd,doc,train,123456\n")
-    counts = tmp_path / "d" / "test.counts.json"
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
-    files, manifest = study
-    manifest |= {"overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
-    manifest |= {"counts": {"d/test": str(counts)}}
-    html = render(tmp_path, (files, manifest))
-    assert "1 (25.0 %)" in html
-    assert "123,456" in html
-    assert "d/test" in html
-    assert "d,test_t,4" in (tmp_path / "out" / "tables" / "overlap.csv").read_text()
-
-
-def test_scores_alone_are_enough(tmp_path, study):
-    files, _ = study
-    html = render(tmp_path, (files, {"runs": {}}))
+    manifest = {"runs": {}, "overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
+    html = render(tmp_path, (study[0], manifest | {"counts": {"d/test": str(counts)}}))
+    for shown in ("Translation scores", "1 (25.0 %)", "123,456", "d/test"):
+        assert shown in html
     assert "Learning curves" not in html
-    assert "Translation scores" in html
+    assert "d,test_t,4" in (tmp_path / "out" / "tables" / "overlap.csv").read_text()
 
 
 @pytest.mark.parametrize(

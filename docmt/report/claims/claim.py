@@ -31,12 +31,8 @@ class ClaimedDifference:
     """A claim about one difference d, a weighted sum of scores plus a constant.
 
     Attributes:
-        text: as written.
-        weights: of each score in d.
-        constant: added to d.
         kind: `above` claims that d is larger than the smallest difference that matters; `not below` that it is not
             negative by more than that; `within` that its absolute value is at most `bound`.
-        bound: of `within`.
     """
 
     text: str

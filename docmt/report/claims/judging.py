@@ -23,17 +23,11 @@ WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score
 
 @dataclass(frozen=True)
 class Measured:
-    """One score of one run.
-
-    Attributes:
-        value: the score.
-        error: its standard error over test items, 0 where it is not estimated.
-        groups: the scores of groups of its items (`group_means`), empty where they are not recorded.
-    """
+    """One score of one run."""
 
     value: float
-    error: float = 0.0
-    groups: tuple[float, ...] = ()
+    error: float = 0.0  # standard error over test items, 0 where it is not estimated
+    groups: tuple[float, ...] = ()  # scores of groups of its items (`group_means`), where they are recorded
 
 
 Seeds = Mapping[int, Measured]
@@ -41,15 +35,12 @@ Seeds = Mapping[int, Measured]
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison of a claim.
+    """One comparison of a claim, with its own verdict.
 
     Attributes:
-        comparison: what is compared.
-        verdict: about this comparison alone.
-        seeds: that all its systems have.
-        mean, sd: of the difference over these seeds; NaN without enough.
-        low, high: the interval of the difference; NaN without enough.
-        shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these; NaN without enough.
+        seeds: that all its systems have. Without enough of them, all numbers are NaN.
+        mean, sd, low, high: of the difference over these seeds, with its interval.
+        shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
     """
 
     comparison: ClaimedDifference
@@ -99,13 +90,13 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Me
     rows = scores
     for name, value in wanted.items():
         if value is not None:
-            rows = keep(rows, (column(rows, name) == value).fillna(False).astype(bool))
+            rows = keep(rows, column(rows, name).isin([value]))
     rows = keep(rows, column(rows, "value").notna())
     distances = column(rows, "distance")
     if claim.distances:
         rows = keep(rows, distances.isin(claim.distances))
     elif claim.kind is not None:
-        rows = keep(rows, (column(rows, "kind") == claim.kind).fillna(False).astype(bool))
+        rows = keep(rows, column(rows, "kind").isin([claim.kind]))
     else:
         rows = keep(rows, distances.isna() & column(rows, "kind").isna())
     found: dict[int, list[Record]] = {}
