@@ -1,7 +1,6 @@
 """From subword text to instances."""
 
 import logging
-import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -14,7 +13,7 @@ from docmt.corpora.documents import iterate_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
-from docmt.instances.cutting import N_MARKS, document_tokens, sentence_costs, split_documents
+from docmt.instances.cutting import N_MARKS, split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
 from docmt.instances.trees import PlacedTrees, place_trees, store_trees
@@ -46,14 +45,12 @@ class StoredSide(NamedTuple):
 
     def take(self, kept: np.ndarray) -> "StoredSide":
         """Keep some sentences, in this file too; `kept` is bool [sentences]."""
-        rest = self.path.with_suffix(".rest")
-        with open(self.path, "rb") as file, array_writer(rest, np.int32) as append:
-            # From the end: how long NumPy's header is, NumPy decides.
-            file.seek(-self.lengths.sum() * np.dtype(np.int32).itemsize, os.SEEK_END)
+        rest, rows = self.path.with_suffix(".rest"), np.load(self.path, mmap_mode="r")
+        with array_writer(rest, np.int32) as append:
             for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
-                lengths = self.lengths[start : start + SENTENCES_OF_A_BLOCK]
-                tokens = np.fromfile(file, dtype=np.int32, count=lengths.sum())
-                append(tokens[np.repeat(kept[start : start + SENTENCES_OF_A_BLOCK], lengths)])
+                block = slice(start, start + SENTENCES_OF_A_BLOCK)
+                tokens, rows = np.split(rows, [self.lengths[block].sum()])
+                append(tokens[np.repeat(kept[block], self.lengths[block])])
         rest.replace(self.path)
         return self._replace(lengths=self.lengths[kept])
 
@@ -98,8 +95,8 @@ def build_instances(
     Texts are read once, as streams: memory grows by a few numbers per sentence.
 
     Args:
-        src: subwords of each sentence, as many as the documents have.
-        tgt: the same for the target side; None for monolingual text, whose source side serves as the target side too.
+        src: subwords of each sentence.
+        tgt: the same; None for monolingual text, whose source side serves as the target side too.
         index: id and number of sentences of each document.
         vocabulary: of both sides.
         settings: how documents are split, and which are left out.
@@ -109,9 +106,6 @@ def build_instances(
 
     Returns:
         The counts in the manifest.
-
-    Raises:
-        UserError: the text is empty or does not fit the index, or every document is left out.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
@@ -135,7 +129,7 @@ def _cut(
 ) -> dict[str, int]:
     """Split documents of these lengths, and write all arrays except the tokens; returns the counts."""
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
-    costs = sentence_costs(src.lengths - N_MARKS, tgt.lengths - N_MARKS)
+    costs = np.maximum(src.lengths, tgt.lengths)
     offsets, documents = split_documents(costs, lengths, settings)
     chosen = _choose(documents, costs, lengths, settings)
     counts = {
@@ -210,11 +204,7 @@ def build_from_files(
     out: Path,
     discourse: Sequence[Path] = (),
 ) -> None:
-    """Build instances from files; see `docmt instances build`.
-
-    A single text is monolingual, for document restoration. Raises UserError when a file is missing, the numbers of
-    lines differ from the document index, the trees belong to other documents, or the vocabulary has no masks.
-    """
+    """Build instances from files; see `docmt instances build`. A single text is monolingual, for restoration."""
     if len(texts) not in (1, 2):
         raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")
     is_monolingual = len(texts) == 1
@@ -223,9 +213,7 @@ def build_from_files(
     n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
     if settings.shuffled and discourse:
-        raise UserError(
-            "--discourse: sentences that are dealt out to other documents have no trees: remove this option"
-        )
+        raise UserError("--discourse: sentences dealt out to other documents have no trees: remove this option")
     if is_monolingual:
         try:
             symbols.masks()
@@ -234,7 +222,11 @@ def build_from_files(
 
     def read(path: Path) -> Iterable[list[str]]:
         sentences = _read_sentences(path, n_sentences, documents)
-        return _deal_out(list(sentences)) if settings.shuffled else sentences
+        if not settings.shuffled:
+            return sentences
+        shuffled = list(sentences)
+        # The same order for both sides, which have equally many.
+        return [shuffled[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(shuffled))]
 
     counts = build_instances(
         progress(read(texts[0]), label="source", unit="sentences", total=n_sentences),
@@ -264,11 +256,6 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
         _check_length(n_lines, n_sentences, str(documents))
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-
-
-def _deal_out(sentences: list[list[str]]) -> list[list[str]]:
-    """The sentences in random order: the same one for both sides, which have equally many."""
-    return [sentences[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(sentences))]
 
 
 def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
@@ -311,8 +298,8 @@ def _choose(
     """Choose instances, in order: all of the documents that are long enough, then a random subset; None for all."""
     keep = None
     if settings.min_document_tokens is not None:
-        is_long = document_tokens(costs, lengths) >= settings.min_document_tokens
-        keep = np.flatnonzero(is_long[documents])
+        document_tokens = np.diff(offsets_of(costs)[offsets_of(lengths)])
+        keep = np.flatnonzero(document_tokens[documents] >= settings.min_document_tokens)
     n_left = len(documents) if keep is None else len(keep)
     if settings.subset is not None and settings.subset < n_left:
         chosen = np.random.default_rng(settings.subset_seed).choice(n_left, settings.subset, replace=False)

@@ -11,9 +11,8 @@ import numpy as np
 
 from docmt.errors import UserError
 from docmt.instances.packing import Marks, as_sentences
-from docmt.instances.restoration import RestorationSymbols, noise_instances
-from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet, offsets_of
+from docmt.instances.restoration import Noise, RestorationSymbols
+from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch, collate
 from docmt.models.model_file import model_marks
 from docmt.models.settings import Context, MarkSettings, ModelSettings
@@ -23,30 +22,6 @@ from docmt.training.settings import TaskName, TrainingSettings
 
 DEV_NOISE_EPOCH = 0
 """Every validation noises development documents as in this epoch, so that losses can be compared."""
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Turns monolingual documents into documents to restore."""
-
-    settings: RestorationSettings
-    symbols: RestorationSymbols
-    seed: int
-
-    def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
-        """The given instances, in this order, with the noise of an epoch on their source side."""
-        packed = noise_instances(
-            instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
-        )
-        return InstanceSet(
-            src_tokens=packed.src_tokens_S,
-            src_offsets=offsets_of(packed.src_lengths_G),
-            tgt_tokens=packed.tgt_tokens_N,
-            tgt_offsets=offsets_of(packed.tgt_lengths_G),
-            instances=offsets_of(packed.counts_B),
-            documents=instance_set.documents[instances],
-            manifest=instance_set.manifest,
-        )
 
 
 @dataclass(frozen=True)

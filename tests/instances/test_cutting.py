@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmt.errors import UserError
-from docmt.instances.cutting import document_tokens, sentence_costs, split_document, split_documents
+from docmt.instances.cutting import split_document, split_documents
 from docmt.instances.settings import InstancesSettings
 
 
@@ -38,10 +38,6 @@ def test_sentences_of_each_instance(costs, max_tokens, max_sentences, expected):
     assert split_document(costs, max_tokens=max_tokens, max_sentences=max_sentences) == expected
 
 
-def test_a_sentence_costs_its_larger_side_and_two_marks():
-    assert sentence_costs(np.array([0, 3, 7]), np.array([0, 5, 2])).tolist() == [2, 7, 9]
-
-
 DOCUMENTS = st.lists(st.lists(st.integers(2, 40), min_size=1, max_size=12), min_size=1, max_size=6)
 
 
@@ -63,7 +59,6 @@ def test_every_sentence_once_in_order_inside_its_document(documents, max_tokens,
         # Greedy: the next sentence of the document would not have fitted.
         if last < len(costs) and owner_of_sentence[last] == owner:
             assert total + costs[last] > max_tokens or last - first == max_sentences
-    assert document_tokens(costs, lengths).tolist() == [sum(document) for document in documents]
 
 
 @pytest.mark.parametrize(

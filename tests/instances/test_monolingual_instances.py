@@ -11,7 +11,7 @@ from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
 from docmt.instances.commands import instance_statistics
-from docmt.instances.restoration import RestorationSymbols, noise_instances
+from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import Vocabulary, extra_specials
@@ -73,12 +73,9 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
     loaded = load_instances(tmp_path / "mono")
     assert loaded.tgt_tokens is loaded.src_tokens
     assert np.array_equal(loaded.n_tokens(), built.n_tokens())
-    packed = noise_instances(
-        loaded, [2, 0], seed=1, epoch=0, settings=RestorationSettings(), symbols=RestorationSymbols.of(VOCABULARY)
-    )
-    assert packed.counts_B.tolist() == [3, 3]
-    masks = VOCABULARY.masks()
-    assert packed.src_tokens_S.tolist().count(masks[0]) == 2
+    noised = Noise(RestorationSettings(), RestorationSymbols.of(VOCABULARY), 1).apply(loaded, np.array([2, 0]), epoch=0)
+    assert noised.n_sentences().tolist() == [3, 3]
+    assert noised.src_tokens.tolist().count(VOCABULARY.masks()[0]) == 2
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from core_fixtures import RECIPE, make_study, model_settings, run_training
 
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
+from docmt.instances.restoration import Noise
 from docmt.instances.storage import load_instances
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
 from docmt.training.sharding import share_update
-from docmt.training.tasks import Noise, Task, TaskData, build_tasks
+from docmt.training.tasks import Task, TaskData, build_tasks
 from docmt.training.updates import Turn, UpdateReader, read_ahead
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
