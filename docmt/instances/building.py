@@ -35,8 +35,7 @@ class StoredSide(NamedTuple):
 
     Attributes:
         path: `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`.
-        lengths: int32 [sentences], tokens of each sentence, marks included.
-        n_unknown: subwords that are not in the vocabulary.
+        lengths: int32 [sentences], tokens with marks.
     """
 
     path: Path
@@ -110,7 +109,14 @@ def build_instances(
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
     with instances_folder(out, manifest) as folder:
-        lengths = _store_ids(folder, index)
+        lengths = array("i")
+
+        def ids() -> Iterator[str]:
+            for name, length in index:
+                lengths.append(length)
+                yield name
+
+        write_lines(ids_path(folder), ids())
         sides = {
             name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
         }
@@ -170,19 +176,6 @@ def _cut(
                 append(part)
                 end = int(part[-1])
     return counts
-
-
-def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
-    """Write the ids of the documents; returns their numbers of sentences."""
-    lengths = array("i")
-
-    def ids() -> Iterator[str]:
-        for name, length in index:
-            lengths.append(length)
-            yield name
-
-    write_lines(ids_path(folder), ids())
-    return lengths
 
 
 def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
@@ -268,10 +261,7 @@ def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
 ) -> Iterator[PlacedTrees]:
-    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time.
-
-    Raises UserError when the files contain other documents or another order.
-    """
+    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time."""
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
     rest = iter(src)
@@ -279,7 +269,7 @@ def iterate_trees(
     for number, (name, length) in enumerate(index, start=1):
         document = next(found, None)
         if document is None or document.id != name:
-            there = f"{document.id!r}" if document else "none"
+            there = repr(document.id) if document else "none"
             raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
         try:
             placed = place_trees(document, list(islice(rest, length)))

@@ -47,11 +47,9 @@ class RestorationSymbols:
 
 
 def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> np.ndarray:
-    """Draw gap sentences: never the first or last, never two in a row, all such choices equally likely.
+    """Draw gap sentences [M], increasing: never the first or last or two in a row, all such choices equally likely.
 
-    Returns:
-        int64 [M] increasing positions. M is what the ratio requests (rounded, halves up), but at most the
-        (n_sentences − 1) // 2 that the rules allow.
+    M is what the ratio requests (rounded, halves up), but at most the (n_sentences − 1) // 2 that the rules allow.
     """
     # Not `round`, which rounds halves to even numbers: 2.5 to 2, but 3.5 to 4.
     wanted = int(ratio * n_sentences + 0.5)
@@ -64,12 +62,9 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
 def open_gaps(
     clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make input documents (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
+    """Tokens [S] and lengths [G] of input documents (Figure 2).
 
-    Both neighbors of each gap sentence must exist in its document; `gap_mask` is the id of `[MASK1]`.
-
-    Returns:
-        Tokens [S] and lengths [G].
+    `<s> left [MASK1] right </s>` at each gap, which must have both neighbors; the noised sentence elsewhere.
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G

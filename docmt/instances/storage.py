@@ -58,8 +58,6 @@ class InstanceSet:
         src_offsets, tgt_offsets: int64 [sentences + 1].
         instances: int64 [instances + 1], sentence offsets.
         documents: int32 [instances].
-        manifest: counts, settings, provenance.
-        trees: discourse trees of the source side, if they were built.
         folder: where the instances are stored, if they are.
     """
 
@@ -77,7 +75,7 @@ class InstanceSet:
         return len(self.instances) - 1
 
     def n_sentences(self) -> np.ndarray:
-        """Sentences of each instance; int64."""
+        """Of each instance; int64."""
         return np.diff(self.instances)
 
     def n_tokens(self) -> np.ndarray:
@@ -172,14 +170,10 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 
 def load_instances(folder: Path) -> InstanceSet:
-    """Open a folder that `save_instances` wrote.
-
-    Checksums are compared first, so that a damaged file is reported instead of being trained on. Raises UserError when
-    a file is missing, damaged or inconsistent with the others.
-    """
+    """Open a folder of instances. Checksums are compared first: a damaged file is reported, never trained on."""
     folder = Path(folder)
-    manifest = read_manifest(folder)
     # The checksums of the arrays are in the manifest, and the manifest has a record: nothing is read unchecked.
+    manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
@@ -192,7 +186,7 @@ def load_instances(folder: Path) -> InstanceSet:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of instances. Raises UserError when it is missing or damaged."""
+    """The manifest of a folder of instances."""
     path = folder / "manifest.json"
     manifest = read_json(path)
     if not isinstance(manifest, dict) or "counts" not in manifest:

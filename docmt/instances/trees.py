@@ -55,10 +55,7 @@ class PlacedTrees:
 
 
 def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> PlacedTrees:
-    """Align the EDUs of a document with the subwords of its sentences (without marks).
-
-    Raises UserError when the document has other sentences or no tree.
-    """
+    """Align the EDUs of a document with the subwords of its sentences (without marks)."""
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
         raise UserError(
