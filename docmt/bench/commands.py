@@ -21,7 +21,7 @@ from docmt.provenance import describe, package_versions
 if TYPE_CHECKING:
     import torch
 
-    from docmt.bench.rows import BenchRow, Check, Outcome
+    from docmt.bench.rows import Check, Outcome
 
 BUDGETS: dict[str, dict[str, float]] = {}
 """By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
@@ -70,7 +70,7 @@ def gpu(
 
     import torch
 
-    from docmt.bench.rows import BenchRow, run_checks
+    from docmt.bench.rows import run_checks
     from docmt.models.gpus import missing_gpus
     from docmt.training.devices import prepare_cuda
 
@@ -83,7 +83,7 @@ def gpu(
     name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
     provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens)
     provenance["versions"] |= package_versions(PACKAGES)
-    rows: dict[str, BenchRow] = {}
+    rows: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
         checks = all_checks(place, Path(folder), names, size=size, tokens=tokens, rows=rows)
         named = {
@@ -105,7 +105,7 @@ def gpu(
 
 
 def all_checks(
-    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, BenchRow]"
+    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, Outcome]"
 ) -> "dict[str, Check]":
     """All checks by row name, in the order of the table; `names`: all devices of the machine."""
     from docmt.bench.correctness import Correctness
@@ -127,7 +127,7 @@ def all_checks(
     return checks | {f"compiled/{preset}": partial(correctness.compiled, preset) for preset in presets if is_cuda}
 
 
-def compare(name: str, rows: "dict[str, BenchRow]") -> "Outcome":
+def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     """The figures measured so far against the budgets of a GPU."""
     from docmt.bench.rows import Outcome
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.rows import BenchRow, Check, Outcome
+from docmt.bench.rows import NOT_COMPILED, Check, Outcome
 from docmt.bench.workload import Workload, model_settings
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
@@ -52,12 +52,10 @@ class Speed:
         folder: for files.
         size: of the model.
         tokens: of an update, on each side, about.
-        rows: outcomes so far, by name, to compare with.
+        rows: outcomes so far, to compare with.
     """
 
-    def __init__(
-        self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, BenchRow]
-    ) -> None:
+    def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
         self.device, self.folder, self.rows = device, folder, rows
         self.settings = model_settings("g_transformer", size)
         self.n_symbols = vocabulary_size(size)
@@ -71,18 +69,12 @@ class Speed:
 
     def checks(self) -> dict[str, Check]:
         """The measurements by name, in the order in which later ones compare with earlier ones."""
-        return {
-            "speed/products": self.products,
-            "speed/eager": self.eager,
-            "speed/compiled": self.compiled,
-            "speed/shares": self.shares,
-            "speed/published": self.published,
-            "speed/decoding": self.decoding,
-        }
+        checks = (self.products, self.eager, self.compiled, self.shares, self.published, self.decoding)
+        return {f"speed/{check.__name__}": check for check in checks}
 
     @cached_property
     def workload(self) -> Workload:
-        return Workload.make(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
+        return Workload(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
 
     @cached_property
     def module(self) -> LossModule:
@@ -134,12 +126,11 @@ class Speed:
             prepare_cuda("auto")
             torch.cuda.reset_peak_memory_stats()
         seconds = self.seconds(lambda: self._update(loss, batch, optimizer))
-        numbers = {
-            "ms": 1e3 * seconds,
-            "tokens_per_second": (len(batch.src_tokens_S) + len(batch.tgt_inputs_N)) / seconds,
-        }
-        if "speed/products" in self.rows and "tflops" in self.rows["speed/products"].numbers:
-            rate = 1e12 * self.rows["speed/products"].numbers["tflops"]
+        n_tokens = len(batch.src_tokens_S) + len(batch.tgt_inputs_N)
+        numbers = {"ms": 1e3 * seconds, "tokens_per_second": n_tokens / seconds}
+        products = self.rows.get("speed/products")
+        if products is not None and "tflops" in products.numbers:
+            rate = 1e12 * products.numbers["tflops"]
             numbers["mfu"] = training_flops(self.module.model, batch) / seconds / rate
         if self.is_cuda:
             numbers["peak_gib"] = torch.cuda.max_memory_allocated() / GIB
@@ -153,7 +144,7 @@ class Speed:
     def compiled(self) -> Outcome:
         """An update as one graph, and how often the compiler starts again for batches of other shapes."""
         if self.graph is None:
-            return Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
+            return NOT_COMPILED
         from torch._dynamo.utils import counters
 
         batch, before = self.batch(), counters["stats"]["unique_graphs"]
@@ -178,11 +169,10 @@ class Speed:
     def shares(self) -> Outcome:
         """Where the time of the device goes, by names of kernels; the loss is what the model alone lacks."""
         batch, model = self.batch(), self.module.model
+        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
 
         def states(batch: Batch) -> Tensor:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
-
-        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
 
         def quickest(loss: Callable[[Batch], Tensor]) -> tuple[Counter[str], int, float]:
             """Of three updates: what else the machine does only adds time."""
@@ -249,10 +239,8 @@ class Speed:
         """Beam search over the instances, whose translations have as many words as their sources, and its steps."""
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
-        translator, sources = (
-            Translator(trained, settings, device=self.device.type),
-            self.workload.sources(self.settings),
-        )
+        translator = Translator(trained, settings, device=self.device.type)
+        sources = self.workload.sources(self.settings)
         # Other shapes than below: libraries are loaded, but nothing is planned for the shapes that are measured.
         list(translator.translate_sources(sources[: max(1, len(sources) // 3)]))
         steps, step = [], IncrementalDecoder.step
@@ -269,10 +257,9 @@ class Speed:
         self._wait()
         seconds = time.perf_counter() - started
         words = sum(len(sentence) for hypothesis in hypotheses for sentence in hypothesis.sentences)
-        numbers = {"words_per_second": words / seconds, "steps": len(steps), "ms_per_step": 1e3 * seconds / len(steps)}
-        numbers["slowest_ms"] = 1e3 * max(steps)
-        value = f"{numbers['words_per_second']:,.0f} words/s, {len(steps)} steps of {numbers['ms_per_step']:.1f} ms"
-        value += f", the slowest {numbers['slowest_ms']:.0f} ms"
+        rate, mean, slowest = words / seconds, 1e3 * seconds / len(steps), 1e3 * max(steps)
+        numbers = {"words_per_second": rate, "steps": len(steps), "ms_per_step": mean, "slowest_ms": slowest}
+        value = f"{rate:,.0f} words/s, {len(steps)} steps of {mean:.1f} ms, the slowest {slowest:.0f} ms"
         if self.is_cuda and max(steps) > max(SLOW_STEP, 10 * statistics.median(steps)):
             return Outcome(f"{value}: something plans or compiles anew within the search", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
@@ -295,10 +282,9 @@ def training_flops(model: Transformer, batch: Batch) -> float:
     width, inner = settings.width, settings.feed_forward_width
     n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
     total = 2.0 * n_tgt * width * model.embedding.num_embeddings
-    stacks: tuple[tuple[Slot, Any], ...] = (("encoder", model.encoder), ("decoder", model.decoder))
-    for slot, layers in stacks:
-        n = n_src if slot == "encoder" else n_tgt
-        for layer in cast("Any", layers):
+    stacks: tuple[tuple[Slot, Any, int], ...] = (("encoder", model.encoder, n_src), ("decoder", model.decoder, n_tgt))
+    for slot, layers, n in stacks:
+        for layer in layers:
             total += 4 * n * width * inner
             total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
             if slot == "decoder":
