@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from docmt.files import write_json
-from docmt.training.stopping import Interrupted
+from docmt.training.agreement import Interrupted
 
 Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
 

@@ -1,8 +1,4 @@
-"""Order of instances in an epoch, their batches, and the share of each device in an update.
-
-Everything here is a function of (seed, epoch, position): resuming needs no hidden state, and the instances of an update
-do not depend on the number of devices.
-"""
+"""Batches of instances, and the share of each device in an update."""
 
 import heapq
 from collections.abc import Sequence
@@ -10,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from docmt.batching import fill_batches
-from docmt.instances.storage import InstanceSet
 
 
 def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
@@ -20,32 +15,6 @@ def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> 
     """
     places = fill_batches(range(len(order)), max_tokens, cost=tokens[order].item)
     return [order[batch[0] : batch[-1] + 1] for batch in places]
-
-
-def training_batches(
-    instance_set: InstanceSet, *, max_tokens: int, seed: int, epoch: int, task_seed: tuple[int, ...] = ()
-) -> list[np.ndarray]:
-    """Draw the batches of an epoch, as arrays of instance numbers.
-
-    `task_seed` separates the random numbers of different tasks.
-    """
-    order = np.random.default_rng((seed, epoch, *task_seed)).permutation(len(instance_set))
-    return instance_batches(order, instance_set.n_tokens(), max_tokens)
-
-
-def validation_batches(
-    instance_set: InstanceSet, *, max_tokens: int, device_tokens: int = 0, n_ranks: int = 1, n_metered: int = 0
-) -> list[np.ndarray]:
-    """Cut all instances into batches, in file order.
-
-    After the first `n_metered`, a batch has up to `device_tokens` if these are more than `max_tokens`, or an equal
-    share of the rest for each of `n_ranks` devices if that is less.
-    """
-    tokens = instance_set.n_tokens()
-    batches = instance_batches(np.arange(len(instance_set)), tokens, max_tokens)
-    rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
-    larger = min(device_tokens, int(tokens[rest].sum()) // n_ranks)
-    return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
 
 
 def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:
@@ -74,18 +43,17 @@ def share_update(
 ) -> list[np.ndarray]:
     """Share the batches of one update among devices, and cut the share of one into batches that it computes at once.
 
+    Over all devices, every instance occurs once, and tokens are about equal. A device without instances has no batch; a
+    single device that computes `max_tokens` at once reads the batches as drawn.
+
     Args:
-        batches: as drawn.
+        batches: as drawn, of up to `max_tokens` or a single instance.
         tokens: of each instance of the set.
         n_ranks: number of devices.
         rank: number of this device.
         turn: position of the update; the lightest share goes to a different device each time.
-        max_tokens: of a batch as drawn; a larger instance forms a batch alone.
+        max_tokens: of a batch as drawn.
         device_tokens: maximum tokens that a device computes at once; None means `max_tokens`.
-
-    Returns:
-        The batches of a device. Over all devices, every instance occurs once, and tokens are about equal. A device
-        without instances has no batch; a single device that computes `max_tokens` at once reads the batches as drawn.
     """
     device_tokens = device_tokens or max_tokens
     if n_ranks == 1 and device_tokens == max_tokens:

@@ -28,6 +28,7 @@ from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
+from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.compiling import compiled_loss
 from docmt.training.devices import matmul_dtype
@@ -35,12 +36,10 @@ from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss
-from docmt.training.measurements import Measurement, MeasurementQueue
 from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
 
@@ -224,7 +223,7 @@ class Trainer:
             clip_grads_with_norm_(parameters, settings.max_gradient_norm, norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `measurements`).
+        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
         seconds = perf_counter() - started
         self.measurements.add(
             Measurement(step, number, loss_sum, norm, rate, update.n_labels, update.n_tokens, seconds)

@@ -1,7 +1,7 @@
 """Updates: the instances of each one and their batches, prepared ahead of the training.
 
-An update is a function of the settings, the seed and its turn. Processes may therefore prepare updates in any number,
-in any order, and after any resume, and the training reads the same numbers.
+An update is a function of the settings, the seed and its turn, and its instances do not depend on the number of
+devices. Processes may therefore prepare updates in any number, in any order, and after any resume.
 """
 
 import copy
@@ -29,7 +29,7 @@ from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import idle_share, share_update, training_batches, validation_batches
+from docmt.training.sharding import idle_share, instance_batches, share_update
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -48,24 +48,17 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Turn:
-    """Place of an update in a training.
+    """Place of an update in a training."""
 
-    Attributes:
-        task: number of the task whose turn it is.
-        epoch: finished passes over the instances of the task.
-        position: earlier updates of this pass.
-        passes: finished passes of the first task, which end word dropout.
-    """
-
-    task: int
-    epoch: int
-    position: int
-    passes: int
+    task: int  # its number
+    epoch: int  # finished passes over the instances of the task
+    position: int  # earlier updates of this pass
+    passes: int  # finished passes of the first task, which end word dropout
 
 
 @dataclass
 class MicroBatch:
-    """Instances that a device computes at once, by their numbers in the training set of the task, and their batch."""
+    """What a device computes at once; `instances` are numbers in the training set of the task."""
 
     instances: np.ndarray
     batch: Batch
@@ -76,7 +69,6 @@ class Update:
     """The share of one device in an update.
 
     Attributes:
-        turn: its place.
         n_updates: number of updates in this pass of the task.
         drawn: the instances of the update, over all devices, by batches.
         micro_batches: at least one.
@@ -103,7 +95,6 @@ class UpdateReader:
     """Prepares the updates of a training for a single device.
 
     Attributes:
-        tasks, model_settings, settings, seed: of the training.
         n_ranks, rank: number of devices, and the number of this one.
         device_tokens: maximum tokens that a device computes at once; None means `max_batch_tokens`.
         n_specials: ids below are not words.
@@ -225,30 +216,27 @@ class UpdateReader:
         )
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
-        """The batches of a pass; the latest pass of each task is kept."""
+        """The batches of a pass, a function of (seed, epoch, task); the latest pass of each task is kept."""
         kept = self._passes[task]
         if kept is None or kept[0] != epoch:
-            batches = training_batches(
-                self.tasks[task].train,
-                max_tokens=self.settings.max_batch_tokens,
-                seed=self.seed,
-                epoch=epoch,
-                task_seed=self._task_seed(task),
-            )
-            kept = self._passes[task] = (epoch, batches)
+            tokens = self.tasks[task].tokens
+            order = np.random.default_rng((self.seed, epoch, *self._task_seed(task))).permutation(len(tokens))
+            kept = self._passes[task] = (epoch, instance_batches(order, tokens, self.settings.max_batch_tokens))
         return kept[1]
 
     def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
-        """The batches of a validation, on a GPU of as many tokens as it takes after the first `n_metered`."""
-        # Padded attention gains nothing by them, and on a CPU losses would be rounded otherwise than before.
-        device_tokens = self.device_tokens if self.kernel == "varlen" else None
-        return validation_batches(
-            task.dev,
-            max_tokens=self.settings.max_batch_tokens,
-            device_tokens=device_tokens or 0,
-            n_ranks=self.n_ranks,
-            n_metered=n_metered,
-        )
+        """All instances in file order; after the first `n_metered`, the batches of a GPU are as large as it takes.
+
+        They are smaller than that if each device would otherwise have less than one.
+        """
+        tokens, max_tokens = task.dev.n_tokens(), self.settings.max_batch_tokens
+        batches = instance_batches(np.arange(len(tokens)), tokens, max_tokens)
+        # Padded attention gains nothing by large batches, and on a CPU losses would be rounded otherwise than before.
+        if self.kernel != "varlen" or self.device_tokens is None:
+            return batches
+        rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
+        larger = min(self.device_tokens, int(tokens[rest].sum()) // self.n_ranks)
+        return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
 
     @staticmethod
     def _task_seed(task: int) -> tuple[int, ...]:
@@ -275,15 +263,12 @@ def read_ahead(
 
     Updates are prepared ahead, and put into pinned memory, where that pays: for a GPU (by `n_workers` processes; None
     means two, or as many as there are other cores). On a CPU, the training itself needs the cores.
-
-    Raises:
-        UserError: one of these processes was killed, most likely for lack of memory.
     """
     is_cuda = device.type == "cuda"
     if n_workers is None:
         n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1) if is_cuda else 0
     loader = DataLoader(
-        UpdateDataset(reader, step, tasks),
+        _Updates(reader, reader.turns(step, tasks)),
         batch_size=None,
         num_workers=n_workers,
         pin_memory=is_cuda,
@@ -302,17 +287,17 @@ def read_ahead(
         ) from None
 
 
-class UpdateDataset(IterableDataset[Update]):
+@dataclass
+class _Updates(IterableDataset[Update]):
     """Updates in order; each of n processes prepares every n-th one."""
 
-    def __init__(self, reader: UpdateReader, step: int, tasks: Sequence[TaskState]) -> None:
-        self.reader, self.step, self.tasks = reader, step, copy.deepcopy(list(tasks))
+    reader: UpdateReader
+    turns: Iterator[Turn]
 
     def __iter__(self) -> Iterator[Update]:
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        turns = self.reader.turns(self.step, self.tasks)
-        return map(self.reader.read, itertools.islice(turns, first, None, stride))
+        return map(self.reader.read, itertools.islice(self.turns, first, None, stride))
 
 
 def _start_worker(_: int) -> None:

@@ -22,9 +22,9 @@ from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
 from docmt.models.attention import ragged
 from docmt.training import compiling
+from docmt.training.agreement import Interrupted
 from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule
-from docmt.training.stopping import Interrupted
 
 CPU = torch.device("cpu")
 

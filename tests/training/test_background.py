@@ -15,16 +15,17 @@ from core_fixtures import RECIPE, assert_same_training, model_settings, run_trai
 
 from docmt.errors import UserError
 from docmt.models.model_file import load_model
-from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
-from docmt.training.loss import LossModule
-from docmt.training.measurements import (
+from docmt.training.agreement import (
     MAX_UPDATES_BETWEEN_FLUSHES,
+    Interrupted,
     Measurement,
     MeasurementQueue,
+    StopSignals,
     updates_between_flushes,
 )
+from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
+from docmt.training.loss import LossModule
 from docmt.training.progress import Session, TrainingState
-from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.trainer import Trainer
 
 

@@ -28,11 +28,11 @@ from lightning_fabric.plugins.precision.precision import Precision
 from docmt.files import read_json
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
+from docmt.training.agreement import Interrupted
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
 from docmt.training.progress import Session, TrainingState
 from docmt.training.sharding import instance_batches
-from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from docmt.training.stopping import Interrupted, StopSignals
+from docmt.training.agreement import Interrupted, StopSignals
 
 
 def test_a_signal_during_the_message_of_another_is_no_second_message(caplog):
@@ -19,7 +19,7 @@ def test_a_signal_during_the_message_of_another_is_no_second_message(caplog):
                 log.removeHandler(self)
                 os.kill(os.getpid(), signal.SIGTERM)
 
-    log = logging.getLogger("docmt.training.stopping")
+    log = logging.getLogger("docmt.training.agreement")
     log.addHandler(Echo())
     with StopSignals(SimpleNamespace(world_size=1)) as stop:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -19,8 +19,9 @@ from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.loss import LossModule
 from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import instance_batches, training_batches, validation_batches
-from docmt.training.updates import n_inputs
+from docmt.training.sharding import instance_batches
+from docmt.training.tasks import Task
+from docmt.training.updates import UpdateReader, n_inputs
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.integers(0, 5))
@@ -34,11 +35,18 @@ def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allow
         assert tokens[batch].sum() + tokens[following[0]] > max_tokens
 
 
+def make_reader(study, *, seed=1, **options):
+    """A reader of the sentences of the tiny corpus."""
+    sentences = load_instances(study.instances("sentences"))
+    settings = TrainingSettings(max_batch_tokens=30, accumulation_steps=10**6)
+    return UpdateReader([Task("documents", sentences, sentences)], make_model().settings, settings, seed, **options)
+
+
 def test_the_order_is_a_function_of_seed_and_epoch(study_files):
     instance_set = load_instances(study_files.instances("sentences"))
 
     def order(seed, epoch):
-        batches = training_batches(instance_set, max_tokens=30, seed=seed, epoch=epoch)
+        batches = make_reader(study_files, seed=seed).drawn(0, epoch, 0)
         assert sorted(np.concatenate(batches)) == list(range(len(instance_set)))
         return [batch.tolist() for batch in batches]
 
@@ -49,11 +57,9 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 @pytest.mark.parametrize("n_metered", [0, 2, 10**6])
 @pytest.mark.parametrize("n_ranks", [1, 3])
 def test_validation_reads_larger_batches_on_a_gpu_after_the_metered_ones(study_files, n_ranks, n_metered):
-    instance_set = load_instances(study_files.instances("sentences"))
-    before, after = (
-        validation_batches(instance_set, max_tokens=30, device_tokens=n, n_ranks=n_ranks, n_metered=n_metered)
-        for n in (20, 120)
-    )
+    readers = [make_reader(study_files, n_ranks=n_ranks, device_tokens=n, kernel="varlen") for n in (20, 120)]
+    instance_set = readers[0].tasks[0].dev
+    before, after = (reader.validation_batches(reader.tasks[0], n_metered) for reader in readers)
     sizes = [[instance_set.n_tokens()[batch].sum() for batch in batches] for batches in (before, after)]
     assert sizes[0][:n_metered] == sizes[1][:n_metered]
     assert max(sizes[1]) <= 120
