@@ -47,12 +47,10 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     # Outside the handler, whose traceback keeps the tensors alive.
     tokens = instance_set.n_tokens()
     longest = instances[tokens[instances].argmax()]
-    remedy = (
-        "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
-        "accumulation_steps to keep the size of an update)"
-        if len(instances) > 1
-        else "this instance alone is too large: lower max_tokens of its instances"
-    )
+    remedy = "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
+    remedy += "accumulation_steps to keep the size of an update)"
+    if len(instances) == 1:
+        remedy = "this instance alone is too large: lower max_tokens of its instances"
     raise OutOfMemory(
         f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "
         f"instances, the longest of {tokens[longest]} tokens (document {instance_set.documents[longest] + 1} of the "
@@ -93,9 +91,6 @@ def probe_memory(
     Returns:
         Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an
         update can use, and `max_batch_tokens` elsewhere.
-
-    Raises:
-        OutOfMemory: memory is too small; names the batch and the setting to lower.
     """
 
     def run(max_tokens: int) -> None:
@@ -148,13 +143,10 @@ def probe_memory(
 
 
 def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
-    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least` on and at most `most`.
+    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least`, which must fit, to `most`.
 
-    Args:
-        run: computes the worst batches of a number of tokens; raises OutOfMemory.
-        least: must fit.
-        most: more would be of no use.
-        used: the largest share of memory used since the last call.
+    `run` computes the worst batches of a number of tokens, or raises OutOfMemory; `used` is the largest share of the
+    memory that was in use since the last call.
     """
     run(least)
     tokens = least

@@ -29,7 +29,6 @@ class Task:
     """One training task.
 
     Attributes:
-        name: as in the settings.
         train: instances for training, without noise.
         dev: instances for validation, with the noise of the task.
         marks: symbols around sentences; None for the marks of the instances.
@@ -63,20 +62,13 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data of all tasks.
-
-    Attributes:
-        train, dev: parallel documents, in the cutting of the system.
-        pairs: sentence pairs for pre-training, or None.
-        monolingual: documents of one language, or None.
-        monolingual_side: the side of parallel documents that is in the language of `monolingual`.
-    """
+    """The data of all tasks."""
 
     train: InstanceSet
     dev: InstanceSet
     pairs: InstanceSet | None
     monolingual: InstanceSet | None
-    monolingual_side: Literal["src", "tgt"] = "src"
+    monolingual_side: Literal["src", "tgt"] = "src"  # the side of parallel documents in the language of `monolingual`
 
 
 def build_tasks(
@@ -88,11 +80,7 @@ def build_tasks(
     seed: int,
     symbols: MarkSettings | None = None,
 ) -> list[Task]:
-    """Build the tasks of a recipe, in its order, for a model with the given marks.
-
-    Raises:
-        UserError: a task has no data, data have no task, or the vocabulary lacks a language tag or the masks.
-    """
+    """Build the tasks of a recipe, in its order, for a model with the given marks."""
     for name, option, instance_set in (
         ("pairs", "--pairs", data.pairs),
         ("restoration", "--monolingual", data.monolingual),

@@ -110,10 +110,7 @@ class Trainer:
     def run(self) -> Transformer:
         """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
 
-        Raises:
-            Interrupted: SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
-            UserError: loss or gradients are no longer finite, memory or the disk is too small, or the best weights
-                have been damaged.
+        Raises Interrupted when SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
@@ -336,8 +333,7 @@ class Trainer:
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights if they are the best so far.
 
-        Raises:
-            Interrupted: a signal came first; the training is saved, and validates after resuming.
+        Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
         """
         state = self.state
         self._flush_measurements()
@@ -362,11 +358,7 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
-        """Validate a task on all devices; on `n_metered` batches, also measure attention entropies.
-
-        Returns:
-            `dev_loss` and `dev_nll` in nats per label; entropies in bits.
-        """
+        """`dev_loss` and `dev_nll` of a task in nats per label; attention entropies of `n_metered` batches in bits."""
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
         batches = self.reader.validation_batches(task, n_metered)
