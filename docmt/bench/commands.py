@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 BUDGETS: dict[str, dict[str, float]] = {}
 """By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
-LEAST_SHARE = 0.9
-"""The share of a budget that still passes: repeated measurements vary by a few percent."""
+LEAST_SHARE = 0.9  # the share of a budget that still passes: repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")

@@ -30,8 +30,7 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule
 
-SMALL = {"tiny", "small"}
-"""Sizes for CPUs, which are measured with a small vocabulary, and less often."""
+SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
 GIB = 1 << 30
@@ -40,8 +39,7 @@ CLASSES = {
     "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
 }
 """Parts of the names of kernels, or of torch's operators on a CPU; the first that fits counts."""
-SLOW_STEP = 0.15
-"""Seconds of a step of a search that are too many on a GPU: something plans or compiles anew."""
+SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: something plans or compiles anew
 
 
 class Speed:

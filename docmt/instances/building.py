@@ -23,10 +23,8 @@ from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
 
-# Sentences whose token ids are in memory at a time.
-SENTENCES_OF_A_BLOCK = 10_000
-# A gap sentence needs a neighbor on each side.
-SENTENCES_OF_A_GAP = 3
+SENTENCES_OF_A_BLOCK = 10_000  # sentences whose token ids are in memory at a time
+SENTENCES_OF_A_GAP = 3  # a gap sentence needs a neighbor on each side
 SHUFFLING_SEED = 1
 
 

@@ -22,10 +22,8 @@ ARRAYS = {
 }
 # Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
-# The file of the document ids, with `.txt`; and where they were in manifests before.
-DOCUMENT_IDS = "document_ids"
-# Instances whose trees are checked at a time: a large corpus would take gigabytes.
-INSTANCES_OF_A_BLOCK = 10_000
+DOCUMENT_IDS = "document_ids"  # the file of the document ids, with `.txt`; and where they were in manifests before
+INSTANCES_OF_A_BLOCK = 10_000  # instances whose trees are checked at a time: a large corpus would take gigabytes
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 

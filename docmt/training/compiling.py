@@ -20,8 +20,7 @@ from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
-MAX_COMPILATIONS = 3
-"""Maximum compilations of a pass; one normally serves all batches."""
+MAX_COMPILATIONS = 3  # of a pass; one normally serves all batches
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":

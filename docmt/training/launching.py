@@ -28,23 +28,18 @@ from docmt.errors import UserError
 
 log = logging.getLogger(__name__)
 
-LAUNCHED = "DOCMT_LAUNCHED"
-"""Environment variable of the processes started here."""
+LAUNCHED = "DOCMT_LAUNCHED"  # environment variable of the processes started here
 REASONS = "DOCMT_REASONS"
 """Environment variable of the same: the folder where processes that lost another one leave the whole error."""
-LOST_PEER = 75
-"""Exit code of a process that ended because another one did."""
-SECONDS_TO_END = 15.0
-"""Time for the other processes to end by themselves after one has failed."""
+LOST_PEER = 75  # exit code of a process that ended because another one did
+SECONDS_TO_END = 15.0  # time for the other processes to end by themselves after one has failed
 SECONDS_BETWEEN_POLLS = 0.05
 SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
 """Time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
-SECONDS_FOR_FIRST = 5.0
-"""Time that later nodes leave the first one to report a failure of all nodes."""
+SECONDS_FOR_FIRST = 5.0  # time that later nodes leave the first one to report a failure of all nodes
 PROGRAM = (sys.executable, "-P", "-m", "docmt.cli.main")
 """docmt as this process runs it, whatever the current folder has."""
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-"""Signals that ask a training to stop."""
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # signals that ask a training to stop
 
 
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:

@@ -20,8 +20,7 @@ from docmt.errors import UserError
 log = logging.getLogger(__name__)
 
 FILE_NAME = "running.json"
-TRIES = 10
-"""Attempts to lock: `docmt status`, or a trainer that is about to end, holds the lock for a moment."""
+TRIES = 10  # attempts to lock: `docmt status`, or a trainer that is about to end, holds the lock for a moment
 SECONDS_BETWEEN_TRIES = 0.2
 UNSUPPORTED = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 

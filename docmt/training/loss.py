@@ -17,14 +17,10 @@ from docmt.models.batch import Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype
 from docmt.models.systems.transformer import Transformer
 
-COMPILED_CHUNKS = ("cuda",)
-"""Kinds of devices on which chunks are compiled, if the model is."""
-ALIGNED = ("cuda",)
-"""Kinds of devices on which rows of scores begin at multiples of 64."""
-CHUNK_ROWS = 2048
-"""Most labels of a compiled chunk."""
-NO_LABEL = -1
-"""The label of rows that pad a chunk."""
+COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
+ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
+CHUNK_ROWS = 2048  # most labels of a compiled chunk
+NO_LABEL = -1  # the label of rows that pad a chunk
 
 
 class LossModule(nn.Module):

@@ -21,8 +21,7 @@ log = logging.getLogger(__name__)
 
 MEMORY_SHARE = 0.85
 """Share of the memory of a GPU for batches: batches of other shapes may need a little more than those tried."""
-WORTHWHILE = 1.1
-"""Larger batches are tried only if they are larger by this factor."""
+WORTHWHILE = 1.1  # larger batches are tried only if they are larger by this factor
 MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
 """Parts of messages of RuntimeErrors that mean a lack of memory on a CPU."""
 

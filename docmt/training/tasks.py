@@ -20,8 +20,7 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.settings import TaskName, TrainingSettings
 
-DEV_NOISE_EPOCH = 0
-"""Every validation noises development documents as in this epoch, so that losses can be compared."""
+DEV_NOISE_EPOCH = 0  # every validation noises development documents as in this epoch, so that losses can be compared
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,7 @@ from docmt.training.updates import Update, UpdateReader, read_ahead
 
 log = logging.getLogger(__name__)
 
-ENTROPY_BATCHES = 4
-"""Number of validation batches on which attention entropies are measured."""
+ENTROPY_BATCHES = 4  # number of validation batches on which attention entropies are measured
 
 
 class Trainer:

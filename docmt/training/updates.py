@@ -38,12 +38,9 @@ TASK_SEED = 0x7461736B
 """Mixed with the task number into the seed of every task but the first, so tasks draw different random numbers."""
 N_WORKERS_FOR_A_GPU = 2
 """Number of processes that prepare updates for each GPU, if there are cores for them, two updates ahead."""
-IDLE_UPDATES = 1000
-"""Number of updates used to estimate the share of time for which devices wait."""
-IDLE_LIMIT = 0.05
-"""Share of time for which devices wait, above which the log warns."""
-PR_SET_PDEATHSIG = 1
-"""Option of `prctl`: the signal that a process gets when its parent ends."""
+IDLE_UPDATES = 1000  # number of updates used to estimate the share of time for which devices wait
+IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log warns
+PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,7 @@ from standin.counting import Counts, counting
 
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
 """The layers of the base size: the number of launches depends on them, not on the width."""
-HALF = {"width": 16, "heads": 2}
-"""Heads of 8, the narrowest that flash attention takes."""
+HALF = {"width": 16, "heads": 2}  # heads of 8, the narrowest that flash attention takes
 KERNELS = standin.kernels.LIBRARY
 compiling.find_spec = lambda _: None  # Triton, where tests have installed it, makes no code for this device
 
