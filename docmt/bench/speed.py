@@ -45,12 +45,7 @@ SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: so
 class Speed:
     """Measurements of G-Transformer in one size, in half precision where the device has it.
 
-    Args:
-        device: `cpu` or `cuda`.
-        folder: for files.
-        size: of the model.
-        tokens: of an update, on each side, about.
-        rows: outcomes so far, to compare with.
+    An update has about so many `tokens` on each side; `rows` are the outcomes so far, to compare with.
     """
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:

@@ -29,15 +29,10 @@ SHUFFLING_SEED = 1
 
 
 class StoredSide(NamedTuple):
-    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory.
+    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory."""
 
-    Attributes:
-        path: `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`.
-        lengths: int32 [sentences], tokens with marks.
-    """
-
-    path: Path
-    lengths: np.ndarray
+    path: Path  # `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`
+    lengths: np.ndarray  # int32 [sentences], tokens with marks
     n_unknown: int
 
     def take(self, kept: np.ndarray) -> "StoredSide":
@@ -89,20 +84,9 @@ def build_instances(
 ) -> dict[str, int]:
     """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
 
-    Texts are read once, as streams: memory grows by a few numbers per sentence.
-
-    Args:
-        src: subwords of each sentence.
-        tgt: the same; None for monolingual text, whose source side serves as the target side too.
-        index: id and number of sentences of each document.
-        vocabulary: of both sides.
-        settings: how documents are split, and which are left out.
-        out: the folder.
-        trees: of each document, for models that read them.
-        facts: more values for the manifest.
-
-    Returns:
-        The counts in the manifest.
+    Texts are subwords of each sentence, as many as the index has, and read once, as streams: memory grows by a few
+    numbers per sentence. Without `tgt`, the source side serves as the target side, too. The index has the id and the
+    number of sentences of each document; `facts` are for the manifest. Returns the counts in it.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
@@ -118,8 +102,6 @@ def build_instances(
         sides = {
             name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
         }
-        for side in sides.values():
-            _check_length(len(side.lengths), sum(lengths), "the document index")
         manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
     return manifest["counts"]
 
@@ -243,17 +225,10 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
     for line in iterate_lines(path):
         n_lines += 1
         yield line.split()
-    try:
-        _check_length(n_lines, n_sentences, str(documents))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
     if not n_lines:
-        raise UserError("the text is empty: there are no sentences to build instances from")
+        raise UserError(f"{path}: the text is empty: there are no sentences to build instances from")
     if n_lines != n_sentences:
-        raise UserError(f"{n_lines} lines, but {index_name} counts {n_sentences} sentences")
+        raise UserError(f"{path}: {n_lines} lines, but {documents} counts {n_sentences} sentences")
 
 
 def iterate_trees(

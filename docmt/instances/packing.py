@@ -49,18 +49,13 @@ class Marks:
 
 @dataclass(frozen=True)
 class PackedSentences:
-    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`.
+    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`."""
 
-    Attributes:
-        src_tokens_S, tgt_tokens_N: int32, each sentence as `<s> w1 … wn </s>`.
-        src_lengths_G, tgt_lengths_G, counts_B: int64, tokens of sentences with their marks, sentences of instances.
-    """
-
-    src_tokens_S: np.ndarray
-    src_lengths_G: np.ndarray
+    src_tokens_S: np.ndarray  # int32, each sentence as `<s> w1 … wn </s>`
+    src_lengths_G: np.ndarray  # int64, tokens of each sentence, marks included
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
-    counts_B: np.ndarray
+    counts_B: np.ndarray  # int64, sentences of each instance
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":

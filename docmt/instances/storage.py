@@ -29,45 +29,31 @@ TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": 
 
 @dataclass(frozen=True)
 class InstanceTrees:
-    """EDUs of the source sentences and the trees over them, cut to instances.
+    """EDUs of the source sentences and the trees over them, cut to instances; int64.
 
-    A head is −1 for a root, and where the head is outside the instance.
-
-    Attributes:
-        edu_offsets: int64 [EDUs + 1]; EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and
-            `</s>` belong to the first and the last EDU of their sentence.
-        sentence_edus: int64 [sentences + 1], EDU offsets.
-        edu_heads: int64 [EDUs], row of the head EDU.
-        sentence_heads: int64 [sentences], row of the head sentence in the tree of sentences.
+    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and `</s>` belong to the first and the
+    last EDU of their sentence. A head is −1 for a root, and where the head is outside the instance.
     """
 
-    edu_offsets: np.ndarray
-    sentence_edus: np.ndarray
-    edu_heads: np.ndarray
-    sentence_heads: np.ndarray
+    edu_offsets: np.ndarray  # [EDUs + 1]
+    sentence_edus: np.ndarray  # [sentences + 1], EDU offsets
+    edu_heads: np.ndarray  # [EDUs], row of the head EDU
+    sentence_heads: np.ndarray  # [sentences], row of the head sentence in the tree of sentences
 
 
 @dataclass(frozen=True)
 class InstanceSet:
-    """The instances of one split.
+    """The instances of one split."""
 
-    Attributes:
-        src_tokens, tgt_tokens: int32 [N], ids of all sentences, each as `<s> w1 … wn </s>`.
-        src_offsets, tgt_offsets: int64 [sentences + 1].
-        instances: int64 [instances + 1], sentence offsets.
-        documents: int32 [instances].
-        folder: where the instances are stored, if they are.
-    """
-
-    src_tokens: np.ndarray
-    src_offsets: np.ndarray
+    src_tokens: np.ndarray  # int32 [N], ids of all sentences, each as `<s> w1 … wn </s>`
+    src_offsets: np.ndarray  # int64 [sentences + 1]
     tgt_tokens: np.ndarray
     tgt_offsets: np.ndarray
-    instances: np.ndarray
-    documents: np.ndarray
+    instances: np.ndarray  # int64 [instances + 1], sentence offsets
+    documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # where the instances are stored, if they are
 
     def __len__(self) -> int:
         return len(self.instances) - 1

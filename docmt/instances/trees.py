@@ -26,21 +26,13 @@ MIN_LIKENESS = 0.5
 
 @dataclass(frozen=True)
 class PlacedTrees:
-    """The EDUs and trees of consecutive sentences of a document, over their subwords.
+    """The EDUs and trees of consecutive sentences of a document, over their subwords; int64."""
 
-    Attributes:
-        edu_lengths: int64 [EDUs], in subwords; the marks belong to the first and last EDU of a sentence.
-        edu_counts: int64 [sentences].
-        edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or a head outside.
-        sentence_heads: int64 [sentences], the same for the merged tree of sentences.
-        n_inexact: sentences whose characters differ from the discourse file.
-    """
-
-    edu_lengths: np.ndarray
-    edu_counts: np.ndarray
-    edu_heads: np.ndarray
-    sentence_heads: np.ndarray
-    n_inexact: int = 0
+    edu_lengths: np.ndarray  # [EDUs], in subwords; the marks belong to the first and last EDU of a sentence
+    edu_counts: np.ndarray  # [sentences]
+    edu_heads: np.ndarray  # [EDUs], the head of each EDU among these, −1 for a root or a head outside
+    sentence_heads: np.ndarray  # [sentences], the same for the merged tree of sentences
+    n_inexact: int = 0  # sentences whose characters differ from the discourse file
 
     def cut(self, first: int, last: int) -> "PlacedTrees":
         """Keep sentences first to last − 1; a unit whose head is not among them becomes a root."""
@@ -155,13 +147,8 @@ def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
 def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:
     """Cut the trees of all documents to instances, and write them, one file for each array of `InstanceTrees`.
 
-    Args:
-        folder: for the arrays.
-        trees: one per document, in order.
-        instance_of: integers [sentences of all documents], increasing; −1 for sentences that are left out.
-
-    Returns:
-        `edus`, `edges_cut` (arcs between two instances), `sentence_edges_cut` and `sentences_carried_over_inexactly`.
+    `instance_of` has the instance of each sentence, or −1 if it is left out. Returns the numbers of EDUs and of arcs
+    between two instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
     """
     counts = dict.fromkeys(("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0)
     first = n_tokens = n_sentences = 0

@@ -14,8 +14,8 @@ from docmt.instances.storage import InstanceSet
 from docmt.models.settings import ModelSettings
 from docmt.training.compiling import CompiledLoss
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import instance_batches
 from docmt.training.tasks import Task
+from docmt.training.updates import instance_batches
 
 log = logging.getLogger(__name__)
 
@@ -84,12 +84,9 @@ def probe_memory(
     """Run the worst batches of each task forward and backward, with room for the optimizer state.
 
     Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a private
-    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits;
-    `compiled` is the loss of the module, if it is compiled.
-
-    Returns:
-        Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an
-        update can use, and `max_batch_tokens` elsewhere.
+    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits.
+    Returns the maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows
+    and an update can use, and `max_batch_tokens` elsewhere.
     """
 
     def run(max_tokens: int) -> None:

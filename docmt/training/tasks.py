@@ -25,22 +25,14 @@ DEV_NOISE_EPOCH = 0  # every validation noises development documents as in this 
 
 @dataclass(frozen=True)
 class Task:
-    """One training task.
-
-    Attributes:
-        train: instances for training, without noise.
-        dev: instances for validation, with the noise of the task.
-        marks: symbols around sentences; None for the marks of the instances.
-        context: whether a context encoder reads the instances as documents.
-        noise: of the source side, if any.
-    """
+    """One training task."""
 
     name: TaskName
-    train: InstanceSet
-    dev: InstanceSet
-    marks: Marks | None = None
-    context: Context = "document"
-    noise: Noise | None = None
+    train: InstanceSet  # without noise
+    dev: InstanceSet  # with the noise of the task
+    marks: Marks | None = None  # None for the marks of the instances
+    context: Context = "document"  # whether a context encoder reads the instances as documents
+    noise: Noise | None = None  # of the source side
 
     @cached_property
     def tokens(self) -> np.ndarray:

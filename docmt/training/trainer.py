@@ -51,17 +51,9 @@ ENTROPY_BATCHES = 4  # number of validation batches on which attention entropies
 class Trainer:
     """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
 
-    Args:
-        model: its weights are the initial ones, used if the folder has no checkpoint.
-        pretrained: names of the parameters that were copied from another model.
-        tasks: in the order of their turns; the first one determines epochs and the best weights.
-        settings: the recipe.
-        seed: of the order of instances and of dropout.
-        folder: for checkpoints and the history so far.
-        fabric: the devices.
-        n_specials: ids below are not words.
-        device_tokens: maximum tokens that a device computes at once; None chooses.
-        loggers: told every row of the history.
+    Its weights are the initial ones, used if `folder` has no checkpoint; `pretrained` names the parameters that were
+    copied from another model. The first task determines epochs and the best weights. Ids below `n_specials` are not
+    words. A device computes up to `device_tokens` at once; None chooses.
     """
 
     def __init__(

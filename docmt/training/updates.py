@@ -6,6 +6,7 @@ devices. Processes may therefore prepare updates in any number, in any order, an
 
 import copy
 import ctypes
+import heapq
 import itertools
 import logging
 import os
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from docmt.batching import fill_batches
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.grouping import Kernel
@@ -29,7 +31,6 @@ from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import idle_share, instance_batches, share_update
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -65,23 +66,17 @@ class MicroBatch:
 class Update:
     """The share of one device in an update.
 
-    Attributes:
-        n_updates: number of updates in this pass of the task.
-        drawn: the instances of the update, over all devices, by batches.
-        micro_batches: at least one.
-        weight: of their loss; 0 where the share is empty, and the device computes an instance only because all devices
-            must take part in exchanging gradients.
-        n_labels: over all devices.
-        n_tokens: source tokens and decoder inputs in the share.
+    Where the share is empty, the device computes an instance with a loss of weight 0, as all devices must take part in
+    exchanging gradients.
     """
 
     turn: Turn
-    n_updates: int
-    drawn: list[np.ndarray]
-    micro_batches: list[MicroBatch]
+    n_updates: int  # in this pass of the task
+    drawn: list[np.ndarray]  # the instances of the update, over all devices, by batches
+    micro_batches: list[MicroBatch]  # at least one
     weight: float
-    n_labels: int
-    n_tokens: int
+    n_labels: int  # over all devices
+    n_tokens: int  # source tokens and decoder inputs in the share
 
     def pin_memory(self) -> Self:
         return replace(self, micro_batches=[MicroBatch(m.instances, m.batch.pin_memory()) for m in self.micro_batches])
@@ -91,12 +86,6 @@ class Update:
 class UpdateReader:
     """Prepares the updates of a training for a single device.
 
-    Attributes:
-        n_ranks, rank: number of devices, and the number of this one.
-        device_tokens: maximum tokens that a device computes at once; None means `max_batch_tokens`.
-        n_specials: ids below are not words.
-        kernel: implementation of attention on the device, see `ragged.kernel_for`.
-
     Shape letters: B instances of an update over all devices, M instances of this device, R instances that it must read
     to draw its random numbers.
     """
@@ -105,11 +94,11 @@ class UpdateReader:
     model_settings: ModelSettings
     settings: TrainingSettings
     seed: int
-    n_ranks: int = 1
-    rank: int = 0
-    device_tokens: int | None = None
-    n_specials: int = N_SPECIALS
-    kernel: Kernel = "padded"
+    n_ranks: int = 1  # number of devices
+    rank: int = 0  # number of this one
+    device_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
+    n_specials: int = N_SPECIALS  # ids below are not words
+    kernel: Kernel = "padded"  # see `ragged.kernel_for`
 
     def __post_init__(self) -> None:
         self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
@@ -251,6 +240,66 @@ def n_inputs(
     src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
     tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
     return src, tgt if settings.target_stream == "free" else tgt - (last - first)
+
+
+def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
+    """Cut an order of instances into batches of at most `max_tokens` tokens; a larger instance forms a batch alone.
+
+    Tokens are packed, so the instances of a batch need not have similar lengths: the order can be fully random.
+    """
+    places = fill_batches(range(len(order)), max_tokens, cost=tokens[order].item)
+    return [order[batch[0] : batch[-1] + 1] for batch in places]
+
+
+def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:
+    """Distribute instances over parts with about equal numbers of tokens: the longest first, each to the lightest part.
+
+    Each part keeps the given order. Parts stay empty if there are fewer instances than parts.
+    """
+    lightest = [(0, part) for part in range(n_parts)]
+    part_of = np.zeros(len(instances), dtype=np.int64)
+    for index in np.argsort(-tokens[instances], kind="stable").tolist():
+        total, part = heapq.heappop(lightest)
+        part_of[index] = part
+        heapq.heappush(lightest, (total + int(tokens[instances[index]]), part))
+    return [instances[part_of == part] for part in range(n_parts)]
+
+
+def share_update(
+    batches: Sequence[np.ndarray],
+    tokens: np.ndarray,
+    *,
+    n_ranks: int,
+    rank: int,
+    turn: int,
+    max_tokens: int,
+    device_tokens: int | None = None,
+) -> list[np.ndarray]:
+    """Share the batches of one update among devices, and cut the share of one into batches that it computes at once.
+
+    Over all devices, every instance occurs once, and tokens are about equal; the lightest share goes to a different
+    device each `turn`. A device without instances has no batch. A single device that computes `max_tokens` at once (its
+    `device_tokens`, unless told otherwise) reads the batches as drawn, which have up to as many, or one instance.
+    """
+    device_tokens = device_tokens or max_tokens
+    if n_ranks == 1 and device_tokens == max_tokens:
+        return list(batches)
+    share = balance(np.concatenate(batches), tokens, n_ranks)[(rank + turn) % n_ranks]
+    # As few batches as possible, of about equal size. Equal numbers of tokens may need one batch more than their sum.
+    fewest = -(-int(tokens[share].sum()) // device_tokens)
+    for n_batches in range(fewest, len(share) + 1):
+        parts = balance(share, tokens, n_batches)
+        if all(len(part) == 1 or tokens[part].sum() <= device_tokens for part in parts):
+            return parts
+    return [share[i : i + 1] for i in range(len(share))]
+
+
+def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int) -> float:
+    """Share of time for which devices wait for the busiest one, if time is proportional to tokens."""
+    loads = np.zeros((len(updates), n_ranks))
+    for position, batches in enumerate(updates):
+        loads[position] = [tokens[part].sum() for part in balance(np.concatenate(batches), tokens, n_ranks)]
+    return float(1 - loads.mean(1).sum() / loads.max(1).sum())
 
 
 def read_ahead(

@@ -7,7 +7,7 @@ import pytest
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.instances.storage import TREE_ARRAYS, load_instances, save_instances
+from docmt.instances.storage import ARRAYS, TREE_ARRAYS, load_instances, save_instances
 
 
 def test_trees_come_back_whole(study_files, tmp_path):
@@ -27,18 +27,17 @@ def test_instances_without_trees_have_no_such_files(study_files):
     assert not [name for name in TREE_ARRAYS if (folder / f"{name}.npy").exists()]
 
 
-@pytest.mark.parametrize("name", TREE_ARRAYS)
-@pytest.mark.parametrize("damage", ["missing", "changed"])
-def test_a_damaged_array_is_named(study_files, tmp_path, name, damage):
+@pytest.mark.parametrize("name", [*ARRAYS, *TREE_ARRAYS])
+def test_a_damaged_or_missing_array_is_named(study_files, tmp_path, name):
     save_instances(tmp_path / "trees", load_instances(study_files.instances("trees")))
     path = tmp_path / "trees" / f"{name}.npy"
-    if damage == "missing":
-        path.unlink()
-    else:
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1
-        path.write_bytes(data)
-    with pytest.raises(UserError, match=f"{name}.npy: .*build the instances again"):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=rf"{name}\.npy: checksum differs.*build the instances again"):
+        load_instances(tmp_path / "trees")
+    path.unlink()
+    with pytest.raises(UserError, match=rf"{name}\.npy: .*build the instances again"):
         load_instances(tmp_path / "trees")
 
 

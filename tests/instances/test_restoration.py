@@ -36,14 +36,8 @@ def noise(document, *, seed=(1, 2, 3), **values):
 def test_figure_2_word_by_word():
     """Six sentences, of which the third and the fifth are gap sentences."""
     clean = ["we met", "at the station", "it rained", "all the night", "then we left", "nobody saw us"]
-    masked = [
-        "we [MASK2]",
-        "[MASK2] the station",
-        "[MASK2] rained",
-        "all the left",
-        "then [MASK2] left",
-        "nobody saw us",
-    ]
+    masked = ["we [MASK2]", "[MASK2] the station", "[MASK2] rained", "all the left"]
+    masked += ["then [MASK2] left", "nobody saw us"]
     words = dict.fromkeys(" ".join(clean).split())
     vocabulary = Vocabulary.from_symbols([*SPECIALS, *extra_specials(["en"]), *words])
     ids = {symbol: number for number, symbol in enumerate(vocabulary.symbols)}
@@ -94,14 +88,6 @@ def test_rules_hold_for_every_document(lengths, ratio, mask_ratio, seed):
         else:
             assert len(found) == len(output)
             assert all(new in (old, SYMBOLS.token_mask, *range(10, 20)) for new, old in zip(found, output, strict=True))
-
-
-@given(n=st.integers(1, 40), ratio=st.floats(0, 1), seed=st.integers(0, 1000))
-def test_gaps_beyond_the_rules_are_capped(n, ratio, seed):
-    gaps = choose_gaps(n, ratio, np.random.default_rng(seed))
-    assert len(gaps) == min(int(ratio * n + 0.5), (n - 1) // 2)
-    assert np.all(np.diff(gaps) > 1)
-    assert np.all((gaps > 0) & (gaps < n - 1))
 
 
 def test_all_choices_of_gaps_are_equally_likely():

@@ -30,10 +30,7 @@ def study(study_files, tmp_path):
 
 
 @DAMAGES
-@pytest.mark.parametrize(
-    "name",
-    ["vocabulary.txt", "instances/documents/tgt_tokens.npy", "instances/documents/manifest.json"],
-)
+@pytest.mark.parametrize("name", ["vocabulary.txt", "instances/documents/manifest.json"])
 def test_damaged_input_is_named(study, tmp_path, damage, name):
     damage(study.folder / name)
     with pytest.raises(UserError, match=name.rpartition("/")[2].replace(".", r"\.")):
