@@ -97,8 +97,7 @@ def gpu(
         run_checks({"budgets": partial(compare, name, rows)}, rows, out=out, provenance=provenance, minutes=math.inf)
     counts = Counter(row.verdict for row in rows.values())
     print(f"{len(rows)} rows: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}; all figures are in {out}")
-    failed = [row.name for row in rows.values() if row.verdict == "FAILED"]
-    if failed:
+    if failed := [row.name for row in rows.values() if row.verdict == "FAILED"]:
         print(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0
 

@@ -1,5 +1,6 @@
 """What happens beside the updates: losses that are read later, checkpoints that are written by a thread."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -90,6 +91,25 @@ def test_a_loss_that_is_no_number_is_found_before_anything_is_saved(study_files,
 def test_several_processes_agree_every_five_seconds():
     updates = {0.0: 100, 0.001: 100, 0.5: 10, 2.0: 2, 60.0: 1}
     assert {seconds: updates_between_flushes(seconds) for seconds in updates} == updates
+
+
+def test_a_signal_during_the_message_of_another_is_no_second_message(caplog):
+    class Echo(logging.Handler):
+        """Sends the signal again while the first message is being written, as a launcher and its cluster can."""
+
+        def emit(self, record):
+            if record.levelno == logging.WARNING:
+                log.removeHandler(self)
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    log = logging.getLogger("docmt.training.agreement")
+    log.addHandler(Echo())
+    with StopSignals(SimpleNamespace(world_size=1)) as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        stop.notice()
+        with pytest.raises(Interrupted):
+            stop.check()
+    assert len(caplog.records) == 1
 
 
 # Checkpoints

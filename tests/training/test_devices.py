@@ -243,18 +243,15 @@ def test_a_training_measures_products_of_its_width(monkeypatch):
     assert measured == [{name: (MEASURED_ROWS, 1024) for name in ("float32", "bfloat16")}]
 
 
-def test_float16_is_for_gpus():
-    with pytest.raises(UserError, match="float16 works on a GPU only"):
-        product_type("float16", is_gpu=False, width=512)
-
-
 @pytest.mark.parametrize(("precision", "gpu"), [("auto", (7, 5)), ("bfloat16", (7, 0)), ("fastest", (6, 1))])
-def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision, gpu):
+def test_a_gpu_without_bfloat16_trains_in_float32_and_a_cpu_never_in_float16(monkeypatch, caplog, precision, gpu):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
     assert product_type(precision, is_gpu=True, width=512) == F32
     (record,) = caplog.records
     assert "this GPU has no bfloat16" in record.getMessage()
     assert ("fastest uses float16" in record.getMessage()) == (precision != "fastest")
+    with pytest.raises(UserError, match="float16 works on a GPU only"):
+        product_type("float16", is_gpu=False, width=512)
 
 
 # Builds of torch
