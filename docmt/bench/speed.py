@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import torch
@@ -277,7 +277,7 @@ def training_flops(model: Transformer, batch: Batch) -> float:
     total = 2.0 * n_tgt * width * model.embedding.num_embeddings
     stacks: tuple[tuple[Slot, Any, int], ...] = (("encoder", model.encoder, n_src), ("decoder", model.decoder, n_tgt))
     for slot, layers, n in stacks:
-        for layer in layers:
+        for layer in cast("Any", layers):
             total += 4 * n * width * inner
             total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
             if slot == "decoder":

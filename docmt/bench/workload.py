@@ -129,7 +129,7 @@ class Workload:
         instances = self.folder / "instances"
         inputs = {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
         outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
-        files = inputs | {key: folder / name for key, name in outputs.items()}
+        files: dict[str, Any] = inputs | {key: folder / name for key, name in outputs.items()}
         return TrainingFiles(train=instances, dev=instances, **files)
 
     def train(

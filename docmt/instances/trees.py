@@ -150,7 +150,9 @@ def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndar
     `instance_of` has the instance of each sentence, or −1 if it is left out. Returns the numbers of EDUs and of arcs
     between two instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
     """
-    counts = dict.fromkeys(("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0)
+    counts: dict[str, int] = dict.fromkeys(
+        ("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0
+    )
     first = n_tokens = n_sentences = 0
     with contextlib.ExitStack() as stack:
         append = {

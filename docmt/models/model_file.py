@@ -105,9 +105,10 @@ def model_marks(
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
     if symbols is not None:
         return Marks.of_symbols(vocabulary, **langs, **symbols.model_dump())
+    if not vocabulary.extras:
+        return Marks()
     # Tags in place of `<s>`, which is the same everywhere: this loses nothing and costs no token.
-    tags = {"src_before": ["{src}"], "tgt_before": ["{tgt}"]}
-    return Marks.of_symbols(vocabulary, **langs, **tags) if vocabulary.extras else Marks()
+    return Marks.of_symbols(vocabulary, **langs, src_before=["{src}"], tgt_before=["{tgt}"])
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
