@@ -160,9 +160,7 @@ def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used
 
 
 def _used_memory() -> float:
-    """The largest share of the memory available to this process that was used since the last call; 1 without a GPU."""
-    if not torch.cuda.is_available():
-        return 1.0
+    """The largest share of the memory available to this process that was used since the last call."""
     free, _ = torch.cuda.mem_get_info()
     share = torch.cuda.max_memory_allocated() / (free + torch.cuda.memory_reserved())
     torch.cuda.reset_peak_memory_stats()

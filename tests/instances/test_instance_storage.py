@@ -49,26 +49,18 @@ def shifted(array, place, by):
 
 COVER = "EDUs do not cover the source sentences"
 MISTAKES = {
-    "an EDU that ends too early": ("edu_offsets", lambda array: shifted(array, -1, -1), COVER),
-    "a sentence that begins inside an EDU": ("edu_offsets", lambda array: shifted(array, 0, 1), COVER),
-    "offsets that fall": ("edu_offsets", lambda array: array[::-1], COVER),
-    "EDUs of another sentence": ("sentence_edus", lambda array: shifted(array, 1, 1), COVER),
-    "a sentence too few": ("sentence_edus", lambda array: array[:-1], COVER),
-    "a head too few": ("edu_heads", lambda array: array[:-1], COVER),
-    "sentence heads of other sentences": ("sentence_heads", lambda array: array[:-1], COVER),
-    "a head that is its own": ("edu_heads", lambda array: np.r_[0, array[1:]], "the head of EDU 0 is 0"),
-    "a head in another instance": (
-        "edu_heads",
-        lambda array: np.r_[len(array) - 1, array[1:]],
-        "the head of EDU 0 is .* of its instance",
-    ),
-    "a head beyond the last": ("edu_heads", lambda array: np.r_[array[:-1], len(array)], "the head of EDU"),
-    "a head that no code stands for": ("sentence_heads", lambda array: np.r_[-2, array[1:]], "of sentence 0 is -2"),
-    "a sentence head in another instance": (
-        "sentence_heads",
-        lambda array: np.r_[array[:-1], 0],
-        "the head of sentence .* is 0",
-    ),
+    "an EDU that ends too early": ("edu_offsets", lambda a: shifted(a, -1, -1), COVER),
+    "a sentence that begins inside an EDU": ("edu_offsets", lambda a: shifted(a, 0, 1), COVER),
+    "offsets that fall": ("edu_offsets", lambda a: a[::-1], COVER),
+    "EDUs of another sentence": ("sentence_edus", lambda a: shifted(a, 1, 1), COVER),
+    "a sentence too few": ("sentence_edus", lambda a: a[:-1], COVER),
+    "a head too few": ("edu_heads", lambda a: a[:-1], COVER),
+    "sentence heads of other sentences": ("sentence_heads", lambda a: a[:-1], COVER),
+    "a head that is its own": ("edu_heads", lambda a: np.r_[0, a[1:]], "the head of EDU 0 is 0"),
+    "a head in another instance": ("edu_heads", lambda a: np.r_[len(a) - 1, a[1:]], "head of EDU 0 is .* its instance"),
+    "a head beyond the last": ("edu_heads", lambda a: np.r_[a[:-1], len(a)], "the head of EDU"),
+    "a head that no code stands for": ("sentence_heads", lambda a: np.r_[-2, a[1:]], "of sentence 0 is -2"),
+    "a sentence head in another instance": ("sentence_heads", lambda a: np.r_[a[:-1], 0], "head of sentence .* is 0"),
 }
 
 

@@ -298,14 +298,10 @@ def test_tasks_and_data_must_fit(study, tasks, changes, message):
         build_tasks(recipe(tasks), data(study, **changes), study.vocabulary, study.pipeline, seed=1)
 
 
-def test_restoration_needs_a_vocabulary_with_masks(study_files, study):
+def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, study, tmp_path):
+    settings, values = recipe(["restoration"]), data(study, pairs=None)
     with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
-        build_tasks(
-            recipe(["restoration"]), data(study, pairs=None), study_files.vocabulary, study_files.pipeline, seed=1
-        )
-
-
-def test_a_language_of_neither_side_is_refused(study, tmp_path):
+        build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
     with pytest.raises(UserError, match="--monolingual-lang zh: neither en nor de"):
         run(study, tmp_path, ["restoration"], monolingual_lang="zh")
 
