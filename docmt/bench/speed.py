@@ -59,6 +59,7 @@ class Speed:
         has_bfloat16 = self.is_cuda and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
         self.dtype = torch.bfloat16 if has_bfloat16 else torch.float16 if self.is_cuda else torch.float32
         self.repetitions = 2 if size in SMALL else 10
+        self.product_size = 512 if size in SMALL else 16 * self.settings.width  # 8192 for the size base
 
     def checks(self) -> dict[str, Check]:
         """The measurements by name, in the order in which later ones compare with earlier ones."""
@@ -99,7 +100,7 @@ class Speed:
 
     def products(self) -> Outcome:
         """The rate of large matrix products, of which MFU is a share."""
-        n = 16 * self.settings.width  # 8192 for the size base
+        n = self.product_size
         a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
         return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
