@@ -16,7 +16,7 @@ from typing import get_args
 import numpy as np
 
 from docmt.instances.packing import as_sentences
-from docmt.instances.restoration import RestorationSymbols
+from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, load_instances, offsets_of, save_instances
 from docmt.models.attention.grouping import Kernel
@@ -24,7 +24,7 @@ from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training.settings import TrainingSettings
-from docmt.training.tasks import Noise, Task
+from docmt.training.tasks import Task
 from docmt.training.updates import Turn, UpdateReader
 
 N_SYMBOLS = 8000

@@ -33,9 +33,9 @@ from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary, extra_specials
+from docmt.training.agreement import Interrupted
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
-from docmt.training.stopping import Interrupted
 from docmt.training.trainer import Trainer
 
 torch.set_num_threads(1)

@@ -21,12 +21,11 @@ from docmt.provenance import describe, package_versions
 if TYPE_CHECKING:
     import torch
 
-    from docmt.bench.rows import BenchRow, Check, Outcome
+    from docmt.bench.rows import Check, Outcome
 
 BUDGETS: dict[str, dict[str, float]] = {}
 """By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
-LEAST_SHARE = 0.9
-"""The share of a budget that still passes: repeated measurements vary by a few percent."""
+LEAST_SHARE = 0.9  # the share of a budget that still passes: repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -70,7 +69,7 @@ def gpu(
 
     import torch
 
-    from docmt.bench.rows import BenchRow, run_checks
+    from docmt.bench.rows import run_checks
     from docmt.models.gpus import missing_gpus
     from docmt.training.devices import prepare_cuda
 
@@ -83,7 +82,7 @@ def gpu(
     name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
     provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens)
     provenance["versions"] |= package_versions(PACKAGES)
-    rows: dict[str, BenchRow] = {}
+    rows: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
         checks = all_checks(place, Path(folder), names, size=size, tokens=tokens, rows=rows)
         named = {
@@ -98,14 +97,13 @@ def gpu(
         run_checks({"budgets": partial(compare, name, rows)}, rows, out=out, provenance=provenance, minutes=math.inf)
     counts = Counter(row.verdict for row in rows.values())
     print(f"{len(rows)} rows: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}; all figures are in {out}")
-    failed = [row.name for row in rows.values() if row.verdict == "FAILED"]
-    if failed:
+    if failed := [row.name for row in rows.values() if row.verdict == "FAILED"]:
         print(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0
 
 
 def all_checks(
-    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, BenchRow]"
+    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, Outcome]"
 ) -> "dict[str, Check]":
     """All checks by row name, in the order of the table; `names`: all devices of the machine."""
     from docmt.bench.correctness import Correctness
@@ -127,7 +125,7 @@ def all_checks(
     return checks | {f"compiled/{preset}": partial(correctness.compiled, preset) for preset in presets if is_cuda}
 
 
-def compare(name: str, rows: "dict[str, BenchRow]") -> "Outcome":
+def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     """The figures measured so far against the budgets of a GPU."""
     from docmt.bench.rows import Outcome
 

@@ -13,8 +13,8 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from docmt.bench.rows import Outcome, judge, relative_difference
-from docmt.bench.workload import Workload, model_settings, random_model
+from docmt.bench.rows import NOT_COMPILED, Outcome, judge, relative_difference
+from docmt.bench.workload import QUIET, Workload, model_settings, random_model
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
@@ -30,15 +30,8 @@ SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 CPU = torch.device("cpu")
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 # Relative to what is compared. Of a model this small, rounding can spoil a large share of a gradient.
-LIMITS = {
-    "float32 loss": 1e-5,
-    "float32 gradient": 1e-4,
-    "float32 step": 1e-2,
-    "bfloat16 loss": 0.01,
-    "bfloat16 gradient": 0.25,
-    "float16 loss": 0.002,
-    "float16 gradient": 0.1,
-}
+LIMITS = {"float32 loss": 1e-5, "float32 gradient": 1e-4, "float32 step": 1e-2}
+LIMITS |= {"bfloat16 loss": 0.01, "bfloat16 gradient": 0.25, "float16 loss": 0.002, "float16 gradient": 0.1}
 LOGGED_EVERY = 4
 CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
 """Share of drafts that are corrupted references; which words a model draws for the others depends on rounding."""
@@ -62,7 +55,7 @@ class Correctness:
     def __init__(self, device: torch.device, folder: Path) -> None:
         self.device = device
         counts = [3, 2, 4, 1, 2, 3, 2, 3]
-        self.workload = Workload.make(folder, counts, shortest=0, longest=8, n_symbols=N_SYMBOLS)
+        self.workload = Workload(folder, counts, shortest=0, longest=8, n_symbols=N_SYMBOLS)
 
     def checks(self) -> dict[str, Callable[[str], Outcome]]:
         """The checks of an architecture by name."""
@@ -84,11 +77,8 @@ class Correctness:
                 continue
             draws = [numbers[f"{name} gradient"]]
             for seed in (1, 2):
-                pair = [
-                    self._step(preset, *place, seed)["gradient"]
-                    for place in ((self.device, dtype), (CPU, torch.float32))
-                ]
-                draws.append(_distance(*pair))
+                places = (self.device, dtype), (CPU, torch.float32)
+                draws.append(_distance(*(self._step(preset, *place, seed)["gradient"] for place in places)))
             numbers[f"{name} gradient"] = statistics.median(draws)
         return judge(numbers, LIMITS)
 
@@ -114,7 +104,7 @@ class Correctness:
         module = LossModule(random_model(settings, N_SYMBOLS), 0.1).to(self.device).train()
         batch, graph = self.workload.batch(settings, self.device, torch.bfloat16), compiled_loss(module, kernel)
         if graph is None:
-            return Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
+            return NOT_COMPILED
         from torch import _dynamo
         from torch._inductor import config
 
@@ -134,7 +124,7 @@ class Correctness:
             loss.backward()
             losses.append(loss.detach())
             gradients.append(_gradient(module))
-        numbers = {"loss": _distance(*reversed(losses)), "gradient": _distance(*reversed(gradients))}
+        numbers = {"loss": _distance(*losses[::-1]), "gradient": _distance(*gradients[::-1])}
         if graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {graph.failure}", "FAILED", numbers)
         limits = {"loss": 0.01, "gradient": 0.25}
@@ -172,8 +162,7 @@ class Correctness:
             torch.cuda.set_sync_debug_mode("error" if is_quiet else "default")
 
         hook = register_optimizer_step_post_hook(note)
-        recipe = {"precision": "auto", "compile": "off", "max_steps": 12, "log_every_steps": LOGGED_EVERY}
-        recipe |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
+        recipe = QUIET | {"max_steps": 12, "log_every_steps": LOGGED_EVERY}
         try:
             with tempfile.TemporaryDirectory() as folder:
                 settings = model_settings(preset)
@@ -205,11 +194,10 @@ class Correctness:
         numbers = {
             "different hypotheses": sum(a != b for a, b in zip(found, expected, strict=True)),
             "scores": max(abs(a - b) for a, b in zip(device_scores, scores, strict=True)),
-            # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
-            "median score in half precision": statistics.median(
-                abs(a - b) for a, b in zip(half_scores, scores, strict=True)
-            ),
         }
+        # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
+        changes = [abs(a - b) for a, b in zip(half_scores, scores, strict=True)]
+        numbers["median score in half precision"] = statistics.median(changes)
         note = f"{numbers['different hypotheses']} of {len(sources)} hypotheses differ"
         return judge(numbers, {"scores": 1e-4, "median score in half precision": 0.1}, note=note)
 
@@ -254,11 +242,8 @@ class Correctness:
         with tempfile.TemporaryDirectory() as name:
             train, settings, folder = self.workload.train, model_settings("g_transformer"), Path(name)
             _, expected = train(folder / "fixed", settings, self.device, device_tokens=30, **recipe)
-            patches = (
-                mock.patch("docmt.training.memory.largest_that_fits", search),
-                mock.patch.object(Fabric, "backward", fail),
-            )
-            with patches[0], patches[1]:
+            search_patch = mock.patch("docmt.training.memory.largest_that_fits", search)
+            with search_patch, mock.patch.object(Fabric, "backward", fail):
                 _, found = train(folder / "probed", settings, self.device, **recipe)
         columns = ("train_loss", "gradient_norm", "dev_loss")
         numbers = {column: relative_difference(found[column], expected[column]) for column in columns}

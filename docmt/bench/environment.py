@@ -3,13 +3,12 @@
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 
-from docmt.bench.rows import Check, Outcome
+from docmt.bench.rows import Check, Outcome, needed
 from docmt.errors import UserError
 from docmt.gpu_locks import SECONDS_FOR_LIST
 from docmt.models.attention.ragged import find_varlen
@@ -36,9 +35,8 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
 
     def gpu() -> Outcome:
         memory = torch.cuda.get_device_properties(0).total_memory / GIB
-        numbers = f"capability {capability[0]}.{capability[1]}, {memory:.1f} GiB"
-        value = f"{n_devices} × {torch.cuda.get_device_name()}, {numbers}"
-        return Outcome(value, "measured", {"n": n_devices, "memory_gib": memory})
+        value = f"{n_devices} × {torch.cuda.get_device_name()}, capability {'.'.join(map(str, capability))}"
+        return Outcome(f"{value}, {memory:.1f} GiB", numbers={"n": n_devices, "memory_gib": memory})
 
     def kernels() -> Outcome:
         try:
@@ -50,7 +48,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
     def attention() -> Outcome:
         if capability < CAPABILITY_WITH_BFLOAT16:
             return Outcome("none before capability 8.0: padded attention, several times slower", "measured")
-        return _needed(find_varlen() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
+        return needed(find_varlen() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
 
     def compiler() -> Outcome:
         # Triton compiles a part of each kernel in C, on the machine of the job.
@@ -58,7 +56,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         header = Path(sysconfig.get_path("include"), "Python.h")
         missing = f"no {header}" if has_compiler else "no C compiler"
         defect = f"{missing}: trainings run uncompiled; install gcc and Python's headers"
-        return _needed(has_compiler and header.exists(), "C compiler and Python.h", defect)
+        return needed(has_compiler and header.exists(), "C compiler and Python.h", defect)
 
     def nccl() -> Outcome:
         from torch.cuda.nccl import version  # of a build for CUDA
@@ -73,16 +71,14 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         advice = "end them, or take another GPU with CUDA_VISIBLE_DEVICES: all figures below suffer"
         defect = f"{others:.1f} GiB are in use, mostly by other processes (`nvidia-smi`): {advice}"
         limit = max(1.0, MAX_SHARE_OF_OTHERS * total / GIB)  # the driver itself takes half a GiB for this process
-        return _needed(others <= limit, f"{others:.1f} GiB in use, beside what torch holds", defect)
+        return needed(others <= limit, f"{others:.1f} GiB in use, beside what torch holds", defect)
 
     def triton() -> Outcome:
         defect = "triton is not installed: trainings run uncompiled; install torch's default build for Linux"
-        return _needed(find_spec("triton") is not None, "installed", defect)
+        return needed(find_spec("triton") is not None, "installed", defect)
 
-    rows: dict[str, Callable[[], Outcome]] = {"gpu": gpu, "torch": kernels, "attention": attention, "triton": triton}
-    rows |= {"compiler": compiler, "memory": memory, "health": health}
-    if n_devices > 1:
-        rows["nccl"] = nccl
+    rows = {"gpu": gpu, "torch": kernels, "attention": attention, "triton": triton, "compiler": compiler}
+    rows |= {"memory": memory, "health": health} | ({"nccl": nccl} if n_devices > 1 else {})
     return {f"environment/{name}": check for name, check in rows.items()}
 
 
@@ -97,13 +93,9 @@ def health() -> Outcome:
         return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
     found = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
     value = ", ".join(f"{name} {part}" for name, part in found.items())
-    errors = found["uncorrected ECC errors"]
+    defect, errors = "", found["uncorrected ECC errors"]
     if errors.isdecimal() and int(errors):
-        return Outcome(f"{value}: its memory is defective: have the GPU reset or replaced", "FAILED", found)
-    if found["slowed down by the hardware"] == "Active":
-        return Outcome(f"{value}: look at power supply and cooling", "FAILED", found)
-    return Outcome(value, "ok", found)
-
-
-def _needed(is_there: bool, value: str, defect: str) -> Outcome:
-    return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")
+        defect = ": its memory is defective: have the GPU reset or replaced"
+    elif found["slowed down by the hardware"] == "Active":
+        defect = ": look at power supply and cooling"
+    return Outcome(value + defect, "FAILED" if defect else "ok", found)

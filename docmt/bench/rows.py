@@ -12,7 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from docmt.files import write_json
-from docmt.training.stopping import Interrupted
+from docmt.training.agreement import Interrupted
 
 Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
 
@@ -32,17 +32,17 @@ class Outcome:
     value: str
     verdict: Verdict = "measured"
     numbers: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    seconds: float = 0.0
 
 
 Check = Callable[[], Outcome]
+NOT_COMPILED = Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchRow(Outcome):
-    """The outcome of a check, its name and its duration."""
-
-    name: str
-    seconds: float
+def needed(is_there: bool, value: str, defect: str) -> Outcome:
+    """What a check of something needed found, or what is missing."""
+    return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")
 
 
 def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
@@ -62,7 +62,7 @@ def relative_difference(found: Sequence[float], expected: Sequence[float]) -> fl
 
 
 def run_checks(
-    checks: Mapping[str, Check], rows: dict[str, BenchRow], *, out: Path, provenance: Mapping[str, Any], minutes: float
+    checks: Mapping[str, Check], rows: dict[str, Outcome], *, out: Path, provenance: Mapping[str, Any], minutes: float
 ) -> None:
     """Run checks in order, print a row for each, and write all rows so far after each: a crash loses nothing.
 
@@ -77,7 +77,7 @@ def run_checks(
                 outcome = Outcome(f"no time left: --only {name} runs it", "not run")
             else:
                 outcome = _outcome(check)
-            rows[name] = BenchRow(**vars(outcome), name=name, seconds=round(time.monotonic() - begun, 2))
+            rows[name] = replace(outcome, name=name, seconds=round(time.monotonic() - begun, 2))
             tqdm.write(f"{outcome.verdict:<17}{name:<46} {outcome.value}")
             content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
             write_json(out, content, checksum=False)

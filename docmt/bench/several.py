@@ -7,13 +7,12 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from docmt.bench.rows import Check, Outcome, judge, relative_difference
 from docmt.bench.speed import LONGEST, SENTENCES, SHORTEST, vocabulary_size
-from docmt.bench.workload import RECIPE, Workload, model_settings, read_history
+from docmt.bench.workload import QUIET, RECIPE, History, Recipe, Workload, model_settings, read_history
 from docmt.gpu_locks import VISIBLE, claim_more
 from docmt.models.settings import ModelSettings
 
@@ -22,11 +21,16 @@ UPDATES = 12
 
 
 class SeveralDevices:
-    """The checks of n devices, which `docmt train --devices` uses; `names` are those of `CUDA_VISIBLE_DEVICES`."""
+    """The checks of all devices, which `docmt train --devices` uses; `names` are those of `CUDA_VISIBLE_DEVICES`."""
 
     def __init__(self, device: torch.device, names: list[str], *, size: str, tokens: int) -> None:
-        self.names, self.device, self.size, self.tokens = names, device.type, size, tokens
-        self.n = len(names)
+        self.names, self.n, self.is_cuda, self.size, self.tokens = (
+            names,
+            len(names),
+            device.type == "cuda",
+            size,
+            tokens,
+        )
 
     def checks(self) -> dict[str, Check]:
         """None with one device."""
@@ -34,7 +38,7 @@ class SeveralDevices:
         return {name: partial(self._alone, check) for name, check in found.items()}
 
     def _alone(self, check: Check) -> Outcome:
-        if self.device == "cuda" and not claim_more(self.names):
+        if self.is_cuda and not claim_more(self.names):
             return Outcome("other jobs of docmt use a GPU", "not run")
         return check()
 
@@ -42,7 +46,7 @@ class SeveralDevices:
         """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
         with tempfile.TemporaryDirectory() as name:
             counts = [3, 2, 4, 1, 2, 3, 2, 3] * self.n
-            workload = Workload.make(Path(name), counts, shortest=0, longest=8, n_symbols=32)
+            workload = Workload(Path(name), counts, shortest=0, longest=8, n_symbols=32)
             recipe = {"max_batch_tokens": 60, "accumulation_steps": self.n}
             one, all_ = (self._train(workload, model_settings("g_transformer"), n, recipe) for n in (1, self.n))
         columns = ("train_loss", "gradient_norm", "dev_loss")
@@ -52,30 +56,25 @@ class SeveralDevices:
     def scaling(self) -> Outcome:
         """Updates that are n times as large on n devices, uncompiled."""
         with tempfile.TemporaryDirectory() as name:
-            n_instances = 2 * self.n * max(1, self.tokens // 512)
+            counts = [SENTENCES] * (2 * self.n * max(1, self.tokens // 512))
             sizes = {"shortest": SHORTEST, "longest": LONGEST, "n_symbols": vocabulary_size(self.size)}
-            workload = Workload.make(Path(name), [SENTENCES] * n_instances, **sizes)
-            rates = []
-            for n in (1, self.n):
-                recipe = {"precision": "auto", "compile": "off", "max_steps": UPDATES, "log_every_steps": UPDATES // 2}
-                recipe |= {"max_batch_tokens": max(1024, self.tokens // 4), "accumulation_steps": 4 * n}
-                recipe |= {"validate_every_steps": 100, "checkpoint_every_steps": 100}
-                history = self._train(workload, model_settings("g_transformer", self.size), n, recipe)
-                rates.append(history["tokens_per_second"][-1])
+            workload, model = Workload(Path(name), counts, **sizes), model_settings("g_transformer", self.size)
+            recipe = QUIET | {"max_steps": UPDATES, "log_every_steps": UPDATES // 2}
+            recipe["max_batch_tokens"] = max(1024, self.tokens // 4)
+            histories = [self._train(workload, model, n, recipe | {"accumulation_steps": 4 * n}) for n in (1, self.n)]
+        rates = [history["tokens_per_second"][-1] for history in histories]
         numbers = {"tokens_per_second": rates[1], "scaling": rates[1] / rates[0]}
         return Outcome(f"{self.n} devices: {rates[1]:,.0f} tokens/s, {rates[1] / rates[0]:.2f} × one", numbers=numbers)
 
-    def _train(
-        self, workload: Workload, model: ModelSettings, n: int, recipe: dict[str, Any]
-    ) -> dict[str, list[float]]:
+    def _train(self, workload: Workload, model: ModelSettings, n: int, recipe: Recipe) -> History:
         folder = workload.folder / f"on-{n}"
         settings = {"model": model.model_dump(), "training": RECIPE | recipe}
         options = {name: file for name, file in vars(workload.files(folder)).items() if file is not None}
         options |= {"settings": json.dumps(settings), "devices": n}
-        options |= {"accelerator": "gpu" if self.device == "cuda" else "cpu"}
+        options |= {"accelerator": "gpu" if self.is_cuda else "cpu"}
         command = [sys.executable, "-P", "-m", "docmt", "train"]  # -P: not from the current folder
         command += [str(part) for name, value in options.items() for part in (f"--{name}", value)]
-        environment = os.environ | ({VISIBLE: ",".join(self.names[:n])} if self.device == "cuda" else {})
+        environment = os.environ | ({VISIBLE: ",".join(self.names[:n])} if self.is_cuda else {})
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
         if done.returncode:
             raise RuntimeError(f"docmt train --devices {n} ended with {done.returncode}: {done.stderr[-500:]}")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.rows import BenchRow, Check, Outcome
+from docmt.bench.rows import NOT_COMPILED, Check, Outcome
 from docmt.bench.workload import Workload, model_settings
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
@@ -30,8 +30,7 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule
 
-SMALL = {"tiny", "small"}
-"""Sizes for CPUs, which are measured with a small vocabulary, and less often."""
+SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
 GIB = 1 << 30
@@ -40,24 +39,16 @@ CLASSES = {
     "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
 }
 """Parts of the names of kernels, or of torch's operators on a CPU; the first that fits counts."""
-SLOW_STEP = 0.15
-"""Seconds of a step of a search that are too many on a GPU: something plans or compiles anew."""
+SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: something plans or compiles anew
 
 
 class Speed:
     """Measurements of G-Transformer in one size, in half precision where the device has it.
 
-    Args:
-        device: `cpu` or `cuda`.
-        folder: for files.
-        size: of the model.
-        tokens: of an update, on each side, about.
-        rows: outcomes so far, by name, to compare with.
+    An update has about so many `tokens` on each side; `rows` are the outcomes so far, to compare with.
     """
 
-    def __init__(
-        self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, BenchRow]
-    ) -> None:
+    def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
         self.device, self.folder, self.rows = device, folder, rows
         self.settings = model_settings("g_transformer", size)
         self.n_symbols = vocabulary_size(size)
@@ -68,21 +59,16 @@ class Speed:
         has_bfloat16 = self.is_cuda and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
         self.dtype = torch.bfloat16 if has_bfloat16 else torch.float16 if self.is_cuda else torch.float32
         self.repetitions = 2 if size in SMALL else 10
+        self.product_size = 512 if size in SMALL else 16 * self.settings.width  # 8192 for the size base
 
     def checks(self) -> dict[str, Check]:
         """The measurements by name, in the order in which later ones compare with earlier ones."""
-        return {
-            "speed/products": self.products,
-            "speed/eager": self.eager,
-            "speed/compiled": self.compiled,
-            "speed/shares": self.shares,
-            "speed/published": self.published,
-            "speed/decoding": self.decoding,
-        }
+        checks = (self.products, self.eager, self.compiled, self.shares, self.published, self.decoding)
+        return {f"speed/{check.__name__}": check for check in checks}
 
     @cached_property
     def workload(self) -> Workload:
-        return Workload.make(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
+        return Workload(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
 
     @cached_property
     def module(self) -> LossModule:
@@ -114,7 +100,7 @@ class Speed:
 
     def products(self) -> Outcome:
         """The rate of large matrix products, of which MFU is a share."""
-        n = 16 * self.settings.width  # 8192 for the size base
+        n = self.product_size
         a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
         return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
@@ -134,12 +120,11 @@ class Speed:
             prepare_cuda("auto")
             torch.cuda.reset_peak_memory_stats()
         seconds = self.seconds(lambda: self._update(loss, batch, optimizer))
-        numbers = {
-            "ms": 1e3 * seconds,
-            "tokens_per_second": (len(batch.src_tokens_S) + len(batch.tgt_inputs_N)) / seconds,
-        }
-        if "speed/products" in self.rows and "tflops" in self.rows["speed/products"].numbers:
-            rate = 1e12 * self.rows["speed/products"].numbers["tflops"]
+        n_tokens = len(batch.src_tokens_S) + len(batch.tgt_inputs_N)
+        numbers = {"ms": 1e3 * seconds, "tokens_per_second": n_tokens / seconds}
+        products = self.rows.get("speed/products")
+        if products is not None and "tflops" in products.numbers:
+            rate = 1e12 * products.numbers["tflops"]
             numbers["mfu"] = training_flops(self.module.model, batch) / seconds / rate
         if self.is_cuda:
             numbers["peak_gib"] = torch.cuda.max_memory_allocated() / GIB
@@ -153,7 +138,7 @@ class Speed:
     def compiled(self) -> Outcome:
         """An update as one graph, and how often the compiler starts again for batches of other shapes."""
         if self.graph is None:
-            return Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
+            return NOT_COMPILED
         from torch._dynamo.utils import counters
 
         batch, before = self.batch(), counters["stats"]["unique_graphs"]
@@ -178,11 +163,10 @@ class Speed:
     def shares(self) -> Outcome:
         """Where the time of the device goes, by names of kernels; the loss is what the model alone lacks."""
         batch, model = self.batch(), self.module.model
+        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
 
         def states(batch: Batch) -> Tensor:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
-
-        optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
 
         def quickest(loss: Callable[[Batch], Tensor]) -> tuple[Counter[str], int, float]:
             """Of three updates: what else the machine does only adds time."""
@@ -249,10 +233,8 @@ class Speed:
         """Beam search over the instances, whose translations have as many words as their sources, and its steps."""
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
-        translator, sources = (
-            Translator(trained, settings, device=self.device.type),
-            self.workload.sources(self.settings),
-        )
+        translator = Translator(trained, settings, device=self.device.type)
+        sources = self.workload.sources(self.settings)
         # Other shapes than below: libraries are loaded, but nothing is planned for the shapes that are measured.
         list(translator.translate_sources(sources[: max(1, len(sources) // 3)]))
         steps, step = [], IncrementalDecoder.step
@@ -269,10 +251,9 @@ class Speed:
         self._wait()
         seconds = time.perf_counter() - started
         words = sum(len(sentence) for hypothesis in hypotheses for sentence in hypothesis.sentences)
-        numbers = {"words_per_second": words / seconds, "steps": len(steps), "ms_per_step": 1e3 * seconds / len(steps)}
-        numbers["slowest_ms"] = 1e3 * max(steps)
-        value = f"{numbers['words_per_second']:,.0f} words/s, {len(steps)} steps of {numbers['ms_per_step']:.1f} ms"
-        value += f", the slowest {numbers['slowest_ms']:.0f} ms"
+        rate, mean, slowest = words / seconds, 1e3 * seconds / len(steps), 1e3 * max(steps)
+        numbers = {"words_per_second": rate, "steps": len(steps), "ms_per_step": mean, "slowest_ms": slowest}
+        value = f"{rate:,.0f} words/s, {len(steps)} steps of {mean:.1f} ms, the slowest {slowest:.0f} ms"
         if self.is_cuda and max(steps) > max(SLOW_STEP, 10 * statistics.median(steps)):
             return Outcome(f"{value}: something plans or compiles anew within the search", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
@@ -295,9 +276,8 @@ def training_flops(model: Transformer, batch: Batch) -> float:
     width, inner = settings.width, settings.feed_forward_width
     n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
     total = 2.0 * n_tgt * width * model.embedding.num_embeddings
-    stacks: tuple[tuple[Slot, Any], ...] = (("encoder", model.encoder), ("decoder", model.decoder))
-    for slot, layers in stacks:
-        n = n_src if slot == "encoder" else n_tgt
+    stacks: tuple[tuple[Slot, Any, int], ...] = (("encoder", model.encoder, n_src), ("decoder", model.decoder, n_tgt))
+    for slot, layers, n in stacks:
         for layer in cast("Any", layers):
             total += 4 * n * width * inner
             total += _attention_flops(layer.self_attention, batch, slot, n, n, width)

@@ -1,6 +1,5 @@
 """Random documents with trees, as files of a study, and models for them: acceptance needs no corpus and no network."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -37,7 +36,12 @@ RECIPE = {
     "checkpoint_every_steps": 2,
     "precision": "float32",
 }
+QUIET = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
+"""Changes to `RECIPE`: half precision where there is one, and updates that nothing interrupts."""
 TIMES = {"seconds", "tokens_per_second"}
+Recipe = dict[str, Any]
+History = dict[str, list[float]]
+"""Columns by name, each without its empty cells."""
 
 
 def model_settings(preset: str, size: str | None = None, **changes: Any) -> ModelSettings:
@@ -93,21 +97,20 @@ def _heads(counts: np.ndarray) -> np.ndarray:
     return np.where(place > 0, first + (place - 1) // 2, -1)
 
 
-def read_history(path: Path) -> dict[str, list[float]]:
-    """The columns of a history, each without its empty cells."""
+def read_history(path: Path) -> History:
+    """Read the file that a training wrote."""
     history = pd.read_csv(path)
     return {str(name): history[name].dropna().tolist() for name in history}
 
 
-@dataclass(frozen=True)
 class Workload:
-    """A folder with random instances, which serve for training and validation, a vocabulary and a text pipeline."""
+    """A folder with random instances, which serve for training and validation, a vocabulary and a text pipeline.
 
-    folder: Path
+    The first words of the vocabulary are letters, which the pipeline leaves as they are.
+    """
 
-    @classmethod
-    def make(cls, folder: Path, counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> "Workload":
-        """Write the files. The first words of the vocabulary are letters, which the pipeline leaves as they are."""
+    def __init__(self, folder: Path, counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> None:
+        self.folder = folder
         truecasers = {lang: Truecaser(None) for lang in ("en", "de")}
         settings = TextSettings(truecase=False)
         pipeline = TextPipeline(settings, languages=("en", "de"), truecasers=truecasers, codes="#version: 0.2\n")
@@ -116,7 +119,6 @@ class Workload:
         Vocabulary.from_symbols([*SPECIALS, *words]).save(folder / "vocabulary.txt")
         built = random_instances(counts, shortest=shortest, longest=longest, n_symbols=n_symbols)
         save_instances(folder / "instances", built)
-        return cls(folder)
 
     @property
     def instances(self) -> InstanceSet:
@@ -124,15 +126,11 @@ class Workload:
 
     def files(self, folder: Path) -> TrainingFiles:
         """Inputs of a training, and its outputs in a folder."""
-        return TrainingFiles(
-            train=self.folder / "instances",
-            dev=self.folder / "instances",
-            vocabulary=self.folder / "vocabulary.txt",
-            pipeline=self.folder / "pipeline.json",
-            checkpoints=folder / "checkpoints",
-            history=folder / "history.csv",
-            out=folder / "model.pt",
-        )
+        instances = self.folder / "instances"
+        inputs = {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
+        outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
+        files: dict[str, Any] = inputs | {key: folder / name for key, name in outputs.items()}
+        return TrainingFiles(train=instances, dev=instances, **files)
 
     def train(
         self,
@@ -142,7 +140,7 @@ class Workload:
         *,
         device_tokens: int | None = None,
         **recipe: Any,
-    ) -> tuple[TrainedModel, dict[str, list[float]]]:
+    ) -> tuple[TrainedModel, History]:
         """Train in this process; returns the model and the history without times."""
         files = self.files(folder)
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))

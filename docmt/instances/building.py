@@ -1,7 +1,6 @@
 """From subword text to instances."""
 
 import logging
-import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -14,7 +13,7 @@ from docmt.corpora.documents import iterate_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
-from docmt.instances.cutting import N_MARKS, document_tokens, sentence_costs, split_documents
+from docmt.instances.cutting import N_MARKS, split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
 from docmt.instances.trees import PlacedTrees, place_trees, store_trees
@@ -24,36 +23,26 @@ from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
 
-# Sentences whose token ids are in memory at a time.
-SENTENCES_OF_A_BLOCK = 10_000
-# A gap sentence needs a neighbor on each side.
-SENTENCES_OF_A_GAP = 3
+SENTENCES_OF_A_BLOCK = 10_000  # sentences whose token ids are in memory at a time
+SENTENCES_OF_A_GAP = 3  # a gap sentence needs a neighbor on each side
 SHUFFLING_SEED = 1
 
 
 class StoredSide(NamedTuple):
-    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory.
+    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory."""
 
-    Attributes:
-        path: `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`.
-        lengths: int32 [sentences], tokens of each sentence, marks included.
-        n_unknown: subwords that are not in the vocabulary.
-    """
-
-    path: Path
-    lengths: np.ndarray
+    path: Path  # `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`
+    lengths: np.ndarray  # int32 [sentences], tokens with marks
     n_unknown: int
 
     def take(self, kept: np.ndarray) -> "StoredSide":
         """Keep some sentences, in this file too; `kept` is bool [sentences]."""
-        rest = self.path.with_suffix(".rest")
-        with open(self.path, "rb") as file, array_writer(rest, np.int32) as append:
-            # From the end: how long NumPy's header is, NumPy decides.
-            file.seek(-self.lengths.sum() * np.dtype(np.int32).itemsize, os.SEEK_END)
+        rest, rows = self.path.with_suffix(".rest"), np.load(self.path, mmap_mode="r")
+        with array_writer(rest, np.int32) as append:
             for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
-                lengths = self.lengths[start : start + SENTENCES_OF_A_BLOCK]
-                tokens = np.fromfile(file, dtype=np.int32, count=lengths.sum())
-                append(tokens[np.repeat(kept[start : start + SENTENCES_OF_A_BLOCK], lengths)])
+                block = slice(start, start + SENTENCES_OF_A_BLOCK)
+                tokens, rows = np.split(rows, [self.lengths[block].sum()])
+                append(tokens[np.repeat(kept[block], self.lengths[block])])
         rest.replace(self.path)
         return self._replace(lengths=self.lengths[kept])
 
@@ -95,33 +84,24 @@ def build_instances(
 ) -> dict[str, int]:
     """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
 
-    Texts are read once, as streams: memory grows by a few numbers per sentence.
-
-    Args:
-        src: subwords of each sentence, as many as the documents have.
-        tgt: the same for the target side; None for monolingual text, whose source side serves as the target side too.
-        index: id and number of sentences of each document.
-        vocabulary: of both sides.
-        settings: how documents are split, and which are left out.
-        out: the folder.
-        trees: of each document, for models that read them.
-        facts: more values for the manifest.
-
-    Returns:
-        The counts in the manifest.
-
-    Raises:
-        UserError: the text is empty or does not fit the index, or every document is left out.
+    Texts are subwords of each sentence, as many as the index has, and read once, as streams: memory grows by a few
+    numbers per sentence. Without `tgt`, the source side serves as the target side, too. The index has the id and the
+    number of sentences of each document; `facts` are for the manifest. Returns the counts in it.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
     with instances_folder(out, manifest) as folder:
-        lengths = _store_ids(folder, index)
+        lengths = array("i")
+
+        def ids() -> Iterator[str]:
+            for name, length in index:
+                lengths.append(length)
+                yield name
+
+        write_lines(ids_path(folder), ids())
         sides = {
             name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
         }
-        for side in sides.values():
-            _check_length(len(side.lengths), sum(lengths), "the document index")
         manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
     return manifest["counts"]
 
@@ -135,7 +115,7 @@ def _cut(
 ) -> dict[str, int]:
     """Split documents of these lengths, and write all arrays except the tokens; returns the counts."""
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
-    costs = sentence_costs(src.lengths - N_MARKS, tgt.lengths - N_MARKS)
+    costs = np.maximum(src.lengths, tgt.lengths)
     offsets, documents = split_documents(costs, lengths, settings)
     chosen = _choose(documents, costs, lengths, settings)
     counts = {
@@ -178,19 +158,6 @@ def _cut(
     return counts
 
 
-def _store_ids(folder: Path, index: Iterable[tuple[str, int]]) -> Sequence[int]:
-    """Write the ids of the documents; returns their numbers of sentences."""
-    lengths = array("i")
-
-    def ids() -> Iterator[str]:
-        for name, length in index:
-            lengths.append(length)
-            yield name
-
-    write_lines(ids_path(folder), ids())
-    return lengths
-
-
 def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
     """The instance of each sentence, among those chosen, or −1; int32 [sentences]."""
     n_instances = len(offsets) - 1
@@ -210,11 +177,7 @@ def build_from_files(
     out: Path,
     discourse: Sequence[Path] = (),
 ) -> None:
-    """Build instances from files; see `docmt instances build`.
-
-    A single text is monolingual, for document restoration. Raises UserError when a file is missing, the numbers of
-    lines differ from the document index, the trees belong to other documents, or the vocabulary has no masks.
-    """
+    """Build instances from files; see `docmt instances build`. A single text is monolingual, for restoration."""
     if len(texts) not in (1, 2):
         raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")
     is_monolingual = len(texts) == 1
@@ -223,9 +186,7 @@ def build_from_files(
     n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
     if settings.shuffled and discourse:
-        raise UserError(
-            "--discourse: sentences that are dealt out to other documents have no trees: remove this option"
-        )
+        raise UserError("--discourse: sentences dealt out to other documents have no trees: remove this option")
     if is_monolingual:
         try:
             symbols.masks()
@@ -234,7 +195,11 @@ def build_from_files(
 
     def read(path: Path) -> Iterable[list[str]]:
         sentences = _read_sentences(path, n_sentences, documents)
-        return _deal_out(list(sentences)) if settings.shuffled else sentences
+        if not settings.shuffled:
+            return sentences
+        shuffled = list(sentences)
+        # The same order for both sides, which have equally many.
+        return [shuffled[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(shuffled))]
 
     counts = build_instances(
         progress(read(texts[0]), label="source", unit="sentences", total=n_sentences),
@@ -260,31 +225,16 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
     for line in iterate_lines(path):
         n_lines += 1
         yield line.split()
-    try:
-        _check_length(n_lines, n_sentences, str(documents))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-def _deal_out(sentences: list[list[str]]) -> list[list[str]]:
-    """The sentences in random order: the same one for both sides, which have equally many."""
-    return [sentences[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(sentences))]
-
-
-def _check_length(n_lines: int, n_sentences: int, index_name: str) -> None:
     if not n_lines:
-        raise UserError("the text is empty: there are no sentences to build instances from")
+        raise UserError(f"{path}: the text is empty: there are no sentences to build instances from")
     if n_lines != n_sentences:
-        raise UserError(f"{n_lines} lines, but {index_name} counts {n_sentences} sentences")
+        raise UserError(f"{path}: {n_lines} lines, but {documents} counts {n_sentences} sentences")
 
 
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
 ) -> Iterator[PlacedTrees]:
-    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time.
-
-    Raises UserError when the files contain other documents or another order.
-    """
+    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time."""
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
     rest = iter(src)
@@ -292,7 +242,7 @@ def iterate_trees(
     for number, (name, length) in enumerate(index, start=1):
         document = next(found, None)
         if document is None or document.id != name:
-            there = f"{document.id!r}" if document else "none"
+            there = repr(document.id) if document else "none"
             raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
         try:
             placed = place_trees(document, list(islice(rest, length)))
@@ -311,8 +261,8 @@ def _choose(
     """Choose instances, in order: all of the documents that are long enough, then a random subset; None for all."""
     keep = None
     if settings.min_document_tokens is not None:
-        is_long = document_tokens(costs, lengths) >= settings.min_document_tokens
-        keep = np.flatnonzero(is_long[documents])
+        document_tokens = np.diff(offsets_of(costs)[offsets_of(lengths)])
+        keep = np.flatnonzero(document_tokens[documents] >= settings.min_document_tokens)
     n_left = len(documents) if keep is None else len(keep)
     if settings.subset is not None and settings.subset < n_left:
         chosen = np.random.default_rng(settings.subset_seed).choice(n_left, settings.subset, replace=False)

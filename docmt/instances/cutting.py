@@ -13,13 +13,7 @@ import numpy as np
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import offsets_of
 
-# `<s>` and `</s>` of each sentence.
-N_MARKS = 2
-
-
-def sentence_costs(src_lengths: np.ndarray, tgt_lengths: np.ndarray) -> np.ndarray:
-    """The tokens that each sentence costs an instance, from subword counts without marks; of their dtype."""
-    return np.maximum(src_lengths, tgt_lengths) + N_MARKS
+N_MARKS = 2  # `<s>` and `</s>` of each sentence
 
 
 def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:
@@ -57,8 +51,3 @@ def split_documents(
         documents.extend([number] * len(parts))
         start += length
     return offsets_of(counts), np.frombuffer(documents, dtype=np.int32)
-
-
-def document_tokens(costs: np.ndarray, document_lengths: Sequence[int]) -> np.ndarray:
-    """The tokens of each document, counted as for instances; int64."""
-    return np.diff(offsets_of(costs)[offsets_of(document_lengths)])

@@ -26,14 +26,6 @@ class Marks:
     tgt_before: tuple[int, ...] = (BOS,)
 
     @classmethod
-    def of_tags(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str) -> "Marks":
-        """Language tags in place of `<s>`: it is the same everywhere, so this loses nothing and costs no token.
-
-        Raises UserError when the vocabulary has no tag for a language.
-        """
-        return cls(src_before=(vocabulary.tag(src_lang),), tgt_before=(vocabulary.tag(tgt_lang),))
-
-    @classmethod
     def of_symbols(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]) -> "Marks":
         """Look up symbols, by the names of the attributes; `{src}` and `{tgt}` are the tags of the languages.
 
@@ -57,19 +49,13 @@ class Marks:
 
 @dataclass(frozen=True)
 class PackedSentences:
-    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`.
+    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`."""
 
-    Attributes:
-        src_tokens_S, tgt_tokens_N: int32, each sentence as `<s> w1 … wn </s>`.
-        src_lengths_G, tgt_lengths_G: int64, tokens of each sentence, marks included.
-        counts_B: int64, sentences of each instance.
-    """
-
-    src_tokens_S: np.ndarray
-    src_lengths_G: np.ndarray
+    src_tokens_S: np.ndarray  # int32, each sentence as `<s> w1 … wn </s>`
+    src_lengths_G: np.ndarray  # int64, tokens of each sentence, marks included
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
-    counts_B: np.ndarray
+    counts_B: np.ndarray  # int64, sentences of each instance
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":

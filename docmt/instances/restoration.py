@@ -9,19 +9,18 @@ The neighbors in the input of a gap sentence are clean. The paper calls the inpu
 version" and puts a hat on the X, but a gap sentence has "its left and right neighboring sentences", with neither; and
 it removes only gap sentences from the input to avoid giving them away.
 
-Noise is a function of (seed, epoch, document): it changes with each epoch, and is the same after a resume and in any
-batch.
+Noise changes with each epoch, and is the same after a resume and in any batch.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, M gap sentences.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from docmt.errors import UserError
-from docmt.instances.packing import PackedSentences, gather
+from docmt.instances.packing import gather
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
@@ -48,11 +47,9 @@ class RestorationSymbols:
 
 
 def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> np.ndarray:
-    """Draw gap sentences: never the first or last, never two in a row, all such choices equally likely.
+    """Draw gap sentences [M], increasing: never the first or last or two in a row, all such choices equally likely.
 
-    Returns:
-        int64 [M] increasing positions. M is what the ratio requests (rounded, halves up), but at most the
-        (n_sentences − 1) // 2 that the rules allow.
+    M is what the ratio requests (rounded, halves up), but at most the (n_sentences − 1) // 2 that the rules allow.
     """
     # Not `round`, which rounds halves to even numbers: 2.5 to 2, but 3.5 to 4.
     wanted = int(ratio * n_sentences + 0.5)
@@ -62,38 +59,12 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
     return chosen + 1 + np.arange(n_gaps)
 
 
-def mask_words(
-    tokens_N: np.ndarray,
-    lengths_G: np.ndarray,
-    *,
-    generator: np.random.Generator,
-    settings: RestorationSettings,
-    symbols: RestorationSymbols,
-) -> np.ndarray:
-    """Select each word independently with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay."""
-    # The first and the last token of each sentence are marks.
-    is_word = np.ones(len(tokens_N), dtype=bool)
-    ends = np.cumsum(lengths_G)
-    is_word[ends - 1] = False
-    is_word[ends - lengths_G] = False
-    is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
-    shares = generator.random(len(tokens_N))
-    is_masked = is_selected & (shares < settings.mask_share)
-    is_random = is_selected & ~is_masked & (shares < settings.mask_share + settings.random_share)
-    noised = np.where(is_masked, symbols.token_mask, tokens_N).astype(tokens_N.dtype)
-    noised[is_random] = generator.integers(symbols.first_word, symbols.n_symbols, int(is_random.sum()))
-    return noised
-
-
 def open_gaps(
     clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Make input documents (Figure 2): `<s> left [MASK1] right </s>` at each gap, the noised sentence elsewhere.
+    """Tokens [S] and lengths [G] of input documents (Figure 2).
 
-    Both neighbors of each gap sentence must exist in its document; `gap_mask` is the id of `[MASK1]`.
-
-    Returns:
-        Tokens [S] and lengths [G].
+    `<s> left [MASK1] right </s>` at each gap, which must have both neighbors; the noised sentence elsewhere.
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G
@@ -111,63 +82,60 @@ def open_gaps(
     return pieces[expand_ranges(starts_G3.ravel(), lengths_G3.ravel())], lengths_G3.sum(1)
 
 
-def noise_documents(
-    tokens_N: np.ndarray,
-    lengths_G: np.ndarray,
-    counts_B: np.ndarray,
-    *,
-    seeds: Sequence[Sequence[int]],
-    settings: RestorationSettings,
-    symbols: RestorationSymbols,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Noise documents that are to be restored, sentences as `<s> w1 … wn </s>`; a pure function of its arguments.
+@dataclass(frozen=True)
+class Noise:
+    """Turns monolingual documents into documents to restore, as a function of (seed, epoch, document)."""
 
-    Args:
-        tokens_N: of all documents.
-        lengths_G: int64, tokens of each sentence.
-        counts_B: int64, sentences of each document.
-        seeds: one per document, which alone determines its noise.
-        settings: how much noise.
-        symbols: the ids that it writes.
+    settings: RestorationSettings
+    symbols: RestorationSymbols
+    seed: int
 
-    Returns:
-        Tokens [S] and lengths [G] of the inputs, aligned with the outputs sentence by sentence.
-    """
-    ends_B = np.cumsum(counts_B)
-    offsets = offsets_of(lengths_G)
-    noised_N = np.empty_like(tokens_N)
-    gaps: list[np.ndarray] = []
-    for seed, first, last in zip(seeds, (ends_B - counts_B).tolist(), ends_B.tolist(), strict=True):
-        generator = np.random.default_rng(seed)
-        span = slice(offsets[first], offsets[last])
-        noised_N[span] = mask_words(
-            tokens_N[span], lengths_G[first:last], generator=generator, settings=settings, symbols=symbols
+    def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
+        """The given instances, in this order, with the noise of an epoch on their source side."""
+        clean = gather(instance_set, instances)
+        seeds = [(self.seed, RESTORATION, epoch, number) for number in instances.tolist()]
+        src_tokens_S, src_lengths_G = self.documents(clean.tgt_tokens_N, clean.tgt_lengths_G, clean.counts_B, seeds)
+        return InstanceSet(
+            src_tokens=src_tokens_S,
+            src_offsets=offsets_of(src_lengths_G),
+            tgt_tokens=clean.tgt_tokens_N,
+            tgt_offsets=offsets_of(clean.tgt_lengths_G),
+            instances=offsets_of(clean.counts_B),
+            documents=instance_set.documents[instances],
+            manifest=instance_set.manifest,
         )
-        gaps.append(first + choose_gaps(last - first, settings.gap_ratio, generator))
-    # For all documents at once: the loop has only what draws numbers.
-    return open_gaps(tokens_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=symbols.gap_mask)
 
+    def documents(
+        self, tokens_N: np.ndarray, lengths_G: np.ndarray, counts_B: np.ndarray, seeds: Sequence[Sequence[int]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens [S] and lengths [G] of the inputs for documents of `counts_B` sentences, each with a seed of its own.
 
-def noise_instances(
-    instance_set: InstanceSet,
-    instances: Sequence[int],
-    *,
-    seed: int,
-    epoch: int,
-    settings: RestorationSettings,
-    symbols: RestorationSymbols,
-) -> PackedSentences:
-    """Pack documents to restore into a batch: noised on the source side, unchanged on the target side.
+        Sentences are `<s> w1 … wn </s>`, and those of inputs and outputs are aligned.
+        """
+        ends_B = np.cumsum(counts_B)
+        offsets = offsets_of(lengths_G)
+        noised_N = np.empty_like(tokens_N)
+        gaps: list[np.ndarray] = []
+        for seed, first, last in zip(seeds, (ends_B - counts_B).tolist(), ends_B.tolist(), strict=True):
+            generator = np.random.default_rng(seed)
+            span = slice(offsets[first], offsets[last])
+            noised_N[span] = self.mask_words(tokens_N[span], lengths_G[first:last], generator)
+            gaps.append(first + choose_gaps(last - first, self.settings.gap_ratio, generator))
+        # For all documents at once: the loop has only what draws numbers.
+        return open_gaps(tokens_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=self.symbols.gap_mask)
 
-    Seed, epoch and the number of a document determine its noise.
-    """
-    clean = gather(instance_set, instances)
-    src_tokens, src_lengths = noise_documents(
-        clean.tgt_tokens_N,
-        clean.tgt_lengths_G,
-        clean.counts_B,
-        seeds=[(seed, RESTORATION, epoch, int(number)) for number in instances],
-        settings=settings,
-        symbols=symbols,
-    )
-    return replace(clean, src_tokens_S=src_tokens, src_lengths_G=src_lengths)
+    def mask_words(self, tokens_N: np.ndarray, lengths_G: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """Select each word with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay."""
+        settings, symbols = self.settings, self.symbols
+        # The first and the last token of each sentence are marks.
+        is_word = np.ones(len(tokens_N), dtype=bool)
+        ends = np.cumsum(lengths_G)
+        is_word[ends - 1] = False
+        is_word[ends - lengths_G] = False
+        is_selected = is_word & (generator.random(len(tokens_N)) < settings.mask_ratio)
+        shares = generator.random(len(tokens_N))
+        is_masked = is_selected & (shares < settings.mask_share)
+        is_random = is_selected & ~is_masked & (shares < settings.mask_share + settings.random_share)
+        noised = np.where(is_masked, symbols.token_mask, tokens_N).astype(tokens_N.dtype)
+        noised[is_random] = generator.integers(symbols.first_word, symbols.n_symbols, int(is_random.sum()))
+        return noised

@@ -22,62 +22,44 @@ ARRAYS = {
 }
 # Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
-# The file of the document ids, with `.txt`; and where they were in manifests before.
-DOCUMENT_IDS = "document_ids"
-# Instances whose trees are checked at a time: a large corpus would take gigabytes.
-INSTANCES_OF_A_BLOCK = 10_000
+DOCUMENT_IDS = "document_ids"  # the file of the document ids, with `.txt`; and where they were in manifests before
+INSTANCES_OF_A_BLOCK = 10_000  # instances whose trees are checked at a time: a large corpus would take gigabytes
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
 @dataclass(frozen=True)
 class InstanceTrees:
-    """EDUs of the source sentences and the trees over them, cut to instances.
+    """EDUs of the source sentences and the trees over them, cut to instances; int64.
 
-    A head is −1 for a root, and where the head is outside the instance.
-
-    Attributes:
-        edu_offsets: int64 [EDUs + 1]; EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and
-            `</s>` belong to the first and the last EDU of their sentence.
-        sentence_edus: int64 [sentences + 1], EDU offsets.
-        edu_heads: int64 [EDUs], row of the head EDU.
-        sentence_heads: int64 [sentences], row of the head sentence in the tree of sentences.
+    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and `</s>` belong to the first and the
+    last EDU of their sentence. A head is −1 for a root, and where the head is outside the instance.
     """
 
-    edu_offsets: np.ndarray
-    sentence_edus: np.ndarray
-    edu_heads: np.ndarray
-    sentence_heads: np.ndarray
+    edu_offsets: np.ndarray  # [EDUs + 1]
+    sentence_edus: np.ndarray  # [sentences + 1], EDU offsets
+    edu_heads: np.ndarray  # [EDUs], row of the head EDU
+    sentence_heads: np.ndarray  # [sentences], row of the head sentence in the tree of sentences
 
 
 @dataclass(frozen=True)
 class InstanceSet:
-    """The instances of one split.
+    """The instances of one split."""
 
-    Attributes:
-        src_tokens, tgt_tokens: int32 [N], ids of all sentences, each as `<s> w1 … wn </s>`.
-        src_offsets, tgt_offsets: int64 [sentences + 1].
-        instances: int64 [instances + 1], sentence offsets.
-        documents: int32 [instances].
-        manifest: counts, settings, provenance.
-        trees: discourse trees of the source side, if they were built.
-        folder: where the instances are stored, if they are.
-    """
-
-    src_tokens: np.ndarray
-    src_offsets: np.ndarray
+    src_tokens: np.ndarray  # int32 [N], ids of all sentences, each as `<s> w1 … wn </s>`
+    src_offsets: np.ndarray  # int64 [sentences + 1]
     tgt_tokens: np.ndarray
     tgt_offsets: np.ndarray
-    instances: np.ndarray
-    documents: np.ndarray
+    instances: np.ndarray  # int64 [instances + 1], sentence offsets
+    documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
-    folder: Path | None = None
+    folder: Path | None = None  # where the instances are stored, if they are
 
     def __len__(self) -> int:
         return len(self.instances) - 1
 
     def n_sentences(self) -> np.ndarray:
-        """Sentences of each instance; int64."""
+        """Of each instance; int64."""
         return np.diff(self.instances)
 
     def n_tokens(self) -> np.ndarray:
@@ -172,14 +154,10 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 
 def load_instances(folder: Path) -> InstanceSet:
-    """Open a folder that `save_instances` wrote.
-
-    Checksums are compared first, so that a damaged file is reported instead of being trained on. Raises UserError when
-    a file is missing, damaged or inconsistent with the others.
-    """
+    """Open a folder of instances. Checksums are compared first: a damaged file is reported, never trained on."""
     folder = Path(folder)
-    manifest = read_manifest(folder)
     # The checksums of the arrays are in the manifest, and the manifest has a record: nothing is read unchecked.
+    manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
@@ -192,7 +170,7 @@ def load_instances(folder: Path) -> InstanceSet:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of instances. Raises UserError when it is missing or damaged."""
+    """The manifest of a folder of instances."""
     path = folder / "manifest.json"
     manifest = read_json(path)
     if not isinstance(manifest, dict) or "counts" not in manifest:

@@ -6,8 +6,6 @@ Trees therefore do not depend on BPE.
 """
 
 import contextlib
-import itertools
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -15,36 +13,26 @@ from pathlib import Path
 
 import numpy as np
 
-from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences, number_through
+from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.instances.storage import TREE_ARRAYS, InstanceTrees, array_writer, offsets_of
+from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR, begins_word_of_pieces
 
-# Documents whose trees are in memory at a time.
-DOCUMENTS_OF_A_BLOCK = 500
 # Sentences that are less similar are different sentences, not one sentence before and after normalization.
 MIN_LIKENESS = 0.5
 
 
 @dataclass(frozen=True)
 class PlacedTrees:
-    """The EDUs and trees of consecutive sentences of a document, over their subwords.
+    """The EDUs and trees of consecutive sentences of a document, over their subwords; int64."""
 
-    Attributes:
-        edu_lengths: int64 [EDUs], subwords of each EDU; the marks belong to the first and last of a sentence.
-        edu_counts: int64 [sentences], EDUs of each sentence.
-        edu_heads: int64 [EDUs], the head of each EDU among these, −1 for a root or a head outside.
-        sentence_heads: int64 [sentences], the same for the merged tree of sentences.
-        n_inexact: sentences whose characters differ from the discourse file.
-    """
-
-    edu_lengths: np.ndarray
-    edu_counts: np.ndarray
-    edu_heads: np.ndarray
-    sentence_heads: np.ndarray
-    n_inexact: int = 0
+    edu_lengths: np.ndarray  # [EDUs], in subwords; the marks belong to the first and last EDU of a sentence
+    edu_counts: np.ndarray  # [sentences]
+    edu_heads: np.ndarray  # [EDUs], the head of each EDU among these, −1 for a root or a head outside
+    sentence_heads: np.ndarray  # [sentences], the same for the merged tree of sentences
+    n_inexact: int = 0  # sentences whose characters differ from the discourse file
 
     def cut(self, first: int, last: int) -> "PlacedTrees":
         """Keep sentences first to last − 1; a unit whose head is not among them becomes a root."""
@@ -59,10 +47,7 @@ class PlacedTrees:
 
 
 def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> PlacedTrees:
-    """Align the EDUs of a document with the subwords of its sentences (without marks).
-
-    Raises UserError when the document has other sentences or no tree.
-    """
+    """Align the EDUs of a document with the subwords of its sentences (without marks)."""
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
         raise UserError(
@@ -160,19 +145,15 @@ def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
 
 
 def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:
-    """Write what `join_trees` makes of the trees of all documents, with some documents in memory at a time.
+    """Cut the trees of all documents to instances, and write them, one file for each array of `InstanceTrees`.
 
-    Args:
-        folder: for the arrays, one file each.
-        trees: one per document, in order.
-        instance_of: as for `join_trees`; the instances of a document have all of its sentences.
-
-    Returns:
-        The counts of `join_trees`.
+    `instance_of` has the instance of each sentence, or −1 if it is left out. Returns the numbers of EDUs and of arcs
+    between two instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
     """
-    counts: Counter[str] = Counter()
-    n_read = n_tokens = n_edus = n_sentences = 0
-    rest = iter(trees)
+    counts: dict[str, int] = dict.fromkeys(
+        ("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0
+    )
+    first = n_tokens = n_sentences = 0
     with contextlib.ExitStack() as stack:
         append = {
             name: stack.enter_context(array_writer(folder / f"{name}.npy", dtype))
@@ -180,60 +161,35 @@ def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndar
         }
         for name in ("edu_offsets", "sentence_edus"):
             append[name](np.zeros(1, dtype=np.int64))
-        while placed := list(itertools.islice(rest, DOCUMENTS_OF_A_BLOCK)):
-            first, n_read = n_read, n_read + sum(len(document.edu_counts) for document in placed)
-            part, part_counts = join_trees(placed, instance_of[first:n_read])
-            counts.update(part_counts)
-            append["edu_offsets"](part.edu_offsets[1:] + n_tokens)
-            append["sentence_edus"](part.sentence_edus[1:] + n_edus)
-            append["edu_heads"](np.where(part.edu_heads < 0, NO_HEAD, part.edu_heads + n_edus))
-            append["sentence_heads"](np.where(part.sentence_heads < 0, NO_HEAD, part.sentence_heads + n_sentences))
-            n_tokens += int(part.edu_offsets[-1])
-            n_edus += len(part.edu_heads)
-            n_sentences += len(part.sentence_heads)
-    return dict(counts)
+        for document in trees:
+            instances = instance_of[first : first + len(document.edu_counts)]
+            first += len(instances)
+            # An EDU is in the instance of its sentence.
+            edu_instances = np.repeat(instances, document.edu_counts)
+            edu_ends = n_tokens + np.cumsum(document.edu_lengths[edu_instances >= 0])
+            edu_heads, edges_cut = _keep(document.edu_heads, edu_instances, n_before=counts["edus"])
+            sentence_heads, sentence_edges_cut = _keep(document.sentence_heads, instances, n_before=n_sentences)
+            append["edu_offsets"](edu_ends)
+            append["sentence_edus"](counts["edus"] + np.cumsum(document.edu_counts[instances >= 0]))
+            append["edu_heads"](edu_heads)
+            append["sentence_heads"](sentence_heads)
+            n_tokens = int(edu_ends[-1]) if len(edu_ends) else n_tokens
+            n_sentences += len(sentence_heads)
+            counts["edus"] += len(edu_heads)
+            counts["edges_cut"] += edges_cut
+            counts["sentence_edges_cut"] += sentence_edges_cut
+            counts["sentences_carried_over_inexactly"] += document.n_inexact
+    return counts
 
 
-def join_trees(placed: Sequence[PlacedTrees], instance_of: np.ndarray) -> tuple[InstanceTrees, dict[str, int]]:
-    """Join the trees of all documents and cut them to instances.
+def _keep(heads: np.ndarray, instances: np.ndarray, *, n_before: int) -> tuple[np.ndarray, int]:
+    """Heads of the units of a document that are in an instance, numbered on from `n_before`; and how many are cut.
 
-    Args:
-        placed: one per document, in order.
-        instance_of: integers [sentences of all documents], increasing; −1 for sentences that are left out.
-
-    Returns:
-        The trees of the remaining sentences, and counts: `edus`, `edges_cut` (arcs between two instances),
-        `sentence_edges_cut` and `sentences_carried_over_inexactly`.
+    A head in another instance becomes −1.
     """
-    edu_counts = np.concatenate([trees.edu_counts for trees in placed])
-    lengths = np.concatenate([trees.edu_lengths for trees in placed])
-    edu_heads = number_through([trees.edu_heads for trees in placed])
-    sentence_heads = number_through([trees.sentence_heads for trees in placed])
-    # An EDU is in the instance of its sentence; what is left out has −1, also in what follows.
-    edu_instances = np.repeat(instance_of, edu_counts)
-    kept_heads, edges_cut = _keep(edu_heads, edu_instances)
-    kept_sentence_heads, sentence_edges_cut = _keep(sentence_heads, instance_of)
-    kept = instance_of >= 0
-    trees = InstanceTrees(
-        edu_offsets=offsets_of(lengths[edu_instances >= 0]),
-        sentence_edus=offsets_of(edu_counts[kept]),
-        edu_heads=kept_heads,
-        sentence_heads=kept_sentence_heads,
-    )
-    counts = {
-        "edus": len(kept_heads),
-        "edges_cut": edges_cut,
-        "sentence_edges_cut": sentence_edges_cut,
-        "sentences_carried_over_inexactly": sum(trees.n_inexact for trees in placed),
-    }
-    return trees, counts
-
-
-def _keep(heads: np.ndarray, instances: np.ndarray) -> tuple[np.ndarray, int]:
-    """Renumber the heads of the remaining units, −1 where the head is in another instance; and count those cut."""
     has_head = heads >= 0
     # A head of −1 reads the last instance here, which `has_head` hides again.
     is_cut = has_head & (instances[heads] != instances)
-    rows = np.cumsum(instances >= 0) - 1
+    rows = n_before + np.cumsum(instances >= 0) - 1
     renumbered = np.where(has_head & ~is_cut, rows[heads], NO_HEAD)
     return renumbered[instances >= 0], int((is_cut & (instances >= 0)).sum())

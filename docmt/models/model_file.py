@@ -100,7 +100,10 @@ def model_marks(
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
     if symbols is not None:
         return Marks.of_symbols(vocabulary, **langs, **symbols.model_dump())
-    return Marks.of_tags(vocabulary, **langs) if vocabulary.extras else Marks()
+    if not vocabulary.extras:
+        return Marks()
+    # Tags in place of `<s>`, which is the same everywhere: this loses nothing and costs no token.
+    return Marks.of_symbols(vocabulary, **langs, src_before=["{src}"], tgt_before=["{tgt}"])
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:

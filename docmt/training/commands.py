@@ -65,7 +65,7 @@ def train(
     import torch
 
     from docmt.training import run
-    from docmt.training.stopping import Interrupted
+    from docmt.training.agreement import Interrupted
 
     torch.set_num_threads(threads)
     if files.init is not None and files.init.name == "config.json":

@@ -20,8 +20,7 @@ from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
-MAX_COMPILATIONS = 3
-"""Maximum compilations of a pass; one normally serves all batches."""
+MAX_COMPILATIONS = 3  # of a pass; one normally serves all batches
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
@@ -37,26 +36,17 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
 class CompiledPass:
     """A pass over batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
 
-    When the compiler or the graph fails, it is computed plainly from then on. A lack of memory is raised.
-
-    Args:
-        plain: computes it without a compiler, from some parts of a batch and its layout.
-        parts: names of these parts, int64 tensors.
-        settings: of the model.
-        backend: of `torch.compile`.
-
-    Attributes:
-        compiled: the graph; None once it has failed.
-        failure: why.
+    When the compiler or the graph fails, it is computed plainly from then on; `compiled` is None, and `failure` says
+    why. A lack of memory is raised. `plain` computes the pass without a compiler, from some parts of a batch (int64
+    tensors) and its layout.
     """
 
     def __init__(
         self, plain: Callable[..., Tensor], parts: Sequence[str], settings: ModelSettings, backend: str | Callable
     ) -> None:
         self.plain, self.parts, self.settings = plain, parts, settings
-        self.compiled: Callable[..., Tensor] | None = torch.compile(
-            plain, fullgraph=True, dynamic=True, backend=backend
-        )
+        self.compiled: Callable[..., Tensor] | None
+        self.compiled = torch.compile(plain, fullgraph=True, dynamic=True, backend=backend)
         self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
@@ -87,11 +77,7 @@ class CompiledPass:
 
 
 class CompiledLoss(CompiledPass):
-    """The summed loss, float32.
-
-    Attributes:
-        states: decoder states [N, D], for validation: a graph without a backward pass, made when first asked for.
-    """
+    """The summed loss, float32; and decoder `states` [N, D] for validation, a graph without a backward pass."""
 
     def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
         model, inputs = module.model, ("src_tokens_S", "tgt_inputs_N")

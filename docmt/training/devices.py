@@ -27,13 +27,10 @@ from docmt.training.checkpoints import CheckpointFolder
 
 log = logging.getLogger(__name__)
 
+# The name that all versions of torch know, and the newer one.
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-"""Environment variables of torch's allocator: the name that all versions know, and the newer one."""
-FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
-    torch.float32: "32-true",
-    torch.bfloat16: "bf16-mixed",
-    torch.float16: "16-mixed",
-}
+FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"]]
+FABRIC_PRECISIONS = {torch.float32: "32-true", torch.bfloat16: "bf16-mixed", torch.float16: "16-mixed"}
 DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
 MIN_WIDTH_FOR_BFLOAT16 = 256
 """On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
@@ -46,8 +43,6 @@ def make_fabric(
     """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
 
     The folder `checkpoints` keeps the precision that was measured to be the fastest on a CPU.
-
-    Raises UserError when the visible devices are not as requested.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     if is_gpu:
@@ -124,9 +119,7 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
 
     def product(dtype: torch.dtype) -> Callable[[], Tensor]:
         """Of a feed-forward module of this width."""
-        return partial(
-            F.linear, torch.ones(MEASURED_ROWS, width, dtype=dtype), torch.ones(4 * width, width, dtype=dtype)
-        )
+        return partial(F.linear, *(torch.ones(n, width, dtype=dtype) for n in (MEASURED_ROWS, 4 * width)))
 
     fastest = fastest_precision({"float32": product(torch.float32), "bfloat16": product(torch.bfloat16)})
     return torch.bfloat16 if fastest == "bfloat16" else torch.float32
@@ -148,10 +141,9 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
         )
     reason = missing_gpus()
     if accelerator == "gpu":
-        raise UserError(
-            f"--accelerator gpu: asked for {devices}, but no GPU is visible here: "
-            f"{reason or 'check `nvidia-smi` and CUDA_VISIBLE_DEVICES'}, or use --accelerator cpu"
-        )
+        advice = reason or "check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
+        message = f"--accelerator gpu: asked for {devices}, but no GPU is visible here: {advice}"
+        raise UserError(f"{message}, or use --accelerator cpu")
     if promises := allocated_gpus():
         log.warning(
             "GPUs were allocated (%s), but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",

@@ -13,8 +13,7 @@ from docmt.instances.storage import offsets_of
 from docmt.models.batch import Batch
 from docmt.text.vocabulary import MASK, N_SPECIALS
 
-TREES = 1
-"""Mixed into the seed, so that dropped trees and dropped words have independent random numbers."""
+TREES = 1  # mixed into the seed, so that dropped trees and dropped words have independent random numbers
 
 DropoutNumbers = tuple[np.ndarray, np.ndarray, float]
 """Random numbers of an instance, uniform in [0, 1): one per source token, per decoder input, and one for its trees."""

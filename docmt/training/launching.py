@@ -8,6 +8,7 @@ with a traceback and exit code 1, or leaves the processes behind; and it needs 2
 
 import contextlib
 import logging
+import math
 import os
 import re
 import signal
@@ -27,23 +28,18 @@ from docmt.errors import UserError
 
 log = logging.getLogger(__name__)
 
-LAUNCHED = "DOCMT_LAUNCHED"
-"""Environment variable of the processes started here."""
+LAUNCHED = "DOCMT_LAUNCHED"  # environment variable of the processes started here
 REASONS = "DOCMT_REASONS"
 """Environment variable of the same: the folder where processes that lost another one leave the whole error."""
-LOST_PEER = 75
-"""Exit code of a process that ended because another one did."""
-SECONDS_TO_END = 15.0
-"""Time for the other processes to end by themselves after one has failed."""
+LOST_PEER = 75  # exit code of a process that ended because another one did
+SECONDS_TO_END = 15.0  # time for the other processes to end by themselves after one has failed
 SECONDS_BETWEEN_POLLS = 0.05
 SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
-"""Multi-node: time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
-SECONDS_FOR_FIRST = 5.0
-"""Multi-node: time that later nodes leave the first one to report a failure of all nodes."""
+"""Time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
+SECONDS_FOR_FIRST = 5.0  # time that later nodes leave the first one to report a failure of all nodes
 PROGRAM = (sys.executable, "-P", "-m", "docmt.cli.main")
 """docmt as this process runs it, whatever the current folder has."""
-SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-"""Signals that ask a training to stop."""
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # signals that ask a training to stop
 
 
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
@@ -51,14 +47,7 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
 
     Each node must run the same command. In the script of a Slurm job of several nodes, this process becomes an `srun`
     that starts it on each. Starts nothing if all processes already exist (`srun` with one task per device, or another
-    launcher that sets LOCAL_RANK).
-
-    Returns:
-        The exit code; None if this process is one of those that train.
-
-    Raises:
-        UserError: the tasks of the Slurm step do not fit, the address of the other nodes is unknown, or there is no
-            `srun`.
+    launcher that sets LOCAL_RANK). Returns the exit code; None if this process is one of those that train.
     """
     if min(devices, nodes) < 1:
         raise UserError(f"--devices {devices} --nodes {nodes}: must be at least 1 each")
@@ -87,17 +76,16 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
             return _wait(processes, Path(reasons), node=int(address["NODE_RANK"]), nodes=nodes)
 
 
-def is_lost_peer(error: BaseException) -> bool:
+def is_lost_peer(error: RuntimeError) -> bool:
     """Whether an error only reports that another process of the training is gone."""
     signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
-    return isinstance(error, RuntimeError) and re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
+    return re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
 
 
 def note_lost_peer(error: BaseException) -> int:
     """Log the first line of an error that `is_lost_peer`; returns the exit code.
 
-    The lines below it tell what NCCL met. They count if no process failed by itself, which only the
-    process that started this one can see.
+    The lines below it tell what NCCL met. They count if no process failed by itself, which only the launcher can see.
     """
     text, folder = str(error), os.environ.get(REASONS)
     if folder is None:
@@ -109,10 +97,9 @@ def note_lost_peer(error: BaseException) -> int:
 
 
 def _become_srun(arguments: Sequence[str], nodes: int) -> None:
-    """Replace this process by `srun` with one task per node, each of which runs the same command.
+    """Replace this process by `srun` with one task per node, which may use all that the job has on the node.
 
-    Signals that reach this process then reach srun, which forwards them. Each task may use all that the job has on its
-    node: memory, processors and GPUs.
+    Signals that reach this process then reach srun, which forwards them.
     """
     command = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
     command += ["--cpu-bind=none", "--mpi=none", "--input=none"]
@@ -225,16 +212,12 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
 
 def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int = 1) -> int:
     """Wait until all have ended; returns the exit code of the one that failed first, or 0."""
-    failed: list[_Process] = []
-    deadline = None
-    while any(process.popen.poll() is None for process in processes):
-        failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
-        if failed and deadline is None:
+    deadline = math.inf
+    while any(process.popen.poll() is None for process in processes) and time.monotonic() <= deadline:
+        if deadline == math.inf and any(process.popen.poll() for process in processes):
             deadline = time.monotonic() + SECONDS_TO_END
-        if deadline is not None and time.monotonic() > deadline:
-            break
         time.sleep(SECONDS_BETWEEN_POLLS)
-    failed += [p for p in processes if p.popen.poll() not in (None, 0) and p not in failed]
+    failed = [process for process in processes if process.popen.poll()]
     if not failed:
         return 0
     # The cause is a process that was killed, else one that failed by itself, else one that lost another process.
@@ -264,12 +247,15 @@ def _explain(cause: _Process) -> None:
         text = cause.messages.read().decode("utf-8", "replace")
         sys.stderr.write(text)
         has_explained = has_explained or bool(text)
-    if code < 0 or code == LOST_PEER or not has_explained:
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        if code == LOST_PEER:
-            how = "lost the connection to the others"
-        where = f" on {cause.host}" if cause.host else ""
-        log.error(
-            "training process %d (pid %d%s) %s: all are stopped; the same command resumes from the last checkpoint",
-            *(cause.rank, cause.popen.pid, where, how),
-        )
+    if code < 0:
+        how = f"was killed by {signal.Signals(-code).name}"
+    elif code == LOST_PEER:
+        how = "lost the connection to the others"
+    elif has_explained:
+        return
+    else:
+        how = f"ended with exit code {code}"
+    log.error(
+        "training process %d (pid %d%s) %s: all are stopped; the same command resumes from the last checkpoint",
+        *(cause.rank, cause.popen.pid, f" on {cause.host}" if cause.host else "", how),
+    )

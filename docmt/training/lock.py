@@ -20,8 +20,7 @@ from docmt.errors import UserError
 log = logging.getLogger(__name__)
 
 FILE_NAME = "running.json"
-TRIES = 10
-"""Attempts to lock: `docmt status`, or a trainer that is about to end, holds the lock for a moment."""
+TRIES = 10  # attempts to lock: `docmt status`, or a trainer that is about to end, holds the lock for a moment
 SECONDS_BETWEEN_TRIES = 0.2
 UNSUPPORTED = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
@@ -43,13 +42,13 @@ class FolderLock:
         try:
             self.lock.acquire(timeout=TRIES * SECONDS_BETWEEN_TRIES)
         except Timeout:
-            holder = read_status(folder)
+            holder = dict.fromkeys(("host", "pid", "started"), "unknown") | read_status(folder)
             job = holder.get("job")
-            stop = f"`scancel {job}`" if job else f"`kill {holder.get('pid', 'PID')}` there"
+            stop = f"`scancel {job}`" if job else f"`kill {holder['pid']}` there"
             raise UserError(
-                f"{folder}: another trainer is running here: host {holder.get('host', 'unknown')}, process "
-                f"{holder.get('pid', 'unknown')}, job {job or 'none'}, since {holder.get('started', 'unknown')}: "
-                f"wait for it, or stop it with {stop}; it saves a checkpoint, from which the next run resumes"
+                f"{folder}: another trainer is running here: host {holder['host']}, process {holder['pid']}, job "
+                f"{job or 'none'}, since {holder['started']}: wait for it, or stop it with {stop}; it saves a "
+                "checkpoint, from which the next run resumes"
             ) from None
         except OSError as error:
             if error.errno not in UNSUPPORTED:

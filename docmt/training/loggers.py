@@ -18,7 +18,7 @@ CLASSES: dict[LoggerName, tuple[str, str, str]] = {
     "wandb": ("pytorch_lightning.loggers", "WandbLogger", "pytorch-lightning wandb"),
     "mlflow": ("pytorch_lightning.loggers", "MLFlowLogger", "pytorch-lightning mlflow"),
 }
-"""Module and class of each logger, and the packages to install for it."""
+"""Module, class and packages to install."""
 
 
 class Loggers:
@@ -50,11 +50,7 @@ class Loggers:
 
 
 def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Loggers:
-    """Loggers that write below `folder/{name}` and reach no server; `run` is the name of the run in W&B and MLflow.
-
-    Raises:
-        UserError: a package is not installed.
-    """
+    """Loggers that write below `folder/{name}` and reach no server; `run` is the name of the run in W&B and MLflow."""
     loggers = {}
     for name in names:
         module, cls, packages = CLASSES[name]

@@ -17,14 +17,10 @@ from docmt.models.batch import Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype
 from docmt.models.systems.transformer import Transformer
 
-COMPILED_CHUNKS = ("cuda",)
-"""Kinds of devices on which chunks are compiled, if the model is."""
-ALIGNED = ("cuda",)
-"""Kinds of devices on which rows of scores begin at multiples of 64."""
-CHUNK_ROWS = 2048
-"""Most labels of a compiled chunk."""
-NO_LABEL = -1
-"""The label of rows that pad a chunk."""
+COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
+ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
+CHUNK_ROWS = 2048  # most labels of a compiled chunk
+NO_LABEL = -1  # the label of rows that pad a chunk
 
 
 class LossModule(nn.Module):
@@ -54,19 +50,12 @@ class LossModule(nn.Module):
 
     @torch.no_grad()
     def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> tuple[float, float, int]:
-        """Sum losses over words and `</s>`, the labels that every kind of target stream has.
+        """Sums of label-smoothed losses and negative log likelihoods, in nats, and the number of labels.
 
-        Args:
-            batch: to predict.
-            states: computes the decoder states [N, D] in place of the model.
-
-        Returns:
-            Label-smoothed loss, negative log likelihood (both in nats) and the number of labels.
+        Words and `</s>` count, the labels of every kind of target stream. `states` computes the decoder states [N, D]
+        in place of the model.
         """
-        if states is None:
-            hidden_ND = self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        else:
-            hidden_ND = states(batch)
+        hidden_ND = states(batch) if states else self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
         dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
         chosen_N = batch.is_word_or_end()
@@ -163,18 +152,10 @@ def loss_and_gradients(
 
 
 @loss_and_gradients.register_fake
-def _(
-    hidden_ND: Tensor,
-    table_VD: Tensor,
-    labels_N: Tensor,
-    smoothing: float,
-    dtype: torch.dtype,
-    bias_V: Tensor | None = None,
-    is_compiled: bool = False,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    loss = hidden_ND.new_empty((), dtype=torch.float32)
+def _(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V=None, is_compiled=False):
     bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))
-    return loss, torch.empty_like(hidden_ND, dtype=dtype), torch.empty_like(table_VD), bias_gradient_V
+    hidden_gradient_ND = torch.empty_like(hidden_ND, dtype=dtype)
+    return hidden_ND.new_empty((), dtype=torch.float32), hidden_gradient_ND, torch.empty_like(table_VD), bias_gradient_V
 
 
 def _keep_gradients(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
@@ -184,7 +165,6 @@ def _keep_gradients(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None
 
 
 def _scale_gradients(ctx: Any, scale: Tensor, *_: None) -> tuple[Tensor | None, ...]:
-    """Scale the gradients that were computed with the loss."""
     hidden_gradient_ND, table_gradient_VD, bias_gradient_V = ctx.saved_tensors
     bias_gradient_V = bias_gradient_V * scale if ctx.has_bias else None
     dtype = torch.promote_types(hidden_gradient_ND.dtype, scale.dtype)

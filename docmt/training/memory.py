@@ -14,15 +14,14 @@ from docmt.instances.storage import InstanceSet
 from docmt.models.settings import ModelSettings
 from docmt.training.compiling import CompiledLoss
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import instance_batches
 from docmt.training.tasks import Task
+from docmt.training.updates import instance_batches
 
 log = logging.getLogger(__name__)
 
 MEMORY_SHARE = 0.85
 """Share of the memory of a GPU for batches: batches of other shapes may need a little more than those tried."""
-WORTHWHILE = 1.1
-"""Larger batches are tried only if they are larger by this factor."""
+WORTHWHILE = 1.1  # larger batches are tried only if they are larger by this factor
 MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
 """Parts of messages of RuntimeErrors that mean a lack of memory on a CPU."""
 
@@ -47,12 +46,10 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     # Outside the handler, whose traceback keeps the tensors alive.
     tokens = instance_set.n_tokens()
     longest = instances[tokens[instances].argmax()]
-    remedy = (
-        "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
-        "accumulation_steps to keep the size of an update)"
-        if len(instances) > 1
-        else "this instance alone is too large: lower max_tokens of its instances"
-    )
+    remedy = "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
+    remedy += "accumulation_steps to keep the size of an update)"
+    if len(instances) == 1:
+        remedy = "this instance alone is too large: lower max_tokens of its instances"
     raise OutOfMemory(
         f"training: out of memory on {device} with a batch of {tokens[instances].sum()} tokens in {len(instances)} "
         f"instances, the longest of {tokens[longest]} tokens (document {instance_set.documents[longest] + 1} of the "
@@ -87,15 +84,9 @@ def probe_memory(
     """Run the worst batches of each task forward and backward, with room for the optimizer state.
 
     Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a private
-    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits;
-    `compiled` is the loss of the module, if it is compiled.
-
-    Returns:
-        Maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows and an
-        update can use, and `max_batch_tokens` elsewhere.
-
-    Raises:
-        OutOfMemory: memory is too small; names the batch and the setting to lower.
+    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits.
+    Returns the maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows
+    and an update can use, and `max_batch_tokens` elsewhere.
     """
 
     def run(max_tokens: int) -> None:
@@ -148,13 +139,10 @@ def probe_memory(
 
 
 def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
-    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least` on and at most `most`.
+    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least`, which must fit, to `most`.
 
-    Args:
-        run: computes the worst batches of a number of tokens; raises OutOfMemory.
-        least: must fit.
-        most: more would be of no use.
-        used: the largest share of memory used since the last call.
+    `run` computes the worst batches of a number of tokens, or raises OutOfMemory; `used` is the largest share of the
+    memory that was in use since the last call.
     """
     run(least)
     tokens = least
@@ -172,9 +160,7 @@ def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used
 
 
 def _used_memory() -> float:
-    """The largest share of the memory available to this process that was used since the last call; 1 without a GPU."""
-    if not torch.cuda.is_available():
-        return 1.0
+    """The largest share of the memory available to this process that was used since the last call."""
     free, _ = torch.cuda.mem_get_info()
     share = torch.cuda.max_memory_allocated() / (free + torch.cuda.memory_reserved())
     torch.cuda.reset_peak_memory_stats()

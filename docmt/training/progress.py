@@ -16,19 +16,8 @@ from docmt.files import atomic_writer, write_json
 log = logging.getLogger(__name__)
 
 HISTORY_COLUMNS = (
-    "step",
-    "epoch",
-    "tokens",
-    "seconds",
-    "tokens_per_second",
-    "learning_rate",
-    "gradient_norm",
-    "train_loss",
-    "dev_loss",
-    "dev_nll",
-    "entropy_cross",
-    "entropy_encoder",
-    "entropy_decoder",
+    *("step", "epoch", "tokens", "seconds", "tokens_per_second", "learning_rate", "gradient_norm", "train_loss"),
+    *("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"),
 )
 TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
 """Columns of each task if there are several; the name of the task follows, as in `train_loss_restoration`."""
@@ -46,31 +35,19 @@ class Window:
 
 @dataclass
 class Session:
-    """A training between a start or resume and the next stop.
+    """A training between a start or resume and the next stop."""
 
-    Attributes:
-        from_update: number of earlier updates.
-        seconds: time spent in updates.
-    """
-
-    from_update: int
-    seconds: float = 0.0
+    from_update: int  # number of earlier updates
+    seconds: float = 0.0  # in updates
 
 
 @dataclass
 class TaskState:
-    """The progress of a task.
-
-    Attributes:
-        name: of the task.
-        epoch: finished passes over its instances.
-        position: updates made in the current pass.
-        loss, labels: sums since the last row of the history.
-    """
+    """The progress of a task; `loss` and `labels` are sums since the last row of the history."""
 
     name: str = "documents"
-    epoch: int = 0
-    position: int = 0
+    epoch: int = 0  # finished passes over its instances
+    position: int = 0  # updates made in the current pass
     loss: float = 0.0
     labels: int = 0
 
@@ -80,24 +57,18 @@ class TrainingState:
     """Counters, the best validation so far, and the history.
 
     Attributes:
-        step: updates made.
         tasks: in the order of their turns; the first one determines the epochs of the training.
-        tokens: source and target tokens read.
-        seconds: time spent in updates, over all sessions.
-        best_loss, best_step: lowest validation loss and its update.
-        validations_without_gain: number of validations since the best one.
-        validated_step: update of the last validation.
         history: one dict per row, see `columns`; values that were not measured are absent.
         sessions: in order; of a session that was killed, the updates up to its last checkpoint.
     """
 
-    step: int = 0
+    step: int = 0  # updates made
     tasks: list[TaskState] = field(default_factory=lambda: [TaskState()])
-    tokens: int = 0
-    seconds: float = 0.0
+    tokens: int = 0  # source and target tokens read
+    seconds: float = 0.0  # in updates, over all sessions
     best_loss: float | None = None
     best_step: int | None = None
-    validations_without_gain: int = 0
+    validations_without_gain: int = 0  # since the best one
     validated_step: int = -1
     window: Window = field(default_factory=Window)
     history: list[dict[str, Any]] = field(default_factory=list)

@@ -47,9 +47,6 @@ def train(
 
     `device_tokens` is the maximum number of tokens that a device computes at once; None chooses (see `probe_memory`).
     `loggers` write into a folder beside the model.
-
-    Raises:
-        UserError: a file or option does not fit, another trainer is using the same checkpoints, or training diverged.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")

@@ -16,12 +16,9 @@ TaskName = Literal["documents", "sentences", "pairs", "restoration"]
 """What a training can learn: to translate documents, the sentences of these documents, or further sentence pairs; or to
 restore noised monolingual documents."""
 
-
-FROZEN_SENTENCES = (
-    "training.frozen 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have nothing to train: "
-    "leave them out"
-)
-"""What is wrong with a recipe that freezes the sentence model of a model with a context module."""
+# What is wrong with a recipe that freezes the sentence model of a model with a context module.
+FROZEN_SENTENCES = "training.frozen 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
+FROZEN_SENTENCES += "nothing to train: leave them out"
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""

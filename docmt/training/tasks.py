@@ -11,9 +11,8 @@ import numpy as np
 
 from docmt.errors import UserError
 from docmt.instances.packing import Marks, as_sentences
-from docmt.instances.restoration import RestorationSymbols, noise_instances
-from docmt.instances.settings import RestorationSettings
-from docmt.instances.storage import InstanceSet, offsets_of
+from docmt.instances.restoration import Noise, RestorationSymbols
+from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch, collate
 from docmt.models.model_file import model_marks
 from docmt.models.settings import Context, MarkSettings, ModelSettings
@@ -21,53 +20,19 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
 from docmt.training.settings import TaskName, TrainingSettings
 
-DEV_NOISE_EPOCH = 0
-"""Every validation noises development documents as in this epoch, so that losses can be compared."""
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Turns monolingual documents into documents to restore."""
-
-    settings: RestorationSettings
-    symbols: RestorationSymbols
-    seed: int
-
-    def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
-        """The given instances, in this order, with the noise of an epoch on their source side."""
-        packed = noise_instances(
-            instance_set, instances.tolist(), seed=self.seed, epoch=epoch, settings=self.settings, symbols=self.symbols
-        )
-        return InstanceSet(
-            src_tokens=packed.src_tokens_S,
-            src_offsets=offsets_of(packed.src_lengths_G),
-            tgt_tokens=packed.tgt_tokens_N,
-            tgt_offsets=offsets_of(packed.tgt_lengths_G),
-            instances=offsets_of(packed.counts_B),
-            documents=instance_set.documents[instances],
-            manifest=instance_set.manifest,
-        )
+DEV_NOISE_EPOCH = 0  # every validation noises development documents as in this epoch, so that losses can be compared
 
 
 @dataclass(frozen=True)
 class Task:
-    """One training task.
-
-    Attributes:
-        name: as in the settings.
-        train: instances for training, without noise.
-        dev: instances for validation, with the noise of the task.
-        marks: symbols around sentences; None for the marks of the instances.
-        context: whether a context encoder reads the instances as documents.
-        noise: of the source side, if any.
-    """
+    """One training task."""
 
     name: TaskName
-    train: InstanceSet
-    dev: InstanceSet
-    marks: Marks | None = None
-    context: Context = "document"
-    noise: Noise | None = None
+    train: InstanceSet  # without noise
+    dev: InstanceSet  # with the noise of the task
+    marks: Marks | None = None  # None for the marks of the instances
+    context: Context = "document"  # whether a context encoder reads the instances as documents
+    noise: Noise | None = None  # of the source side
 
     @cached_property
     def tokens(self) -> np.ndarray:
@@ -88,20 +53,13 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data of all tasks.
-
-    Attributes:
-        train, dev: parallel documents, in the cutting of the system.
-        pairs: sentence pairs for pre-training, or None.
-        monolingual: documents of one language, or None.
-        monolingual_side: the side of parallel documents that is in the language of `monolingual`.
-    """
+    """The data of all tasks."""
 
     train: InstanceSet
     dev: InstanceSet
     pairs: InstanceSet | None
     monolingual: InstanceSet | None
-    monolingual_side: Literal["src", "tgt"] = "src"
+    monolingual_side: Literal["src", "tgt"] = "src"  # the side of parallel documents in the language of `monolingual`
 
 
 def build_tasks(
@@ -113,11 +71,7 @@ def build_tasks(
     seed: int,
     symbols: MarkSettings | None = None,
 ) -> list[Task]:
-    """Build the tasks of a recipe, in its order, for a model with the given marks.
-
-    Raises:
-        UserError: a task has no data, data have no task, or the vocabulary lacks a language tag or the masks.
-    """
+    """Build the tasks of a recipe, in its order, for a model with the given marks."""
     for name, option, instance_set in (
         ("pairs", "--pairs", data.pairs),
         ("restoration", "--monolingual", data.monolingual),

@@ -28,6 +28,7 @@ from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS
+from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.compiling import compiled_loss
 from docmt.training.devices import matmul_dtype
@@ -35,35 +36,24 @@ from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss
-from docmt.training.measurements import Measurement, MeasurementQueue
 from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, set_learning_rate
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
-from docmt.training.stopping import Interrupted, StopSignals
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
 
 log = logging.getLogger(__name__)
 
-ENTROPY_BATCHES = 4
-"""Number of validation batches on which attention entropies are measured."""
+ENTROPY_BATCHES = 4  # number of validation batches on which attention entropies are measured
 
 
 class Trainer:
     """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
 
-    Args:
-        model: its weights are the initial ones, used if the folder has no checkpoint.
-        pretrained: names of the parameters that were copied from another model.
-        tasks: in the order of their turns; the first one determines epochs and the best weights.
-        settings: the recipe.
-        seed: of the order of instances and of dropout.
-        folder: for checkpoints and the history so far.
-        fabric: the devices.
-        n_specials: ids below are not words.
-        device_tokens: maximum tokens that a device computes at once; None chooses.
-        loggers: told every row of the history.
+    Its weights are the initial ones, used if `folder` has no checkpoint; `pretrained` names the parameters that were
+    copied from another model. The first task determines epochs and the best weights. Ids below `n_specials` are not
+    words. A device computes up to `device_tokens` at once; None chooses.
     """
 
     def __init__(
@@ -111,10 +101,7 @@ class Trainer:
     def run(self) -> Transformer:
         """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
 
-        Raises:
-            Interrupted: SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
-            UserError: loss or gradients are no longer finite, memory or the disk is too small, or the best weights
-                have been damaged.
+        Raises Interrupted when SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
@@ -224,7 +211,7 @@ class Trainer:
             clip_grads_with_norm_(parameters, settings.max_gradient_norm, norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `measurements`).
+        # On a GPU, the host is ahead here: loss and norm are read when they are logged (see `MeasurementQueue`).
         seconds = perf_counter() - started
         self.measurements.add(
             Measurement(step, number, loss_sum, norm, rate, update.n_labels, update.n_tokens, seconds)
@@ -337,8 +324,7 @@ class Trainer:
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights if they are the best so far.
 
-        Raises:
-            Interrupted: a signal came first; the training is saved, and validates after resuming.
+        Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
         """
         state = self.state
         self._flush_measurements()
@@ -363,11 +349,7 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
-        """Validate a task on all devices; on `n_metered` batches, also measure attention entropies.
-
-        Returns:
-            `dev_loss` and `dev_nll` in nats per label; entropies in bits.
-        """
+        """`dev_loss` and `dev_nll` of a task in nats per label; attention entropies of `n_metered` batches in bits."""
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
         batches = self.reader.validation_batches(task, n_metered)

@@ -1,11 +1,12 @@
 """Updates: the instances of each one and their batches, prepared ahead of the training.
 
-An update is a function of the settings, the seed and its turn. Processes may therefore prepare updates in any number,
-in any order, and after any resume, and the training reads the same numbers.
+An update is a function of the settings, the seed and its turn, and its instances do not depend on the number of
+devices. Processes may therefore prepare updates in any number, in any order, and after any resume.
 """
 
 import copy
 import ctypes
+import heapq
 import itertools
 import logging
 import os
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from docmt.batching import fill_batches
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.grouping import Kernel
@@ -29,7 +31,6 @@ from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import idle_share, share_update, training_batches, validation_batches
 from docmt.training.tasks import Task
 
 log = logging.getLogger(__name__)
@@ -38,34 +39,24 @@ TASK_SEED = 0x7461736B
 """Mixed with the task number into the seed of every task but the first, so tasks draw different random numbers."""
 N_WORKERS_FOR_A_GPU = 2
 """Number of processes that prepare updates for each GPU, if there are cores for them, two updates ahead."""
-IDLE_UPDATES = 1000
-"""Number of updates used to estimate the share of time for which devices wait."""
-IDLE_LIMIT = 0.05
-"""Share of time for which devices wait, above which the log warns."""
-PR_SET_PDEATHSIG = 1
-"""Option of `prctl`: the signal that a process gets when its parent ends."""
+IDLE_UPDATES = 1000  # number of updates used to estimate the share of time for which devices wait
+IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log warns
+PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Place of an update in a training.
+    """Place of an update in a training."""
 
-    Attributes:
-        task: number of the task whose turn it is.
-        epoch: finished passes over the instances of the task.
-        position: earlier updates of this pass.
-        passes: finished passes of the first task, which end word dropout.
-    """
-
-    task: int
-    epoch: int
-    position: int
-    passes: int
+    task: int  # its number
+    epoch: int  # finished passes over the instances of the task
+    position: int  # earlier updates of this pass
+    passes: int  # finished passes of the first task, which end word dropout
 
 
 @dataclass
 class MicroBatch:
-    """Instances that a device computes at once, by their numbers in the training set of the task, and their batch."""
+    """What a device computes at once; `instances` are numbers in the training set of the task."""
 
     instances: np.ndarray
     batch: Batch
@@ -75,24 +66,17 @@ class MicroBatch:
 class Update:
     """The share of one device in an update.
 
-    Attributes:
-        turn: its place.
-        n_updates: number of updates in this pass of the task.
-        drawn: the instances of the update, over all devices, by batches.
-        micro_batches: at least one.
-        weight: of their loss; 0 where the share is empty, and the device computes an instance only because all devices
-            must take part in exchanging gradients.
-        n_labels: over all devices.
-        n_tokens: source tokens and decoder inputs in the share.
+    Where the share is empty, the device computes an instance with a loss of weight 0, as all devices must take part in
+    exchanging gradients.
     """
 
     turn: Turn
-    n_updates: int
-    drawn: list[np.ndarray]
-    micro_batches: list[MicroBatch]
+    n_updates: int  # in this pass of the task
+    drawn: list[np.ndarray]  # the instances of the update, over all devices, by batches
+    micro_batches: list[MicroBatch]  # at least one
     weight: float
-    n_labels: int
-    n_tokens: int
+    n_labels: int  # over all devices
+    n_tokens: int  # source tokens and decoder inputs in the share
 
     def pin_memory(self) -> Self:
         return replace(self, micro_batches=[MicroBatch(m.instances, m.batch.pin_memory()) for m in self.micro_batches])
@@ -102,13 +86,6 @@ class Update:
 class UpdateReader:
     """Prepares the updates of a training for a single device.
 
-    Attributes:
-        tasks, model_settings, settings, seed: of the training.
-        n_ranks, rank: number of devices, and the number of this one.
-        device_tokens: maximum tokens that a device computes at once; None means `max_batch_tokens`.
-        n_specials: ids below are not words.
-        kernel: implementation of attention on the device, see `ragged.kernel_for`.
-
     Shape letters: B instances of an update over all devices, M instances of this device, R instances that it must read
     to draw its random numbers.
     """
@@ -117,11 +94,11 @@ class UpdateReader:
     model_settings: ModelSettings
     settings: TrainingSettings
     seed: int
-    n_ranks: int = 1
-    rank: int = 0
-    device_tokens: int | None = None
-    n_specials: int = N_SPECIALS
-    kernel: Kernel = "padded"
+    n_ranks: int = 1  # number of devices
+    rank: int = 0  # number of this one
+    device_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
+    n_specials: int = N_SPECIALS  # ids below are not words
+    kernel: Kernel = "padded"  # see `ragged.kernel_for`
 
     def __post_init__(self) -> None:
         self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]
@@ -225,30 +202,27 @@ class UpdateReader:
         )
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
-        """The batches of a pass; the latest pass of each task is kept."""
+        """The batches of a pass, a function of (seed, epoch, task); the latest pass of each task is kept."""
         kept = self._passes[task]
         if kept is None or kept[0] != epoch:
-            batches = training_batches(
-                self.tasks[task].train,
-                max_tokens=self.settings.max_batch_tokens,
-                seed=self.seed,
-                epoch=epoch,
-                task_seed=self._task_seed(task),
-            )
-            kept = self._passes[task] = (epoch, batches)
+            tokens = self.tasks[task].tokens
+            order = np.random.default_rng((self.seed, epoch, *self._task_seed(task))).permutation(len(tokens))
+            kept = self._passes[task] = (epoch, instance_batches(order, tokens, self.settings.max_batch_tokens))
         return kept[1]
 
     def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
-        """The batches of a validation, on a GPU of as many tokens as it takes after the first `n_metered`."""
-        # Padded attention gains nothing by them, and on a CPU losses would be rounded otherwise than before.
-        device_tokens = self.device_tokens if self.kernel == "varlen" else None
-        return validation_batches(
-            task.dev,
-            max_tokens=self.settings.max_batch_tokens,
-            device_tokens=device_tokens or 0,
-            n_ranks=self.n_ranks,
-            n_metered=n_metered,
-        )
+        """All instances in file order; after the first `n_metered`, the batches of a GPU are as large as it takes.
+
+        They are smaller than that if each device would otherwise have less than one.
+        """
+        tokens, max_tokens = task.dev.n_tokens(), self.settings.max_batch_tokens
+        batches = instance_batches(np.arange(len(tokens)), tokens, max_tokens)
+        # Padded attention gains nothing by large batches, and on a CPU losses would be rounded otherwise than before.
+        if self.kernel != "varlen" or self.device_tokens is None:
+            return batches
+        rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
+        larger = min(self.device_tokens, int(tokens[rest].sum()) // self.n_ranks)
+        return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
 
     @staticmethod
     def _task_seed(task: int) -> tuple[int, ...]:
@@ -268,6 +242,66 @@ def n_inputs(
     return src, tgt if settings.target_stream == "free" else tgt - (last - first)
 
 
+def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
+    """Cut an order of instances into batches of at most `max_tokens` tokens; a larger instance forms a batch alone.
+
+    Tokens are packed, so the instances of a batch need not have similar lengths: the order can be fully random.
+    """
+    places = fill_batches(range(len(order)), max_tokens, cost=tokens[order].item)
+    return [order[batch[0] : batch[-1] + 1] for batch in places]
+
+
+def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:
+    """Distribute instances over parts with about equal numbers of tokens: the longest first, each to the lightest part.
+
+    Each part keeps the given order. Parts stay empty if there are fewer instances than parts.
+    """
+    lightest = [(0, part) for part in range(n_parts)]
+    part_of = np.zeros(len(instances), dtype=np.int64)
+    for index in np.argsort(-tokens[instances], kind="stable").tolist():
+        total, part = heapq.heappop(lightest)
+        part_of[index] = part
+        heapq.heappush(lightest, (total + int(tokens[instances[index]]), part))
+    return [instances[part_of == part] for part in range(n_parts)]
+
+
+def share_update(
+    batches: Sequence[np.ndarray],
+    tokens: np.ndarray,
+    *,
+    n_ranks: int,
+    rank: int,
+    turn: int,
+    max_tokens: int,
+    device_tokens: int | None = None,
+) -> list[np.ndarray]:
+    """Share the batches of one update among devices, and cut the share of one into batches that it computes at once.
+
+    Over all devices, every instance occurs once, and tokens are about equal; the lightest share goes to a different
+    device each `turn`. A device without instances has no batch. A single device that computes `max_tokens` at once (its
+    `device_tokens`, unless told otherwise) reads the batches as drawn, which have up to as many, or one instance.
+    """
+    device_tokens = device_tokens or max_tokens
+    if n_ranks == 1 and device_tokens == max_tokens:
+        return list(batches)
+    share = balance(np.concatenate(batches), tokens, n_ranks)[(rank + turn) % n_ranks]
+    # As few batches as possible, of about equal size. Equal numbers of tokens may need one batch more than their sum.
+    fewest = -(-int(tokens[share].sum()) // device_tokens)
+    for n_batches in range(fewest, len(share) + 1):
+        parts = balance(share, tokens, n_batches)
+        if all(len(part) == 1 or tokens[part].sum() <= device_tokens for part in parts):
+            return parts
+    return [share[i : i + 1] for i in range(len(share))]
+
+
+def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int) -> float:
+    """Share of time for which devices wait for the busiest one, if time is proportional to tokens."""
+    loads = np.zeros((len(updates), n_ranks))
+    for position, batches in enumerate(updates):
+        loads[position] = [tokens[part].sum() for part in balance(np.concatenate(batches), tokens, n_ranks)]
+    return float(1 - loads.mean(1).sum() / loads.max(1).sum())
+
+
 def read_ahead(
     reader: UpdateReader, *, step: int, tasks: Sequence[TaskState], device: torch.device, n_workers: int | None = None
 ) -> Generator[Update, None, None]:
@@ -275,15 +309,12 @@ def read_ahead(
 
     Updates are prepared ahead, and put into pinned memory, where that pays: for a GPU (by `n_workers` processes; None
     means two, or as many as there are other cores). On a CPU, the training itself needs the cores.
-
-    Raises:
-        UserError: one of these processes was killed, most likely for lack of memory.
     """
     is_cuda = device.type == "cuda"
     if n_workers is None:
         n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1) if is_cuda else 0
     loader = DataLoader(
-        UpdateDataset(reader, step, tasks),
+        _Updates(reader, reader.turns(step, tasks)),
         batch_size=None,
         num_workers=n_workers,
         pin_memory=is_cuda,
@@ -302,17 +333,17 @@ def read_ahead(
         ) from None
 
 
-class UpdateDataset(IterableDataset[Update]):
+@dataclass
+class _Updates(IterableDataset[Update]):
     """Updates in order; each of n processes prepares every n-th one."""
 
-    def __init__(self, reader: UpdateReader, step: int, tasks: Sequence[TaskState]) -> None:
-        self.reader, self.step, self.tasks = reader, step, copy.deepcopy(list(tasks))
+    reader: UpdateReader
+    turns: Iterator[Turn]
 
     def __iter__(self) -> Iterator[Update]:
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        turns = self.reader.turns(self.step, self.tasks)
-        return map(self.reader.read, itertools.islice(turns, first, None, stride))
+        return map(self.reader.read, itertools.islice(self.turns, first, None, stride))
 
 
 def _start_worker(_: int) -> None:

@@ -15,31 +15,25 @@ from plain_attention import take_plain_kernels
 from docmt.bench import commands, correctness, environment, workload
 from docmt.bench.correctness import Correctness
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.rows import BenchRow, Outcome, judge, relative_difference, run_checks
+from docmt.bench.rows import Outcome, judge, relative_difference, run_checks
 from docmt.bench.several import SeveralDevices
 from docmt.bench.speed import Speed
 from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
 from docmt.models.attention import ragged
 from docmt.training import compiling
+from docmt.training.agreement import Interrupted
 from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule
-from docmt.training.stopping import Interrupted
 
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    ("numbers", "verdict"),
-    [({"a": 1.0, "b": 0.0}, "ok"), ({"a": 1.1, "b": 0.0}, "FAILED"), ({"a": math.nan, "b": 0.0}, "FAILED")],
-)
-def test_figures_are_judged_by_their_limits(numbers, verdict):
-    found = judge(numbers, {"a": 1.0, "b": 0.0})
-    assert found.verdict == verdict
-    assert found.value.startswith("a ")
-
-
-def test_differences_of_lists():
+def test_figures_are_judged_by_their_limits():
+    for number, verdict in ((1.0, "ok"), (1.1, "FAILED"), (math.nan, "FAILED")):
+        found = judge({"a": number, "b": 0.0}, {"a": 1.0, "b": 0.0})
+        assert found.verdict == verdict
+        assert found.value.startswith("a ")
     assert relative_difference([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
     assert relative_difference([1.0], [1.0, 2.0]) == math.inf
     assert relative_difference([math.nan], [1.0]) == math.inf
@@ -89,7 +83,7 @@ def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
 
 
 def test_budgets_exist_once_a_gpu_was_measured(monkeypatch):
-    rows = {"speed/eager": BenchRow("", numbers={"tokens_per_second": 80.0}, name="speed/eager", seconds=1.0)}
+    rows = {"speed/eager": Outcome("", numbers={"tokens_per_second": 80.0}, name="speed/eager", seconds=1.0)}
     assert commands.compare("A", rows).verdict == "not measured yet"
     for budget, verdict in ((100.0, "FAILED"), (85.0, "ok")):
         monkeypatch.setitem(commands.BUDGETS, "A", {"speed/eager.tokens_per_second": budget})
@@ -146,7 +140,7 @@ def test_a_trial_on_a_cpu_is_labelled(capsys, tmp_path):
 
 
 def test_the_published_computation_has_the_loss_of_ours(tmp_path):
-    workload = Workload.make(tmp_path, [3, 1, 4], shortest=0, longest=8, n_symbols=32)
+    workload = Workload(tmp_path, [3, 1, 4], shortest=0, longest=8, n_symbols=32)
     model = random_model(model_settings("g_transformer"), 32)
     batch = workload.batch(model.settings, CPU, torch.float32)
     ours, theirs = LossModule(model, 0.1)(batch), DenseTransformer(model, with_entropies=True).loss(batch, 0.1)
@@ -199,7 +193,7 @@ def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
 def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
     """Neither those after a failure, nor those of the update in which the compiler fails."""
     verdict = "FAILED" if has_failed else "measured"
-    rows = {"speed/compiled": BenchRow("", verdict, {"tokens_per_second": 80.0}, name="speed/compiled", seconds=1.0)}
+    rows = {"speed/compiled": Outcome("", verdict, {"tokens_per_second": 80.0}, name="speed/compiled", seconds=1.0)}
     speed = Speed(CPU, tmp_path, size="tiny", tokens=60, rows=rows)
 
     class Graph:

@@ -7,7 +7,7 @@ import pytest
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.instances.storage import TREE_ARRAYS, load_instances, save_instances
+from docmt.instances.storage import ARRAYS, TREE_ARRAYS, load_instances, save_instances
 
 
 def test_trees_come_back_whole(study_files, tmp_path):
@@ -27,18 +27,17 @@ def test_instances_without_trees_have_no_such_files(study_files):
     assert not [name for name in TREE_ARRAYS if (folder / f"{name}.npy").exists()]
 
 
-@pytest.mark.parametrize("name", TREE_ARRAYS)
-@pytest.mark.parametrize("damage", ["missing", "changed"])
-def test_a_damaged_array_is_named(study_files, tmp_path, name, damage):
+@pytest.mark.parametrize("name", [*ARRAYS, *TREE_ARRAYS])
+def test_a_damaged_or_missing_array_is_named(study_files, tmp_path, name):
     save_instances(tmp_path / "trees", load_instances(study_files.instances("trees")))
     path = tmp_path / "trees" / f"{name}.npy"
-    if damage == "missing":
-        path.unlink()
-    else:
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1
-        path.write_bytes(data)
-    with pytest.raises(UserError, match=f"{name}.npy: .*build the instances again"):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=rf"{name}\.npy: checksum differs.*build the instances again"):
+        load_instances(tmp_path / "trees")
+    path.unlink()
+    with pytest.raises(UserError, match=rf"{name}\.npy: .*build the instances again"):
         load_instances(tmp_path / "trees")
 
 
@@ -50,26 +49,18 @@ def shifted(array, place, by):
 
 COVER = "EDUs do not cover the source sentences"
 MISTAKES = {
-    "an EDU that ends too early": ("edu_offsets", lambda array: shifted(array, -1, -1), COVER),
-    "a sentence that begins inside an EDU": ("edu_offsets", lambda array: shifted(array, 0, 1), COVER),
-    "offsets that fall": ("edu_offsets", lambda array: array[::-1], COVER),
-    "EDUs of another sentence": ("sentence_edus", lambda array: shifted(array, 1, 1), COVER),
-    "a sentence too few": ("sentence_edus", lambda array: array[:-1], COVER),
-    "a head too few": ("edu_heads", lambda array: array[:-1], COVER),
-    "sentence heads of other sentences": ("sentence_heads", lambda array: array[:-1], COVER),
-    "a head that is its own": ("edu_heads", lambda array: np.r_[0, array[1:]], "the head of EDU 0 is 0"),
-    "a head in another instance": (
-        "edu_heads",
-        lambda array: np.r_[len(array) - 1, array[1:]],
-        "the head of EDU 0 is .* of its instance",
-    ),
-    "a head beyond the last": ("edu_heads", lambda array: np.r_[array[:-1], len(array)], "the head of EDU"),
-    "a head that no code stands for": ("sentence_heads", lambda array: np.r_[-2, array[1:]], "of sentence 0 is -2"),
-    "a sentence head in another instance": (
-        "sentence_heads",
-        lambda array: np.r_[array[:-1], 0],
-        "the head of sentence .* is 0",
-    ),
+    "an EDU that ends too early": ("edu_offsets", lambda a: shifted(a, -1, -1), COVER),
+    "a sentence that begins inside an EDU": ("edu_offsets", lambda a: shifted(a, 0, 1), COVER),
+    "offsets that fall": ("edu_offsets", lambda a: a[::-1], COVER),
+    "EDUs of another sentence": ("sentence_edus", lambda a: shifted(a, 1, 1), COVER),
+    "a sentence too few": ("sentence_edus", lambda a: a[:-1], COVER),
+    "a head too few": ("edu_heads", lambda a: a[:-1], COVER),
+    "sentence heads of other sentences": ("sentence_heads", lambda a: a[:-1], COVER),
+    "a head that is its own": ("edu_heads", lambda a: np.r_[0, a[1:]], "the head of EDU 0 is 0"),
+    "a head in another instance": ("edu_heads", lambda a: np.r_[len(a) - 1, a[1:]], "head of EDU 0 is .* its instance"),
+    "a head beyond the last": ("edu_heads", lambda a: np.r_[a[:-1], len(a)], "the head of EDU"),
+    "a head that no code stands for": ("sentence_heads", lambda a: np.r_[-2, a[1:]], "of sentence 0 is -2"),
+    "a sentence head in another instance": ("sentence_heads", lambda a: np.r_[a[:-1], 0], "head of sentence .* is 0"),
 }
 
 

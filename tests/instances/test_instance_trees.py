@@ -149,14 +149,7 @@ def _edit(line):
 
 
 def test_an_empty_sentence_has_one_edu_of_two_marks():
-    placed = place_trees(
-        DiscourseDocument(
-            "d",
-            ((), ("a",)),
-            (Edu(0, 0, 0), Edu(1, 0, 1)),
-            arcs=DependencyTree((1, -1), ("elaboration", "root")),
-        ),
-        [[], ["a"]],
-    )
+    edus, arcs = (Edu(0, 0, 0), Edu(1, 0, 1)), DependencyTree((1, -1), ("elaboration", "root"))
+    placed = place_trees(DiscourseDocument("d", ((), ("a",)), edus, arcs=arcs), [[], ["a"]])
     assert placed.edu_lengths.tolist() == [2, 3]
     assert placed.sentence_heads.tolist() == [1, -1]

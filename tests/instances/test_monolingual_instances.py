@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, write_index
-from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
 from docmt.instances.commands import instance_statistics
-from docmt.instances.restoration import RestorationSymbols, noise_instances
+from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.storage import load_instances
 from docmt.text.vocabulary import Vocabulary, extra_specials
@@ -56,15 +55,6 @@ def test_documents_longer_than_30_sentences_are_cut_and_counted():
     assert instance_statistics(built.manifest["counts"])["sentences_per_instance"] == 19.4
 
 
-def test_sentences_are_read_as_a_stream_and_a_subset_is_counted():
-    index = DocumentIndex(("x", "y", "z"), (1, 2, 1))
-    stream = iter([["a"], ["b"], ["d"], ["a", "b"]])
-    built = build_and_load(stream, None, index, VOCABULARY, InstancesSettings(min_document_tokens=4))
-    assert built.documents.tolist() == [1, 2]
-    assert built.tgt_tokens is built.src_tokens
-    assert built.manifest["counts"]["instances_left_out"] == 1
-
-
 def test_one_side_is_stored_and_both_come_back(tmp_path):
     built = build([[["a", "b"], [], ["d"]]] * 3, max_sentences=30, out=tmp_path / "mono")
     names = sorted(path.name for path in (tmp_path / "mono").iterdir())
@@ -73,12 +63,9 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
     loaded = load_instances(tmp_path / "mono")
     assert loaded.tgt_tokens is loaded.src_tokens
     assert np.array_equal(loaded.n_tokens(), built.n_tokens())
-    packed = noise_instances(
-        loaded, [2, 0], seed=1, epoch=0, settings=RestorationSettings(), symbols=RestorationSymbols.of(VOCABULARY)
-    )
-    assert packed.counts_B.tolist() == [3, 3]
-    masks = VOCABULARY.masks()
-    assert packed.src_tokens_S.tolist().count(masks[0]) == 2
+    noised = Noise(RestorationSettings(), RestorationSymbols.of(VOCABULARY), 1).apply(loaded, np.array([2, 0]), epoch=0)
+    assert noised.n_sentences().tolist() == [3, 3]
+    assert noised.src_tokens.tolist().count(VOCABULARY.masks()[0]) == 2
 
 
 @pytest.fixture
@@ -123,8 +110,3 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
     assert str(files / name) in error
     assert error.count("\n") == 1
     assert not (files / "out").exists()
-
-
-def test_an_index_of_other_sentences_is_refused():
-    with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
-        build_and_load([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())

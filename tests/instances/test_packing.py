@@ -1,11 +1,14 @@
 """Packed instances, language tags before sentences, and documents seen as sentences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from docmt.errors import UserError
 from docmt.instances.packing import Marks, as_sentences, gather
 from docmt.instances.storage import load_instances
+from docmt.models.model_file import model_marks
 from docmt.text.vocabulary import BOS, EOS, Vocabulary, extra_specials
 
 
@@ -45,9 +48,10 @@ def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instanc
 
 def test_tags_of_a_language_that_the_vocabulary_does_not_know():
     vocabulary = Vocabulary.from_sentences([["a"]], extras=extra_specials(["zh", "en"]))
-    assert Marks.of_tags(vocabulary, src_lang="zh", tgt_lang="en") == Marks(src_before=(8,), tgt_before=(9,))
+    pipeline = SimpleNamespace(src_lang="zh", tgt_lang="en")
+    assert model_marks(None, vocabulary, pipeline) == Marks(src_before=(8,), tgt_before=(9,))
     with pytest.raises(UserError, match="no tag <de>"):
-        Marks.of_tags(vocabulary, src_lang="de", tgt_lang="en")
+        model_marks(None, vocabulary, pipeline, both="de")
 
 
 @pytest.mark.parametrize("cutting", ["documents", "trees"])

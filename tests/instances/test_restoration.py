@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docmt.errors import UserError
-from docmt.instances.restoration import (
-    RestorationSymbols,
-    choose_gaps,
-    mask_words,
-    noise_documents,
-    noise_instances,
-    open_gaps,
-)
+from docmt.instances.restoration import Noise, RestorationSymbols, choose_gaps, open_gaps
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet
 from docmt.text.vocabulary import BOS, EOS, SPECIALS, Vocabulary, extra_specials
@@ -37,20 +30,14 @@ def split(tokens, lengths):
 
 def noise(document, *, seed=(1, 2, 3), **values):
     settings = RestorationSettings.load(values, where="test")
-    return noise_documents(*document, np.array([len(document[1])]), seeds=[seed], settings=settings, symbols=SYMBOLS)
+    return Noise(settings, SYMBOLS, seed=1).documents(*document, np.array([len(document[1])]), [seed])
 
 
 def test_figure_2_word_by_word():
     """Six sentences, of which the third and the fifth are gap sentences."""
     clean = ["we met", "at the station", "it rained", "all the night", "then we left", "nobody saw us"]
-    masked = [
-        "we [MASK2]",
-        "[MASK2] the station",
-        "[MASK2] rained",
-        "all the left",
-        "then [MASK2] left",
-        "nobody saw us",
-    ]
+    masked = ["we [MASK2]", "[MASK2] the station", "[MASK2] rained", "all the left"]
+    masked += ["then [MASK2] left", "nobody saw us"]
     words = dict.fromkeys(" ".join(clean).split())
     vocabulary = Vocabulary.from_symbols([*SPECIALS, *extra_specials(["en"]), *words])
     ids = {symbol: number for number, symbol in enumerate(vocabulary.symbols)}
@@ -103,14 +90,6 @@ def test_rules_hold_for_every_document(lengths, ratio, mask_ratio, seed):
             assert all(new in (old, SYMBOLS.token_mask, *range(10, 20)) for new, old in zip(found, output, strict=True))
 
 
-@given(n=st.integers(1, 40), ratio=st.floats(0, 1), seed=st.integers(0, 1000))
-def test_gaps_beyond_the_rules_are_capped(n, ratio, seed):
-    gaps = choose_gaps(n, ratio, np.random.default_rng(seed))
-    assert len(gaps) == min(int(ratio * n + 0.5), (n - 1) // 2)
-    assert np.all(np.diff(gaps) > 1)
-    assert np.all((gaps > 0) & (gaps < n - 1))
-
-
 def test_all_choices_of_gaps_are_equally_likely():
     generator = np.random.default_rng(0)
     drawn = [tuple(choose_gaps(7, 2 / 7, generator).tolist()) for _ in range(6000)]
@@ -138,8 +117,7 @@ def test_all_words_masked_and_a_gap_between_empty_sentences():
 
 def test_shares_of_noise_are_those_of_the_settings():
     document = make_document([50] * 400)
-    settings = RestorationSettings()
-    noised = mask_words(*document, generator=np.random.default_rng(5), settings=settings, symbols=SYMBOLS)
+    noised = Noise(RestorationSettings(), SYMBOLS, seed=1).mask_words(*document, np.random.default_rng(5))
     words = 400 * 50
     is_masked, is_random = noised == SYMBOLS.token_mask, np.isin(noised, range(10, 20))
     assert abs(is_masked.sum() / words - 0.15 * 0.8) < 0.01
@@ -159,34 +137,33 @@ DOCUMENTS = make_set([make_document(lengths) for lengths in ([4, 5, 3, 0, 6, 7],
 
 
 def noised(instances, *, seed=1, epoch=0):
-    settings = RestorationSettings(gap_ratio=0.3, mask_ratio=0.5)
-    return noise_instances(DOCUMENTS, instances, seed=seed, epoch=epoch, settings=settings, symbols=SYMBOLS)
+    noise = Noise(RestorationSettings(gap_ratio=0.3, mask_ratio=0.5), SYMBOLS, seed)
+    return noise.apply(DOCUMENTS, np.array(instances), epoch=epoch)
 
 
 def test_noise_of_a_document_does_not_depend_on_its_batch():
     alone = [noised([number]) for number in range(4)]
     together = noised([2, 0, 3, 1])
-    for name in ("src_tokens_S", "src_lengths_G", "tgt_tokens_N", "tgt_lengths_G", "counts_B"):
-        joined = np.concatenate([getattr(alone[number], name) for number in (2, 0, 3, 1)])
-        assert np.array_equal(getattr(together, name), joined)
-    assert together.counts_B.tolist() == [4, 6, 12, 1]
-    assert len(together.src_lengths_G) == len(together.tgt_lengths_G) == 23
+    assert together.n_sentences().tolist() == [4, 6, 12, 1]
+    for place, number in enumerate((2, 0, 3, 1)):
+        for side in ("src", "tgt"):
+            pairs = zip(together.sentences(place, side), alone[number].sentences(0, side), strict=True)
+            assert all(np.array_equal(found, expected) for found, expected in pairs)
 
 
 def test_noise_is_new_in_each_epoch_and_for_each_seed_and_the_same_again():
     first, again = noised([0, 3]), noised([0, 3])
-    assert np.array_equal(first.src_tokens_S, again.src_tokens_S)
+    assert np.array_equal(first.src_tokens, again.src_tokens)
     for other in (noised([0, 3], epoch=1), noised([0, 3], seed=2)):
-        assert not np.array_equal(first.src_tokens_S, other.src_tokens_S)
-        assert np.array_equal(first.tgt_tokens_N, other.tgt_tokens_N)
+        assert not np.array_equal(first.src_tokens, other.src_tokens)
+        assert np.array_equal(first.tgt_tokens, other.tgt_tokens)
 
 
 def test_equal_documents_get_noise_of_their_own():
     twice = make_set([make_document([8] * 12)] * 2)
-    settings = RestorationSettings()
-    packed = noise_instances(twice, [0, 1], seed=1, epoch=0, settings=settings, symbols=SYMBOLS)
-    assert not np.array_equal(*np.split(packed.src_lengths_G, 2))
-    assert packed.src_tokens_S.tolist().count(SYMBOLS.gap_mask) == 4
+    both = Noise(RestorationSettings(), SYMBOLS, seed=1).apply(twice, np.array([0, 1]), epoch=0)
+    assert not np.array_equal(*np.split(np.diff(both.src_offsets), 2))
+    assert both.src_tokens.tolist().count(SYMBOLS.gap_mask) == 4
 
 
 def test_symbols_come_from_the_vocabulary():

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.instances import building, trees
+from docmt.instances import building
 from docmt.instances.cutting import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import TREE_ARRAYS, array_writer, load_instances, save_instances
-from docmt.instances.trees import PlacedTrees, join_trees, store_trees
+from docmt.instances.trees import PlacedTrees, store_trees
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 VOCABULARY = Vocabulary.from_symbols(["a", "b", "c"])
@@ -29,7 +29,6 @@ def small_blocks():
     """Blocks so small that every text has several."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(building, "SENTENCES_OF_A_BLOCK", 3)
-        patch.setattr(trees, "DOCUMENTS_OF_A_BLOCK", 2)
         yield
 
 
@@ -116,22 +115,52 @@ def random_trees(generator, n_sentences):
     return PlacedTrees(generator.integers(1, 6, n_edus), edu_counts, heads(n_edus), heads(n_sentences), n_inexact)
 
 
+def plain_heads(documents, numbers):
+    """Heads of the units that are in an instance, counted one by one, and the number of arcs that are cut.
+
+    Each document is a list of heads; `numbers` are the instances of its units.
+    """
+    kept, n_cut = [], 0
+    for heads, instances in zip(documents, numbers, strict=True):
+        rows, before = {}, len(kept)
+        for unit in range(len(heads)):
+            if instances[unit] >= 0:
+                rows[unit] = before + len(rows)
+        for unit in rows:
+            head = int(heads[unit])
+            is_cut = head >= 0 and instances[head] != instances[unit]
+            kept.append(-1 if head < 0 or is_cut else rows[head])
+            n_cut += is_cut
+    return kept, n_cut
+
+
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
-def test_trees_joined_in_blocks_are_those_joined_at_once(tmp_path, share):
+def test_trees_are_cut_to_the_instances_that_are_kept(tmp_path, share):
     generator = np.random.default_rng(5)
     lengths = [1, 4, 1, 7, 2, 5, 1]
     placed = [random_trees(generator, length) for length in lengths]
     pieces = [np.arange(length) // 2 for length in lengths]  # instances of two sentences
     starts = np.cumsum([0, *(piece[-1] + 1 for piece in pieces)])
-    instance_of = np.concatenate([piece + start for piece, start in zip(pieces, starts, strict=False)])
     is_kept = generator.random(starts[-1]) < share
-    numbers = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[instance_of]
-    expected, expected_counts = join_trees(placed, numbers)
-    assert store_trees(tmp_path, iter(placed), numbers.astype(np.int32)) == expected_counts
+    places = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+    numbers = [places[piece + start] for piece, start in zip(pieces, starts, strict=False)]
+    edu_numbers = [np.repeat(part, trees.edu_counts) for part, trees in zip(numbers, placed, strict=True)]
+    edu_heads, n_cut = plain_heads([trees.edu_heads for trees in placed], edu_numbers)
+    sentence_heads, n_sentences_cut = plain_heads([trees.sentence_heads for trees in placed], numbers)
+
+    def ends(sizes, numbers):
+        return np.cumsum([0, *np.concatenate(sizes)[np.concatenate(numbers) >= 0]]).tolist()
+
+    expected = {"edu_heads": edu_heads, "sentence_heads": sentence_heads}
+    expected["edu_offsets"] = ends([trees.edu_lengths for trees in placed], edu_numbers)
+    expected["sentence_edus"] = ends([trees.edu_counts for trees in placed], numbers)
+    counts = store_trees(tmp_path, iter(placed), np.concatenate(numbers).astype(np.int32))
+    n_inexact = sum(trees.n_inexact for trees in placed)
+    assert list(counts.values()) == [len(edu_heads), n_cut, n_sentences_cut, n_inexact]
     for name, dtype in TREE_ARRAYS.items():
         found = np.load(tmp_path / f"{name}.npy")
         assert found.dtype == dtype
-        assert found.tolist() == getattr(expected, name).tolist()
+        assert found.tolist() == expected[name]
 
 
 # Document ids

@@ -9,7 +9,7 @@ from core_fixtures import assert_close, make_batch, make_model, random_documents
 from plain_layers import add, attend, embed, encode_sentence, join, read, transform
 
 from docmt.instances.packing import Marks, PackedSentences
-from docmt.instances.restoration import RestorationSymbols, noise_documents
+from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate, pack
@@ -143,7 +143,7 @@ def test_bfloat16_is_finite_and_close(context):
 # Tasks
 
 
-RESTORATION = {"settings": RestorationSettings(mask_ratio=0.9), "symbols": RestorationSymbols(6, 7, 10, 24)}
+NOISE = Noise(RestorationSettings(mask_ratio=0.9), RestorationSymbols(6, 7, 10, 24), seed=1)
 
 
 def test_restoring_is_translating_a_noised_document():
@@ -151,7 +151,7 @@ def test_restoring_is_translating_a_noised_document():
     model = make_model("global_context")
     clean = np.concatenate([random_sentence(np.random.default_rng(1), length) for length in (3, 2, 4, 1, 0, 2)])
     lengths = np.array([5, 4, 6, 3, 2, 4])
-    src_tokens, src_lengths = noise_documents(clean, lengths, np.array([6]), seeds=[(3, 1)], **RESTORATION)
+    src_tokens, src_lengths = NOISE.documents(clean, lengths, np.array([6]), [(3, 1)])
     assert src_tokens.tolist().count(6) == 1
     assert 7 in src_tokens
     sentences = PackedSentences(src_tokens, src_lengths, clean, lengths, np.array([6]))

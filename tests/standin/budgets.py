@@ -31,13 +31,10 @@ MICRO_BATCH_LAUNCHES = {
     "cadec": 2040,
 }
 """Kernels of forward and backward of the first micro-batch of an update, by preset."""
-UPDATE_SYNCS = 0
-"""How often the host waits for the device in an update that is not logged."""
-UPDATE_COPIES = 1
-"""Copies to the device in an update of one micro-batch."""
+UPDATE_SYNCS = 0  # how often the host waits for the device in an update that is not logged
+UPDATE_COPIES = 1  # copies to the device in an update of one micro-batch
 UPDATE_PAGEABLE_COPIES = 0
 """Those that the host waits for, since their memory is not pinned or they were not asked to be asynchronous."""
-STEPS_PER_SYNC = 16
-"""Steps of a search for each time that the host waits."""
+STEPS_PER_SYNC = 16  # steps of a search for each time that the host waits
 SEARCH_COPIES = 22
 """Copies to the device in the search of a batch, however many steps it has; with a second decoder, in each search."""

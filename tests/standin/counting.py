@@ -23,14 +23,13 @@ class Counts:
     """How often each thing happened, by kind, operation and line of code."""
 
     events: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    n_bytes: Counter[str] = field(default_factory=Counter)
 
     def __sub__(self, earlier: "Counts") -> "Counts":
-        return Counts(self.events - earlier.events, self.n_bytes - earlier.n_bytes)
+        return Counts(self.events - earlier.events)
 
     def copy(self) -> "Counts":
         """The counts up to now."""
-        return Counts(self.events.copy(), self.n_bytes.copy())
+        return Counts(self.events.copy())
 
     def total(self, kind: str) -> int:
         """How many events of a kind there were."""
@@ -76,18 +75,17 @@ def _line(frame: FrameType | None) -> str:
     return innermost or BACKWARD
 
 
-def note(kind: str, name: str, n_bytes: int = 0, *, frame: FrameType | None = None) -> None:
+def note(kind: str, name: str, *, frame: FrameType | None = None) -> None:
     """Count an event."""
     line = _line(frame)
     for counts in _active:
         counts.events[kind, name, line] += 1
-        counts.n_bytes[kind] += n_bytes
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_int64)
-def _listen(kind: int, name: bytes, n_bytes: int) -> None:
+def _listen(kind: int, name: bytes, _: int) -> None:
     if _active:
-        note(KINDS[kind], name.decode(), n_bytes, frame=sys._getframe().f_back)
+        note(KINDS[kind], name.decode(), frame=sys._getframe().f_back)
 
 
 LIBRARY.standin_listen(_listen)

@@ -112,20 +112,8 @@ def _scores(query: Tensor, key: Tensor, *, is_causal: bool, scale: float | None)
 
 @_kernel("_flash_attention_forward", aligned=slice(0, 3))
 def _flash_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    offsets_q: Tensor,
-    offsets_k: Tensor,
-    max_q: int,
-    max_k: int,
-    dropout: float,
-    is_causal: bool,
-    _: bool,
-    *,
-    scale: float | None = None,
-    **options: Any,
-) -> tuple[Tensor, ...]:
+    query, key, value, offsets_q, offsets_k, max_q, max_k, dropout, is_causal, _, *, scale=None, **options
+):
     """Packed attention; returns output [N, H, K], log-sums [H, N], and what else the operator does."""
     _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
     assert dropout == 0
@@ -139,23 +127,10 @@ def _flash_forward(
 
 @_kernel("_flash_attention_backward", aligned=slice(1, 4))
 def _flash_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    output: Tensor,
-    sums: Tensor,
-    offsets_q: Tensor,
-    offsets_k: Tensor,
-    max_q: int,
-    max_k: int,
-    dropout: float,
-    is_causal: bool,
-    *_: Tensor,
-    scale: float | None = None,
-    **options: Any,
-) -> tuple[Tensor, ...]:
+    gradient, query, key, value, output, sums, offsets_q, offsets_k, max_q, max_k, *rest, scale=None, **_
+):
     """Gradients of packed queries, keys and values."""
+    _, is_causal, *_ = rest
     _check_flash(query, key, value, offsets_q, offsets_k, max_q, max_k)
     assert output.shape == gradient.shape == query.shape
     assert sums.shape == (query.shape[1], len(query))
@@ -190,17 +165,7 @@ def _weights(query: Tensor, key: Tensor, bias: Tensor | None, *, is_causal: bool
 
 
 @_kernel("_scaled_dot_product_efficient_attention")
-def _efficient_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    has_sums: bool,
-    dropout: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> tuple[Tensor, ...]:
+def _efficient_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *, scale=None):
     """Padded attention; returns output [B, H, L, K], and log-sums and random states, which nothing reads."""
     assert dropout == 0
     output = (_weights(query, key, bias, is_causal=is_causal, scale=scale) @ value.float()).to(query.dtype)
@@ -211,17 +176,7 @@ def _efficient_forward(
 
 
 @_kernel("_scaled_dot_product_cudnn_attention")
-def _cudnn_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    has_sums: bool,
-    dropout: float = 0.0,
-    is_causal: bool = False,
-    *_: bool,
-    scale: float | None = None,
-) -> tuple[Any, ...]:
+def _cudnn_forward(query, key, value, bias, has_sums, dropout=0.0, is_causal=False, *_, scale=None):
     """Padded attention; the real kernel makes a plan for each shape, in 0.2 to 0.9 seconds."""
     output, sums, seed, offset = _efficient_forward(query, key, value, bias, has_sums, dropout, is_causal, scale=scale)
     nothing = torch.zeros(0)
@@ -229,32 +184,17 @@ def _cudnn_forward(
 
 
 @_kernel("_scaled_dot_product_flash_attention")
-def _padded_flash_forward(
-    query: Tensor, key: Tensor, value: Tensor, *options: Any, scale: float | None = None
-) -> tuple[Any, ...]:
+def _padded_flash_forward(query, key, value, *options, scale=None):
     """Padded attention without a bias."""
     return _cudnn_forward(query, key, value, None, False, *options, scale=scale)
 
 
 @_kernel("_scaled_dot_product_efficient_attention_backward")
 def _efficient_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    output: Tensor,
-    sums: Tensor,
-    seed: Tensor,
-    offset: Tensor,
-    dropout: float,
-    needs: list[bool],
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-) -> tuple[Tensor | None, ...]:
+    gradient, query, key, value, bias, output, sums, seed, offset, dropout, needs, *options, scale=None
+):
     """Gradients of padded queries, keys, values and, where needed, the bias."""
-    weights = _weights(query, key, bias, is_causal=is_causal, scale=scale)
+    weights = _weights(query, key, bias, is_causal=bool(options and options[0]), scale=scale)
     floats = (t.float() for t in (gradient, query, key, value))
     found = [grad.to(query.dtype) for grad in _gradients(*floats, weights, scale or query.shape[-1] ** -0.5)]
     found[3] = found[3].sum_to_size(bias.shape) if bias is not None else found[3]
@@ -262,9 +202,7 @@ def _efficient_backward(
 
 
 @_kernel("_scaled_dot_product_flash_attention_backward")
-def _padded_flash_backward(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, output: Tensor, *rest: Any, scale: float | None = None
-) -> tuple[Tensor | None, ...]:
+def _padded_flash_backward(gradient, query, key, value, output, *rest, scale=None):
     """Gradients of padded queries, keys and values, without a bias."""
     sums, _, _, _, _, dropout, is_causal, seed, offset = rest
     needs = [True, True, True, False]

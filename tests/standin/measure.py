@@ -49,9 +49,8 @@ def decoding(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
 
 def budgets(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
     """Counts of a micro-batch of the base size, and of the updates of a training in half precision that logs twice."""
-    quiet = {"log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
-    training = RECIPE | quiet | {"max_steps": 7, "precision": "auto"}
-    updates, history = scenarios.updates(study, folder, architecture, model=HALF, training=training)
+    training = RECIPE | scenarios.QUIET | {"max_steps": 7}
+    updates = scenarios.updates(study, folder, architecture, model=HALF, training=training)
     micro_batch = scenarios.micro_batch(architecture)
     kernels = ("short_groups_forward", "short_groups_backward", "_flash_attention_forward")
     return {
@@ -59,7 +58,6 @@ def budgets(architecture: str, study: Study, folder: Path) -> dict[str, Any]:
         "attention": {name: micro_batch.launches(name) for name in kernels},
         "updates": [counts.totals() for counts in updates],
         "text": updates[1].describe("sync", "pageable copy", "pinned copy", "copy to host"),
-        "history": _rows(history),
     }
 
 
@@ -92,14 +90,8 @@ def device(_: str, study: Study, folder: Path) -> dict[str, Any]:
     held = torch.cuda.memory_allocated() - before
     del large
     freed = torch.cuda.memory_allocated() == before
-    return {
-        "messages": messages,
-        **counts.totals(),
-        "lines": counts.by_line("sync"),
-        "held": held,
-        "freed": freed,
-        "kernels": kernels,
-    }
+    found = {"messages": messages, "lines": counts.by_line("sync"), "held": held, "freed": freed, "kernels": kernels}
+    return found | counts.totals()
 
 
 def older(_: str, study: Study, folder: Path) -> dict[str, Any]:
@@ -152,10 +144,8 @@ def bench(folder: Path) -> dict[str, Any]:
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json")]
     only = ["--only", "environment", "probe", "speed", *(f"*/{name}" for name in sys.argv[2:])]
-    codes, files = (
-        [main_of_docmt([*command, *(only if sys.argv[2:] else ())])],
-        [json.loads((folder / "bench.json").read_text())],
-    )
+    codes = [main_of_docmt([*command, *(only if sys.argv[2:] else ())])]
+    files = [json.loads((folder / "bench.json").read_text())]
     kernels, zero_grad = standin.kernels.SHORT_GROUPS, torch.optim.Optimizer.zero_grad
     forward = kernels.forward
 

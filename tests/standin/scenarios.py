@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-import pandas as pd
 import torch
 from core_fixtures import (
     N_SYMBOLS,
@@ -35,8 +34,9 @@ from standin.counting import Counts, counting
 
 BASE = {"encoder_layers": 6, "decoder_layers": 6, "upper_layers": 2}
 """The layers of the base size: the number of launches depends on them, not on the width."""
-HALF = {"width": 16, "heads": 2}
-"""Heads of 8, the narrowest that flash attention takes."""
+HALF = {"width": 16, "heads": 2}  # heads of 8, the narrowest that flash attention takes
+QUIET = {"precision": "auto", "log_every_steps": 4, "validate_every_steps": 100, "checkpoint_every_steps": 100}
+"""A training in half precision with updates between which nothing else happens."""
 KERNELS = standin.kernels.LIBRARY
 compiling.find_spec = lambda _: None  # Triton, where tests have installed it, makes no code for this device
 
@@ -68,11 +68,8 @@ def micro_batch(architecture: str, **size: int) -> Counts:
     return counts
 
 
-def updates(study: Study, folder: Path, architecture: str, **options) -> tuple[list[Counts], pd.DataFrame]:
-    """Train through the real trainer: the counts between the ends of one update and the next, and the history.
-
-    `options` are those of `core_fixtures.run_training`.
-    """
+def updates(study: Study, folder: Path, architecture: str, **options) -> list[Counts]:
+    """Train through the real trainer, options as of `core_fixtures.run_training`: the counts from update to update."""
     found: list[Counts] = []
     before = [Counts()]
     with counting() as counts:
@@ -83,20 +80,19 @@ def updates(study: Study, folder: Path, architecture: str, **options) -> tuple[l
 
         hook = register_optimizer_step_post_hook(note)
         try:
-            _, history = run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
+            run_training(study, folder, architecture=architecture, accelerator="gpu", **options)
         finally:
             hook.remove()
-    return found[1:], history
+    return found[1:]
 
 
 @dataclass
 class Decoding:
-    """What a search did, and its hypotheses."""
+    """What a search did, and the scores of its hypotheses."""
 
     counts: Counts
     n_steps: int
     n_searches: int
-    sentences: list[list[list[int]]]
     scores: list[float]
 
 
@@ -122,11 +118,8 @@ def decode(trained: TrainedModel, study: Study, settings: DecodingSettings, *, d
 
     with count("step"), count("__init__"), counting() as counts:
         found = dict(translator.translate_sources(sources))
-    hypotheses = [found[n] for n in range(len(sources))]
-    scores = [hypothesis.score for hypothesis in hypotheses]
-    return Decoding(
-        counts, called["step"], called["__init__"], [hypothesis.sentences for hypothesis in hypotheses], scores
-    )
+    scores = [found[n].score for n in range(len(sources))]
+    return Decoding(counts, called["step"], called["__init__"], scores)
 
 
 def random_trained(study: Study, architecture: str, **size: int) -> TrainedModel:

@@ -110,15 +110,8 @@ def test_a_wrong_kernel_a_gradient_left_by_the_probe_and_a_wait_fail(results):
     assert results["bench"]["codes"][1:] == [1, 1, 1]
 
 
-def test_a_search_never_lets_cudnn_plan(found):
-    assert found("decoding")["cudnn"] == 0
-
-
-def test_a_micro_batch_keeps_to_its_launches(found, preset):
+def test_a_micro_batch_keeps_to_its_launches_and_short_groups_have_their_own_kernels(found, preset):
     assert found("budgets")["micro_batch"]["launch"] <= MICRO_BATCH_LAUNCHES[preset]
-
-
-def test_short_groups_have_their_own_kernels(found):
     attention = found("budgets")["attention"]
     assert attention["short_groups_forward"] >= attention["short_groups_backward"] > 0
     assert attention["_flash_attention_forward"] == 0
@@ -135,8 +128,9 @@ def test_an_update_lets_nobody_wait(found):
         assert counts["pageable copy"] + counts["pinned copy"] <= UPDATE_COPIES, budgets["text"]
 
 
-def test_a_search_seldom_waits(found):
+def test_a_search_seldom_waits_and_never_lets_cudnn_plan(found):
     decoding = found("decoding")
+    assert decoding["cudnn"] == 0
     assert decoding["steps"] >= 16
     assert decoding["sync"] * STEPS_PER_SYNC <= decoding["steps"]
     assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES * decoding["searches"]
@@ -171,15 +165,12 @@ def test_heads_of_any_width_train_in_half_precision(results):
     assert "error" not in results["heads"], results["heads"]["error"]
 
 
-def test_the_stand_in_prefers_cudnn_as_torch_does(results):
-    plain, fused = results["device"]["kernels"]
-    assert set(plain) == {"_scaled_dot_product_cudnn_attention"}
-    assert fused == ["_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention"]
-
-
-def test_the_stand_in_tells_devices_apart(results):
+def test_the_stand_in_prefers_cudnn_as_torch_does_and_tells_devices_apart(results):
     device = results["device"]
     assert "error" not in device, device["error"]
+    plain, fused = device["kernels"]
+    assert set(plain) == {"_scaled_dot_product_cudnn_attention"}
+    assert fused == ["_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention"]
     assert len(device["messages"]) == 3
     for message in device["messages"]:
         assert "at least two devices, cuda:0 and cpu" in message
@@ -187,7 +178,7 @@ def test_the_stand_in_tells_devices_apart(results):
         assert "cpu [2, 3]" in message
 
 
-def test_the_stand_in_counts_what_a_gpu_would_do(results):
+def test_the_stand_in_counts_what_a_gpu_would_do_and_its_memory(results):
     device = results["device"]
     assert device["pageable copy"] == 3  # only pinned and asynchronous is not
     assert device["pinned copy"] == 1
@@ -195,11 +186,7 @@ def test_the_stand_in_counts_what_a_gpu_would_do(results):
     assert device["copy to host"] == 1
     assert device["launch"] == 6  # mul and sum, gt and index, gt and masked_fill_
     assert all(line.startswith("tests/standin/measure.py:") for line in device["lines"])
-
-
-def test_the_stand_in_counts_memory(results):
-    assert results["device"]["held"] == 4000
-    assert results["device"]["freed"]
+    assert (device["held"], device["freed"]) == (4000, True)
 
 
 def test_no_compiler_is_one_line(tmp_path, monkeypatch):

@@ -14,8 +14,7 @@ from docmt.models.systems.transformer import Transformer
 from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
-CONTEXT = "context."
-"""How the names of the parameters of context modules begin."""
+CONTEXT = "context."  # how the names of the parameters of context modules begin
 FROZEN = {"frozen": "pretrained"}
 STEPS = {"max_steps": 24, "validate_every_steps": 8, "word_dropout": 0.0}
 

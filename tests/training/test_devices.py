@@ -20,7 +20,7 @@ from docmt.training import devices as devices_module
 from docmt.training import launching
 from docmt.training.devices import MEASURED_ROWS, make_fabric, product_type
 from docmt.training.launching import first_host, launch
-from docmt.training.sharding import balance, idle_share, instance_batches, share_update
+from docmt.training.updates import balance, idle_share, instance_batches, share_update
 
 # Tokens of instances of at most 512 tokens: pieces of long documents are nearly full, the rest of each is anything.
 
@@ -76,12 +76,9 @@ def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
         assert all(len(batch) for share in shares for batch in share)
 
 
-def test_one_device_reads_the_batches_as_they_were_drawn():
+def test_one_device_reads_batches_as_drawn_and_devices_without_an_instance_have_none():
     batches = [np.array([4, 2]), np.array([0])]
     assert shares_of(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
-
-
-def test_devices_without_an_instance_have_no_batch():
     shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
     assert [[batch.tolist() for batch in share] for share in shares] == [[], [], [[1]]]
     assert [part.tolist() for part in balance(np.array([0, 1]), np.array([3, 4]), 3)] == [[1], [0], []]
@@ -135,18 +132,10 @@ def test_gpus_that_were_allotted_but_are_not_there_are_missed_loudly(gpus, monke
 # Launching
 
 
-@pytest.mark.parametrize(
-    ("names", "first"),
-    [
-        ("node1", "node1"),
-        ("node1,node2", "node1"),
-        ("rack2-[05-07,11]", "rack2-05"),
-        ("rack2-[05,11]-x,b", "rack2-05-x"),
-        ("a[3]", "a3"),
-    ],
-)
-def test_the_first_host_of_slurms_lists(names, first):
-    assert first_host(names) == first
+def test_the_first_host_of_slurms_lists():
+    hosts = {"node1": "node1", "node1,node2": "node1", "rack2-[05-07,11]": "rack2-05", "a[3]": "a3"}
+    hosts |= {"rack2-[05,11]-x,b": "rack2-05-x"}
+    assert {names: first_host(names) for names in hosts} == hosts
 
 
 @pytest.fixture
@@ -164,15 +153,9 @@ def slurm_step(monkeypatch):
     return pretend
 
 
-def test_tasks_that_srun_started_are_the_processes(slurm_step, monkeypatch):
-    slurm_step(
-        SLURM_STEP_NUM_TASKS="4",
-        SLURM_STEP_NODELIST="gpu[07-08]",
-        SLURM_JOB_ID="123",
-        SLURM_STEP_ID="0",
-        SLURM_NODEID="1",
-        SLURM_LOCALID="1",
-    )
+def test_tasks_that_srun_started_are_the_processes(slurm_step):
+    values = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NODELIST": "gpu[07-08]", "SLURM_JOB_ID": "123"}
+    slurm_step(**values, SLURM_STEP_ID="0", SLURM_NODEID="1", SLURM_LOCALID="1")
     assert launch([], devices=2, nodes=2) is None
     found = {name: os.environ[name] for name in ("LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "MASTER_ADDR")}
     assert found == {"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "gpu07"}
@@ -197,29 +180,24 @@ def test_the_script_of_a_job_becomes_an_srun(slurm_step, monkeypatch):
     assert os.environ["MASTER_ADDR"] == socket.gethostname()
 
 
-def test_without_srun_a_job_of_several_nodes_is_refused(slurm_step, monkeypatch, tmp_path):
-    slurm_step(SLURM_JOB_ID="123", PATH=str(tmp_path))
-    with pytest.raises(UserError, match="--nodes 2: this is a Slurm job, but there is no srun on its PATH"):
-        launch([], devices=1, nodes=2)
+STEP = {"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NODELIST": "gpu7", "SLURM_JOB_ID": "123"}
 
 
-def test_tasks_that_do_not_fit_are_refused(slurm_step):
-    slurm_step(SLURM_STEP_NUM_TASKS="3", SLURM_STEP_NODELIST="gpu7", SLURM_JOB_ID="123")
-    with pytest.raises(UserError, match=r"srun started 3 tasks: .* --ntasks-per-node=2"):
-        launch([], devices=2, nodes=1)
-
-
-def test_several_nodes_without_slurm_need_an_address(slurm_step, monkeypatch):
-    slurm_step()
+@pytest.mark.parametrize(
+    ("devices", "nodes", "step", "message"),
+    [
+        (0, 1, {}, "at least 1"),
+        (1, -1, {}, "at least 1"),
+        (2, 2, {}, "MASTER_ADDR, MASTER_PORT and NODE_RANK"),
+        (2, 1, STEP, r"srun started 3 tasks: .* --ntasks-per-node=2"),
+        (1, 2, {"SLURM_JOB_ID": "123"}, "--nodes 2: this is a Slurm job, but there is no srun on its PATH"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused(slurm_step, monkeypatch, tmp_path, devices, nodes, step, message):
     for name in ("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(UserError, match="MASTER_ADDR, MASTER_PORT and NODE_RANK"):
-        launch([], devices=2, nodes=2)
-
-
-@pytest.mark.parametrize(("devices", "nodes"), [(0, 1), (1, -1)])
-def test_no_devices_are_refused(devices, nodes):
-    with pytest.raises(UserError, match="at least 1"):
+    slurm_step(**step, PATH=str(tmp_path))
+    with pytest.raises(UserError, match=message):
         launch([], devices=devices, nodes=nodes)
 
 
@@ -265,18 +243,15 @@ def test_a_training_measures_products_of_its_width(monkeypatch):
     assert measured == [{name: (MEASURED_ROWS, 1024) for name in ("float32", "bfloat16")}]
 
 
-def test_float16_is_for_gpus():
-    with pytest.raises(UserError, match="float16 works on a GPU only"):
-        product_type("float16", is_gpu=False, width=512)
-
-
 @pytest.mark.parametrize(("precision", "gpu"), [("auto", (7, 5)), ("bfloat16", (7, 0)), ("fastest", (6, 1))])
-def test_a_gpu_without_bfloat16_trains_in_float32(monkeypatch, caplog, precision, gpu):
+def test_a_gpu_without_bfloat16_trains_in_float32_and_a_cpu_never_in_float16(monkeypatch, caplog, precision, gpu):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: gpu)
     assert product_type(precision, is_gpu=True, width=512) == F32
     (record,) = caplog.records
     assert "this GPU has no bfloat16" in record.getMessage()
     assert ("fastest uses float16" in record.getMessage()) == (precision != "fastest")
+    with pytest.raises(UserError, match="float16 works on a GPU only"):
+        product_type("float16", is_gpu=False, width=512)
 
 
 # Builds of torch

@@ -48,12 +48,7 @@ def holder(tmp_path, monkeypatch):
 def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
     running = read_status(tmp_path / "run")
     assert is_running(tmp_path / "run")
-    assert {name: running[name] for name in ("pid", "job", "restarts", "devices")} == {
-        "pid": holder.pid,
-        "job": "77",
-        "restarts": 2,
-        "devices": 2,
-    }
+    assert running == running | {"pid": holder.pid, "job": "77", "restarts": 2, "devices": 2}
     expected = f"host {re.escape(running['host'])}, process {holder.pid}, job 77, .*scancel 77"
     with pytest.raises(UserError, match=expected), FolderLock(tmp_path / "run"):
         pass

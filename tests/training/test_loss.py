@@ -72,19 +72,23 @@ def test_mixed_precision_multiplies_in_bfloat16_and_adds_up_in_float32(monkeypat
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
 @torch.no_grad()
-def test_validation_in_chunks_equals_validation_as_a_whole(architecture, monkeypatch):
+def test_losses_of_training_and_validation_are_smoothed_cross_entropies(architecture, monkeypatch):
     model = make_model(architecture)
     batch = make_batch(model.settings, random_documents([3, 1, 5]))
     whole = LossModule(model, 0.1).validate(batch)
     monkeypatch.setitem(CHUNK_SCORES, "cpu", 24 * 3)
     parts = LossModule(model, 0.1).validate(batch)
     assert parts == pytest.approx(whole, rel=1e-6)
-    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))[batch.is_word_or_end()]
-    labels = batch.tgt_labels_N[batch.is_word_or_end()]
-    for found, smoothing in zip(whole, (0.1, 0.0), strict=False):
-        plain = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
-        assert found == pytest.approx(float(plain), rel=1e-5)
-    assert whole[2] == len(labels)
+    # (1 − ε)·(−log p(label)) + ε·(mean of −log p over the vocabulary), summed over labels.
+    scores = -model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).double().log_softmax(-1)
+    of_label = scores.gather(1, batch.tgt_labels_N[:, None])[:, 0]
+    smoothed = 0.9 * of_label + 0.1 * scores.mean(1)
+    assert float(LossModule(model, 0.1)(batch)) == pytest.approx(float(smoothed.sum()), rel=1e-5)
+    assert float(LossModule(model, 0.0)(batch)) == pytest.approx(float(of_label.sum()), rel=1e-5)
+    # Validation counts words and `</s>`, which all target streams have.
+    chosen = batch.is_word_or_end()
+    expected = [*(float(sums[chosen].sum()) for sums in (smoothed, of_label)), int(chosen.sum())]
+    assert whole == pytest.approx(expected, rel=1e-5)
 
 
 def test_autocast_reaches_the_loss():

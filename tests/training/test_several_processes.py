@@ -16,8 +16,7 @@ from core_fixtures import RECIPE, model_settings, run_training, train_arguments
 from docmt.errors import UserError
 from docmt.models.model_file import load_model
 
-RTOL = 1e-5
-"""Two devices add float32 numbers in another order than one does."""
+RTOL = 1e-5  # two devices add float32 numbers in another order than one does
 VALUES = {"word_dropout": 0.3, "drop_rst": 0.5, "accumulation_steps": 2, "log_every_steps": 1, "max_steps": 8}
 
 

@@ -1,6 +1,5 @@
 """Several tasks that take turns: what each reads, whose turn it is, resuming, the ablations of cross-task training."""
 
-import copy
 import itertools
 import shutil
 import subprocess
@@ -93,17 +92,11 @@ def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path,
     assert not (tmp_path / "model.pt").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "context", "tags", "n_instances"),
-    [
-        ("documents", "document", ("<en>", "<de>"), 8),
-        ("sentences", "none", ("<en>", "<de>"), 20),
-        ("pairs", "none", ("<en>", "<de>"), 20),
-        ("restoration", "document", ("<en>", "<en>"), 8),
-    ],
-)
-def test_each_task_has_its_instances_tags_and_context(study, name, context, tags, n_instances):
+@pytest.mark.parametrize("name", ALL)
+def test_each_task_has_its_instances_tags_and_context(study, name):
     (task,) = tasks_of(study, [name])
+    context, n_instances = ("none", 20) if name in ("sentences", "pairs") else ("document", 8)
+    tags = ("<en>", "<en>" if name == "restoration" else "<de>")
     assert (task.name, task.context, len(task.train), len(task.dev)) == (name, context, n_instances, n_instances)
     settings = model_settings("global_context")
     for instance_set, instances in (task.read(np.array([3, 1]), epoch=0), (task.dev, np.array([3, 1]))):
@@ -209,20 +202,20 @@ def test_epochs_are_those_of_the_first_task(study, tmp_path):
     assert validated["passes_pairs"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("tasks", [PRETRAINING, FINE_TUNING])
-@pytest.mark.parametrize("step", [1, 4, 7, 8, 11])
-def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, tasks, step):
+@pytest.mark.parametrize(("tasks", "steps"), [(PRETRAINING, (1, 4, 8)), (FINE_TUNING, (4, 7, 11))])
+def test_a_training_of_several_tasks_resumes_bit_by_bit(study, tmp_path, tasks, steps):
     options = {"max_batch_tokens": 100, "max_steps": 11, "validate_every_steps": None, "word_dropout": 0.2}
-    whole = run(study, tmp_path / "whole", tasks, training=copy.copy(options))
-    with interrupted(step):
-        run(study, tmp_path / "cut", tasks, training=copy.copy(options))
-    assert_same_training(run(study, tmp_path / "cut", tasks, training=options), whole)
+    whole = run(study, tmp_path / "whole", tasks, training=options)
+    for step in steps:
+        with interrupted(step):
+            run(study, tmp_path / str(step), tasks, training=options)
+        assert_same_training(run(study, tmp_path / str(step), tasks, training=options), whole)
 
 
 def test_two_devices_have_the_losses_of_one(study, tmp_path):
     """Each task with and without the context encoder, whose parameters some updates leave without a gradient."""
     options = {"max_batch_tokens": 50, "max_steps": 8, "accumulation_steps": 2, "log_every_steps": 1}
-    _, expected = run(study, tmp_path / "one", ALL, model={"dropout": 0.0}, training=copy.copy(options))
+    _, expected = run(study, tmp_path / "one", ALL, model={"dropout": 0.0}, training=options)
     settings = {
         "model": model_settings("global_context", dropout=0.0).model_dump(),
         "training": RECIPE | options | {"tasks": ALL},
@@ -238,14 +231,7 @@ def test_two_devices_have_the_losses_of_one(study, tmp_path):
     pd.testing.assert_frame_equal(found.drop(columns=times), expected.drop(columns=times), rtol=1e-4)
 
 
-# One task is what it was; settings that make another training
-
-
-def test_one_task_is_the_training_without_tasks(study_files, tmp_path):
-    plain = run_training(study_files, tmp_path / "a")
-    named = run_training(study_files, tmp_path / "b", training={"tasks": ["documents"]})
-    assert_same_training(plain, named)
-    assert not [column for column in plain[1] if column.startswith(("passes", "train_loss_"))]
+# Settings that make another training
 
 
 @pytest.mark.parametrize(
@@ -273,11 +259,10 @@ def test_the_share_of_gap_sentences_is_a_setting(study, gap_ratio):
 
 
 def test_noise_and_data_are_part_of_what_a_checkpoint_belongs_to(study, tmp_path):
-    for number, options in enumerate(
-        [{}, {"training": {"restoration": {"gap_ratio": 0.3}}}, {"monolingual_lang": "de"}], start=1
-    ):
-        run(study, tmp_path, ["restoration"], **options)
-        assert len(list((tmp_path / "checkpoints").iterdir())) == number
+    short = {"max_steps": 1}
+    for changes in ({}, {"training": short | {"restoration": {"gap_ratio": 0.3}}}, {"monolingual_lang": "de"}):
+        run(study, tmp_path, ["restoration"], **{"training": short} | changes)
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 3
 
 
 def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
@@ -313,14 +298,10 @@ def test_tasks_and_data_must_fit(study, tasks, changes, message):
         build_tasks(recipe(tasks), data(study, **changes), study.vocabulary, study.pipeline, seed=1)
 
 
-def test_restoration_needs_a_vocabulary_with_masks(study_files, study):
+def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, study, tmp_path):
+    settings, values = recipe(["restoration"]), data(study, pairs=None)
     with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
-        build_tasks(
-            recipe(["restoration"]), data(study, pairs=None), study_files.vocabulary, study_files.pipeline, seed=1
-        )
-
-
-def test_a_language_of_neither_side_is_refused(study, tmp_path):
+        build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
     with pytest.raises(UserError, match="--monolingual-lang zh: neither en nor de"):
         run(study, tmp_path, ["restoration"], monolingual_lang="zh")
 

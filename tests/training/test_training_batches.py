@@ -16,11 +16,10 @@ from docmt.models.batch import collate
 from docmt.text.vocabulary import MASK, N_SPECIALS
 from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
-from docmt.training.loss import LossModule
 from docmt.training.optimizer import build_optimizer, schedule, set_learning_rate
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import instance_batches, training_batches, validation_batches
-from docmt.training.updates import n_inputs
+from docmt.training.tasks import Task
+from docmt.training.updates import UpdateReader, instance_batches, n_inputs
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 120), st.integers(0, 5))
@@ -34,11 +33,18 @@ def test_batches_hold_every_instance_once_in_order_and_no_more_tokens_than_allow
         assert tokens[batch].sum() + tokens[following[0]] > max_tokens
 
 
+def make_reader(study, *, seed=1, **options):
+    """A reader of the sentences of the tiny corpus."""
+    sentences = load_instances(study.instances("sentences"))
+    settings = TrainingSettings(max_batch_tokens=30, accumulation_steps=10**6)
+    return UpdateReader([Task("documents", sentences, sentences)], make_model().settings, settings, seed, **options)
+
+
 def test_the_order_is_a_function_of_seed_and_epoch(study_files):
     instance_set = load_instances(study_files.instances("sentences"))
 
     def order(seed, epoch):
-        batches = training_batches(instance_set, max_tokens=30, seed=seed, epoch=epoch)
+        batches = make_reader(study_files, seed=seed).drawn(0, epoch, 0)
         assert sorted(np.concatenate(batches)) == list(range(len(instance_set)))
         return [batch.tolist() for batch in batches]
 
@@ -49,11 +55,9 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 @pytest.mark.parametrize("n_metered", [0, 2, 10**6])
 @pytest.mark.parametrize("n_ranks", [1, 3])
 def test_validation_reads_larger_batches_on_a_gpu_after_the_metered_ones(study_files, n_ranks, n_metered):
-    instance_set = load_instances(study_files.instances("sentences"))
-    before, after = (
-        validation_batches(instance_set, max_tokens=30, device_tokens=n, n_ranks=n_ranks, n_metered=n_metered)
-        for n in (20, 120)
-    )
+    readers = [make_reader(study_files, n_ranks=n_ranks, device_tokens=n, kernel="varlen") for n in (20, 120)]
+    instance_set = readers[0].tasks[0].dev
+    before, after = (reader.validation_batches(reader.tasks[0], n_metered) for reader in readers)
     sizes = [[instance_set.n_tokens()[batch].sum() for batch in batches] for batches in (before, after)]
     assert sizes[0][:n_metered] == sizes[1][:n_metered]
     assert max(sizes[1]) <= 120
@@ -93,11 +97,6 @@ def test_word_dropout_masks_words_alone_on_both_sides(architecture):
     assert dropped.layout is batch.layout
 
 
-def test_no_word_dropout_leaves_the_batch_alone():
-    batch = long_batch()
-    assert drop(batch, 1, probability=0.0) is batch
-
-
 # Random numbers of words and trees
 
 
@@ -118,18 +117,6 @@ def test_random_numbers_are_those_of_the_whole_batch(study_files, architecture):
     assert [*map(len, tgt_numbers)] == tgt.tolist()
 
 
-def test_random_numbers_are_a_function_of_their_seed(study_files):
-    instance_set, settings = load_instances(study_files.instances()), make_model().settings
-
-    def numbers(*seed):
-        ((src, tgt, trees),) = draw_numbers(*n_inputs(instance_set, np.array([1]), settings), seed=seed)
-        return (*src, *tgt, trees)
-
-    assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
-    others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]
-    assert len({numbers(1, 0, 0, 0), *others}) == 5
-
-
 # Dropped trees
 
 
@@ -138,76 +125,36 @@ def tree_batch(n_documents=400):
     return make_batch(make_model("rst_mix").settings, documents, document_trees(documents))
 
 
-def opened(batch, *seed, probability=0.5):
-    return open_trees(batch, *seed, probability=probability).layout.trees.open_B
-
-
-def open_trees(batch, *seed, probability=0.5):
-    numbers = np.random.default_rng(seed).random(len(batch.layout.sentences_B))
+def open_trees(batch, probability=0.5):
+    numbers = np.random.default_rng(1).random(len(batch.layout.sentences_B))
     return drop_trees(batch, numbers, probability=probability)
 
 
 def test_dropped_trees_open_a_share_of_the_instances():
     batch = tree_batch()
-    assert opened(batch, 1, probability=0.3).mean() == pytest.approx(0.3, abs=0.06)
-    assert opened(batch, 1, probability=1.0).all()
+    assert open_trees(batch, 0.3).layout.trees.open_B.mean() == pytest.approx(0.3, abs=0.06)
+    assert open_trees(batch, 1.0).layout.trees.open_B.all()
     assert not batch.layout.trees.open_B.any()
-    dropped = open_trees(batch, 1)
+    dropped = open_trees(batch)
     assert dropped.src_tokens_S is batch.src_tokens_S
     assert dropped.tgt_labels_N is batch.tgt_labels_N
 
 
-def test_no_dropped_trees_leave_the_batch_alone():
+def test_without_dropout_the_batch_is_left_alone():
     batch, without = tree_batch(3), long_batch("rst_mix")
-    assert open_trees(batch, 1, probability=0.0) is batch
-    assert open_trees(without, 1) is without
-
-
-# Loss
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
-@torch.no_grad()
-def test_loss_is_label_smoothed_cross_entropy(architecture, smoothing):
-    """(1 − ε)·(−log p(label)) + ε·(mean of −log p over the vocabulary), summed over labels."""
-    model = make_model(architecture)
-    batch = make_batch(model.settings, random_documents((3, 1)))
-    module = LossModule(model, smoothing)
-    logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
-    scores = -logits.double().log_softmax(-1)
-    of_label = scores.gather(1, batch.tgt_labels_N[:, None])[:, 0]
-    each = (1 - smoothing) * of_label + smoothing * scores.mean(1)
-    assert float(module(batch)) == pytest.approx(float(each.sum()), rel=1e-5)
-    # Validation counts words and `</s>`, which all target streams have.
-    chosen = batch.is_word_or_end()
-    smoothed, plain, count = module.validate(batch)
-    assert count == int(chosen.sum()) <= len(each)
-    assert smoothed == pytest.approx(float(each[chosen].sum()), rel=1e-5)
-    assert plain == pytest.approx(float(of_label[chosen].sum()), rel=1e-5)
+    assert open_trees(batch, 0.0) is drop(batch, 1, probability=0.0) is batch
+    assert open_trees(without) is without
 
 
 # Learning rates
 
 
-@pytest.mark.parametrize(
-    ("step", "warmup", "share"),
-    [(1, 4000, 1 / 4000), (2000, 4000, 0.5), (4000, 4000, 1.0), (16000, 4000, 0.5), (1, 0, 1.0), (4, 0, 0.5)],
-)
-def test_schedule_warms_up_and_falls_with_the_inverse_square_root(step, warmup, share):
-    assert schedule(step, warmup) == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
-    ("step", "share"), [(1, 1 / 2500), (2500, 1.0), (251_875, 0.75), (501_250, 0.5), (1_000_000, 0.0), (1_000_001, 0.0)]
-)
-def test_schedule_falls_on_a_straight_line_as_in_the_script_for_mbart(step, share):
-    assert schedule(step, 2500, 1_000_000) == pytest.approx(share)
-
-
-def test_a_line_that_would_end_in_the_warm_up_is_refused():
-    with pytest.raises(UserError, match="decay_steps is 4000: it must be above warmup_steps, 4000"):
-        TrainingSettings.load({"decay_steps": 4000}, where="training")
+def test_the_schedule_warms_up_and_falls():
+    """With the inverse square root, or on a straight line as in the script for mBART."""
+    root = {(1, 4000): 1 / 4000, (2000, 4000): 0.5, (4000, 4000): 1.0, (16000, 4000): 0.5, (1, 0): 1.0, (4, 0): 0.5}
+    line = {1: 1 / 2500, 2500: 1.0, 251_875: 0.75, 501_250: 0.5, 1_000_000: 0.0, 1_000_001: 0.0}
+    assert {key: schedule(*key) for key in root} == pytest.approx(root)
+    assert {step: schedule(step, 2500, 1_000_000) for step in line} == pytest.approx(line)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_mix"])
@@ -238,6 +185,7 @@ def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
         ({"word_dropout": 1.0}, "word_dropout"),
         ({"drop_rst": 1.5}, "drop_rst"),
         ({"precision": "fp16"}, "precision"),
+        ({"decay_steps": 4000}, "decay_steps is 4000: it must be above warmup_steps, 4000"),
     ],
 )
 def test_bad_recipes_are_named(values, message):

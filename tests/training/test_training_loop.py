@@ -88,13 +88,6 @@ def test_patience_stops_and_the_best_weights_are_kept(study_files, tmp_path):
     assert trained.provenance["best_step"] == 2
 
 
-def test_epochs_end_a_training_and_are_validated_when_no_step_says_so(study_files, tmp_path):
-    recipe = {"max_steps": None, "max_epochs": 2, "validate_every_steps": None, "max_batch_tokens": 1000}
-    _, history = run_training(study_files, tmp_path, training=recipe)
-    assert history["epoch"].tolist() == [1, 2]
-    assert history["dev_loss"].notna().all()
-
-
 def test_word_dropout_ends_after_its_epochs(study_files):
     instance_set = load_instances(study_files.instances())
     settings = TrainingSettings.load(RECIPE | {"word_dropout": 0.5, "word_dropout_epochs": 2}, where="t")
@@ -138,14 +131,6 @@ def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("steps", [1, 12])
-def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, steps):
-    recipe = {"learning_rate": 1e30, "warmup_steps": 0, "max_steps": steps}
-    with pytest.raises(UserError, match="lower learning_rate"):
-        run_training(study_files, tmp_path, training=recipe)
-    assert not (tmp_path / "model.pt").exists()
-
-
 # Starting from another model
 
 
@@ -167,12 +152,6 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
     save_model(tmp_path / "other.pt", TrainedModel(model, other, study_files.pipeline, {}, {}))
     with pytest.raises(UserError, match=r"other\.pt: its vocabulary differs"):
         run_training(study_files, tmp_path, init=tmp_path / "other.pt")
-
-
-def test_instances_of_another_vocabulary_are_refused(study_files, tmp_path):
-    Vocabulary.from_symbols(["x", "y"]).save(tmp_path / "vocabulary.txt")
-    with pytest.raises(UserError, match="not the vocabulary that"):
-        run_training(study_files, tmp_path, vocabulary=tmp_path / "vocabulary.txt")
 
 
 @pytest.mark.parametrize(

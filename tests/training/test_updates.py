@@ -13,12 +13,12 @@ from core_fixtures import RECIPE, make_study, model_settings, run_training
 
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
+from docmt.instances.restoration import Noise
 from docmt.instances.storage import load_instances
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
-from docmt.training.sharding import share_update
-from docmt.training.tasks import Noise, Task, TaskData, build_tasks
-from docmt.training.updates import Turn, UpdateReader, read_ahead
+from docmt.training.tasks import Task, TaskData, build_tasks
+from docmt.training.updates import Turn, UpdateReader, read_ahead, share_update
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
 CPU = torch.device("cpu")
@@ -59,13 +59,12 @@ def content(update):
     )
 
 
-def sentences_of(reader, update):
+def sentences_of(update):
     """Source tokens and decoder inputs of each instance."""
     found = {}
     for part in update.micro_batches:
-        layout = part.batch.layout
-        for name, lengths in (("src_tokens_S", layout.instance_lengths("src")), ("tgt_inputs_N", None)):
-            lengths = layout.instance_lengths("tgt") if lengths is None else lengths
+        for name, side in (("src_tokens_S", "src"), ("tgt_inputs_N", "tgt")):
+            lengths = part.batch.layout.instance_lengths(side)
             rows = np.split(getattr(part.batch, name).numpy(), np.cumsum(lengths)[:-1])
             for instance, row in zip(part.instances.tolist(), rows, strict=True):
                 found[instance, name] = row.tolist()
@@ -111,8 +110,8 @@ def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout
     for turn in itertools.islice(alone.turns(0, states(alone)), 16):
         whole = alone.read(turn)
         shares = [reader.read(turn) for reader in readers]
-        expected = sentences_of(alone, whole)
-        found = [sentences_of(alone, share) for share in shares if share.weight]
+        expected = sentences_of(whole)
+        found = [sentences_of(share) for share in shares if share.weight]
         assert sum(map(len, found)) == len(expected)
         assert {key: value for part in found for key, value in part.items()} == expected
         assert {share.n_labels for share in shares} == {whole.n_labels}
@@ -144,7 +143,7 @@ def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
         reader = make_reader(study, accumulation_steps=4, device_tokens=device_tokens)
         for turn in itertools.islice(reader.turns(0, states(reader)), 8):
             one, other = expected.read(turn), reader.read(turn)
-            assert sentences_of(reader, other) == sentences_of(reader, one)
+            assert sentences_of(other) == sentences_of(one)
             assert (other.n_labels, other.n_tokens) == (one.n_labels, one.n_tokens)
             tokens = reader.tasks[turn.task].tokens
             for part in other.micro_batches:

@@ -1,0 +1,158 @@
+"""What the processes of a training tell each other: signals that ask them to stop, and what updates measured."""
+
+import itertools
+import logging
+import math
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Self, cast
+
+import torch
+from lightning_fabric import Fabric
+
+from docmt.errors import UserError
+from docmt.training.launching import SIGNALS
+from docmt.training.progress import TrainingState
+
+log = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_FLUSHES = 5.0
+"""About how often several processes agree on signals and checkpoints. Slurm gives notice of 30 seconds or more."""
+MAX_UPDATES_BETWEEN_FLUSHES = 100
+MAX_SKIPPED = 32
+"""Updates in a row that a gradient scaler may skip: by then it has halved its scale of 65,536 to next to nothing."""
+
+
+class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
+    """A signal asked to stop; the state is saved."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.Signals(signal_number).name)
+        self.signal_number = signal_number
+
+
+class StopSignals:
+    """A context manager that notes signals.
+
+    All processes must stop at the same update, although a signal reaches each at a different moment. It therefore takes
+    effect at the next `add_up`, which all call together; a single process may also `notice` it. `number` is the signal
+    in effect, the same in all processes.
+    """
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+        self.number: int | None = None
+        self._noted: int | None = None
+        self._count = itertools.count()
+
+    def __enter__(self) -> Self:
+        self._handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def notice(self) -> None:
+        """Let a signal take effect at once, if this process is the only one."""
+        if self.fabric.world_size == 1:
+            self.number = self._noted
+
+    def add_up(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
+        """Sum values, then float64 scalars that are still on the device, over all processes, in one exchange."""
+        self.notice()
+        if self.fabric.world_size == 1:
+            return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
+        flags = [float(self._noted == number) for number in SIGNALS]
+        mine = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
+        if on_device:
+            mine = torch.cat((mine, torch.stack([*on_device])))
+        summed = cast(torch.Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))  # declared for collections, too
+        term, user, interrupt, *totals = summed.tolist()
+        noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
+        self.number = next(noted, None)
+        return totals
+
+    def check(self) -> None:
+        if self.number is not None:
+            raise Interrupted(self.number)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        self._noted = number
+        # Another signal may interrupt this method at any point: a launcher and its cluster often send one each.
+        if next(self._count) == 0:
+            log.warning("%s: saving a checkpoint after the current update", signal.Signals(number).name)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """An update that is done, as far as the host knows."""
+
+    step: int  # from 1
+    task: int  # its number
+    loss: torch.Tensor  # float64 scalar on the device, summed over the share of this process
+    norm: torch.Tensor  # scalar on the device, of all gradients before clipping
+    rate: float  # the highest learning rate
+    labels: int  # over all processes
+    tokens: int  # read by this process
+    seconds: float  # until the next update could start
+
+
+class MeasurementQueue:
+    """Measurements of updates until all processes flush them together: reading them makes the host wait for the device.
+
+    `rate` and `norm` are those of the last flushed update; with `is_time_to_save`, the first process asked for a
+    checkpoint at the last flush.
+    """
+
+    def __init__(self, fabric: Fabric, signals: StopSignals, *, has_scaler: bool = False) -> None:
+        self.fabric, self.signals = fabric, signals
+        # In float16, gradients overflow until the scale suits them; the scaler skips these updates.
+        self._max_skipped, self._n_skipped = MAX_SKIPPED if has_scaler else 0, 0
+        self.rate = self.norm = math.nan
+        self.is_time_to_save = False
+        self._pending: list[Measurement] = []
+        self._max_pending = 1
+
+    def add(self, measurement: Measurement) -> None:
+        self._pending.append(measurement)
+
+    def is_flush_due(self) -> bool:
+        """Whether several processes should flush now, so that they notice signals in time."""
+        return self.fabric.world_size > 1 and len(self._pending) >= self._max_pending
+
+    def flush(self, state: TrainingState, *, is_time_to_save: bool) -> None:
+        """Read all measurements, sum them over all processes and add them to the state.
+
+        The clock of the first process determines when it is time to save. A loss or gradient must be finite.
+        """
+        rows, self._pending = self._pending, []
+        is_first = self.fabric.is_global_zero
+        # All processes have the same norms, which are summed with the losses in one exchange: all but one add zero.
+        norms = [row.norm.double() if is_first else torch.zeros_like(row.loss) for row in rows]
+        seconds, wishes, *values = self.signals.add_up(
+            sum(row.seconds for row in rows),
+            float(is_time_to_save and is_first),
+            *(row.tokens for row in rows),
+            on_device=[*(row.loss for row in rows), *norms],
+        )
+        self.is_time_to_save = wishes > 0
+        n = len(rows)
+        if rows:  # from the seconds of all processes, so that they flush after the same update
+            self._max_pending = updates_between_flushes(seconds / n / self.fabric.world_size)
+        for row, tokens, loss, norm in zip(rows, values[:n], values[n : 2 * n], values[2 * n :], strict=True):
+            self._n_skipped = 0 if math.isfinite(norm) else self._n_skipped + 1
+            if self._n_skipped > self._max_skipped or not math.isfinite(loss):
+                raise UserError(
+                    f"training: loss {loss / row.labels:.4g}, gradient norm {norm:.4g} at update {row.step}, learning "
+                    f"rate {row.rate:.3g}: lower learning_rate or set max_gradient_norm; the last checkpoint is kept"
+                )
+            state.add_update(row.task, loss=loss, labels=row.labels, tokens=int(tokens))
+            self.rate, self.norm = row.rate, self.norm if self._n_skipped else norm
+
+
+def updates_between_flushes(seconds: float) -> int:
+    """Number of updates after which processes flush again, if each takes some seconds."""
+    return max(1, min(MAX_UPDATES_BETWEEN_FLUSHES, int(SECONDS_BETWEEN_FLUSHES / max(seconds, 1e-9))))
