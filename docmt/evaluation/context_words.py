@@ -14,11 +14,12 @@ import numpy as np
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.consistency import STEM, AddressForms, SourceWords, list_terms, owners
+from docmt.evaluation.consistency import STEM, list_terms, owners
 from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
-from docmt.evaluation.pronouns import PronounLists, read_source, word_cutter
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.word_alignment import word_cutter
+from docmt.evaluation.word_lists import AddressForms, PronounLists, SourceWords
 
 log = logging.getLogger(__name__)
 Side = Literal["hypothesis", "reference"]
@@ -47,7 +48,7 @@ def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     cut_source, cut_target = word_cutter(test.src_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
     before: dict[tuple[str, str], int] = {}
     for number, (document, src, tgt) in enumerate(
-        zip(owners(test), read_source(test), _sentences(test, side), strict=True)
+        zip(owners(test), test.read_source(), _sentences(test, side), strict=True)
     ):
         says_you, is_clear = source_words.find(cut_source(src))
         words = cut_target(tgt).split()

@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import Ties
-from docmt.evaluation.contrastive_accuracy import is_right
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import Unit
-from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, find_metric, score_translations
+from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric, score_translations
 
 N_SAMPLES = 1000
 SEED = 12345
@@ -25,26 +22,17 @@ SEED = 12345
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of a system to the baseline by one metric.
-
-    Attributes:
-        phenomenon: of the items of a suite; None for all of them, and for translations.
-        difference: of the mean scores over seeds, in percent points.
-        p: two-sided p value of the difference, by `method`.
-        sign_p, randomization_p: p values of further tests; None for accuracies.
-        n: number of segments or items.
-        half_width: of the 95 % interval of the difference, by the bootstrap; None for accuracies.
-    """
+    """The difference of a system to the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None
-    difference: float
-    p: float
-    sign_p: float | None
+    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
+    difference: float  # of the mean scores over seeds, in percent points
+    p: float  # two-sided, by `method`
+    sign_p: float | None  # of further tests, as the next; None for accuracies
     randomization_p: float | None
-    n: int
+    n: int  # segments or items
     method: str
-    half_width: float | None = None
+    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
 
 
 def compare_translations(
@@ -219,25 +207,13 @@ def binomial_p(wins: int, losses: int) -> float:
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def compare_accuracies(
-    items: Sequence[ContrastiveItem],
-    system: Sequence[Mapping[str, Sequence[float]]],
-    baseline: Sequence[Mapping[str, Sequence[float]]],
-    *,
-    ties: Ties = "wrong",
-) -> list[PairedDifference]:
-    """McNemar's exact test of contrastive accuracy, over the suite and by phenomenon.
-
-    `system` and `baseline` are log probabilities of the candidates by item id, for each seed.
-    """
-    verdicts = [[[is_right(item, run, ties=ties) for item in items] for run in runs] for runs in (system, baseline)]
-    return compare_verdicts(ACCURACY, [item.phenomenon for item in items], *verdicts)
-
-
 def compare_verdicts(
     metric: str, of_items: Sequence[str], system: Sequence[Sequence[bool]], baseline: Sequence[Sequence[bool]]
 ) -> list[PairedDifference]:
-    """The tests of `compare_accuracies`, from the phenomenon of each item and its verdicts by seed."""
+    """McNemar's exact test of an accuracy, over a suite and by phenomenon.
+
+    `of_items` are the phenomena of the items, `system` and `baseline` the verdicts on them, for each seed.
+    """
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
     phenomena = list(dict.fromkeys(of_items))

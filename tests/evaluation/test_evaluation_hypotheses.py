@@ -3,34 +3,29 @@
 import json
 
 import pytest
+from evaluation_fixtures import make_hypotheses, write_lines, write_split
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
+from docmt.evaluation.references import read_reference
 
 INDEX = DocumentIndex(("a", "b"), (3, 2))
-LINES = [
-    {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 2, "aligned": True, "sentences": ["x", ""]},
-    {"instance": 1, "document": "a", "first_sentence": 2, "n_sentences": 1, "aligned": True, "sentences": ["y"]},
-    {"instance": 2, "document": "b", "first_sentence": 3, "n_sentences": 2, "aligned": True, "sentences": ["z", "w"]},
-]
+LINES = [one.model_dump() for one in make_hypotheses(["x", "", "y", "z", "w"], (2, 1, 2))]
 
 
 def write(path, lines):
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_lines(path, (json.dumps(line, ensure_ascii=False) for line in lines))
 
 
 def test_reads_what_decoding_writes(tmp_path):
-    lines = [line | {"score": -0.5, "forced_ends": 1} for line in LINES]
+    """The number of forced ends as versions wrote it, and as the list of sentences; separators of lines are text."""
+    forced = [1, [0], []]
+    lines = [line | {"score": -0.5, "forced_ends": ends} for line, ends in zip(LINES, forced, strict=True)]
+    lines[0]["sentences"] = ["a\u2028b", "c\u0085d\rd"]
     hypotheses = read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)
-    assert [hypothesis.sentences for hypothesis in hypotheses] == [["x", ""], ["y"], ["z", "w"]]
-    assert [hypothesis.forced_ends for hypothesis in hypotheses] == [1, 1, 1]
-
-
-def test_line_separators_inside_sentences_are_text(tmp_path):
-    lines = [LINES[0] | {"sentences": ["a\u2028b", "c\u0085d\rd"]}, *LINES[1:]]
-    assert read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)[0].sentences == ["a\u2028b", "c\u0085d\rd"]
+    assert [hypothesis.sentences for hypothesis in hypotheses] == [["a\u2028b", "c\u0085d\rd"], ["y"], ["z", "w"]]
+    assert [hypothesis.forced_ends for hypothesis in hypotheses] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -62,13 +57,11 @@ def test_misfits_are_refused_in_one_line(tmp_path, change, message):
 
 
 def test_reference_of_another_length_is_refused(tmp_path):
-    (tmp_path / "test.documents.tsv").write_text("document\tn_sentences\na\t3\n")
-    (tmp_path / "test.en").write_text("1\n2\n3\n")
-    (tmp_path / "test.de").write_text("1\n2\n")
-    with pytest.raises(UserError, match=r"test\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
-        read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
-    (tmp_path / "test.de").write_text("1\n\n3\n")
-    index, lines = read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
+    text = write_split(tmp_path, {"a": 3}, en="123", de="12")
+    with pytest.raises(UserError, match=r"t\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
+        read_reference(**text)
+    write_lines(tmp_path / "t.de", ["1", "", "3"])
+    index, lines = read_reference(**text)
     assert (index.ids, lines) == (("a",), ["1", "", "3"])
 
 

@@ -1,17 +1,15 @@
 """METEOR: the real program on segments whose scores follow from its definition, ugly text, and what is missing."""
 
-import math
 import shutil
-from pathlib import Path
 
 import pytest
-from test_bleu_scores import REFERENCE, make_hypotheses
+from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
 
 from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest, default_metrics, find_metric
+from docmt.evaluation.metrics import EvaluationSettings, default_metrics, find_metric
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]
@@ -28,12 +26,12 @@ def has_meteor():
 needs_meteor = pytest.mark.skipif(not has_meteor(), reason="METEOR needs Java and the package pycocoevalcap")
 
 
-def score(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
-    return score_meteor(TranslatedTest(hypotheses, reference, settings, Path("t"), src_lang="en", tgt_lang=tgt_lang))
+def score(hypotheses, *references, settings=SETTINGS, tgt_lang="de"):
+    return score_meteor(make_test(hypotheses, *references, settings=settings, tgt_lang=tgt_lang))
 
 
 def scores_by_metric(*arguments, **options):
-    return {row["metric"]: row for row in score(*arguments, **options)}
+    return by_metric(score(*arguments, **options))
 
 
 def run(hypotheses, references, *options):
@@ -194,8 +192,7 @@ def test_small_scores_are_read(monkeypatch):
     output = "Eval ID:  x\nSegment 1 score:\t1.0E-4\nFinal score:            1.2E-4\n"
     monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
     score, identity = run_meteor(["a"], ["a"], command=["java"], options=[])
-    assert math.isclose(score, 1.2e-4)
-    assert identity == "x"
+    assert (score, identity) == (pytest.approx(1.2e-4), "x")
 
 
 def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
@@ -214,12 +211,7 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
 @needs_meteor
 def test_of_several_references_the_nearest_counts_for_each_segment():
     def score_with(translation, *references):
-        hypotheses = make_hypotheses(translation)
-        first, *more = references
-        test = TranslatedTest(
-            hypotheses, first, SETTINGS, Path("t"), src_lang="en", tgt_lang="de", more_references=more
-        )
-        return {row["metric"]: row for row in score_meteor(test)}["METEOR"]
+        return scores_by_metric(make_hypotheses(translation), *references)["METEOR"]
 
     other = ["Der Kater wacht, er frisst.", *REFERENCE[1:]]
     mixed = [*REFERENCE[:3], *TRANSLATION[3:]]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation_fixtures import make_hypotheses
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 from scipy.stats import t
-from test_bleu_scores import make_hypotheses
 
 from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem

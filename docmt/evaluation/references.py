@@ -1,15 +1,58 @@
-"""Further references of a test split: plain lines, or the refsets of NIST and WMT."""
+"""References of a test set: the text of a split, further files of plain lines, and the refsets of NIST and WMT."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
-from docmt.corpora.documents import DocumentIndex
+from docmt.corpora.documents import DocumentIndex, index_path, read_index, text_path
 from docmt.corpora.readers.sgml import read_refsets
 from docmt.errors import UserError
 from docmt.files import read_lines
 
 MARKED = (".sgm", ".sgml", ".xml")
 """Suffixes of files with refsets."""
+
+
+def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
+    """The document index and the raw reference sentences of a split.
+
+    Raises UserError when the source, the reference and the index do not have the same number of sentences.
+    """
+    index = read_index(index_path(prefix))
+    for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
+        lines = read_lines(path)
+        if len(lines) != index.n_sentences:
+            raise UserError(
+                f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences} sentences; "
+                f"line {min(len(lines), index.n_sentences) + 1} has no counterpart"
+            )
+    if not lines:
+        raise UserError(f"{path}: empty, there is nothing to score")
+    return index, lines
+
+
+def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
+    """Read the references of a test set without a study.
+
+    The first file has a line for each sentence. PREFIX.documents.tsv beside it tells its documents apart or, without
+    such a file, its blank lines do.
+
+    Returns:
+        The documents, the sentences of each reference, and for each line of the first file whether it is blank between
+        documents.
+    """
+    first, *others = paths
+    lines = [line.removesuffix("\r") for line in read_lines(first)]
+    beside = index_path(first.with_suffix(""))
+    blank = [not beside.exists() and not line.strip() for line in lines]
+    runs = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
+    index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
+    reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+    if len(reference) != index.n_sentences:
+        raise UserError(f"{first}: {len(reference)} lines, but {beside} counts {index.n_sentences} sentences")
+    if not reference:
+        raise UserError(f"{first}: empty, there is nothing to score")
+    return index, [reference, *read_more_references(others, index, reference, blank)], blank
 
 
 def read_sentences(path: Path, blank: Sequence[bool]) -> list[str]:
