@@ -221,9 +221,7 @@ METRICS: dict[str, Metric] = {
     CONTEXT_WORDS[0]: context_metric(CONTEXT_WORDS[0], "forms of address"),
     CONTEXT_WORDS[1]: context_metric(CONTEXT_WORDS[1], "pronouns with a gender", ALIGNER, TRAINING),
     CONTEXT_WORDS[2]: context_metric(CONTEXT_WORDS[2], "repeated terms", ALIGNER, TRAINING),
-    CXMI: Metric(
-        "what context adds to the log probability of a reference sentence; in nats", needs=(MODEL,)
-    ),
+    CXMI: Metric("what context adds to the log probability of a reference sentence; in nats", needs=(MODEL,)),
     LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
     COMET: Metric("with the section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items that are right", digits=1),
