@@ -22,10 +22,7 @@ SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences.
-
-    Raises UserError when the program or the checkpoint is missing, or when the program fails or prints something else.
-    """
+    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences."""
     if not test.is_aligned:
         return []
     program = find_program(settings.program)

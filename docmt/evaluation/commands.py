@@ -108,15 +108,11 @@ def _write_run(
 ) -> None:
     if problem := find_tokenization(test.sentences, test.reference):
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
-        rows = [
-            row if row["value"] is None else {**row, "signature": f"{row['signature']}|{WARNING}{problem}"}
-            for row in rows
-        ]
-    inputs = {
-        "hypotheses": hypotheses,
-        "reference": text_path(text.prefix, text.tgt_lang),
-        "documents": index_path(text.prefix),
-    }
+        for row in rows:
+            if row["value"] is not None:
+                row["signature"] += f"|{WARNING}{problem}"
+    inputs = {"hypotheses": hypotheses, "reference": text_path(text.prefix, text.tgt_lang)}
+    inputs["documents"] = index_path(text.prefix)
     inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
     write_scores(out, rows, run=vars(run), settings=test.settings.model_dump(), inputs=inputs)
 

@@ -18,10 +18,8 @@ from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import Link, Pair, Text
 from docmt.evaluation.word_lists import AddressForms
 
-MIN_LETTERS = {"zh": 2, "ja": 2}
-"""Letters of the shortest term where four is too many."""
-STEM = 5
-"""Letters that decide whether two words are one choice: endings of German or Russian do not count."""
+MIN_LETTERS = {"zh": 2, "ja": 2}  # of the shortest term where four is too many
+STEM = 5  # letters that decide whether two words are one choice: endings of German or Russian do not count
 SEED = 1
 
 

@@ -27,10 +27,7 @@ TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance.
-
-    Raises UserError when the file is not of that form.
-    """
+    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance."""
     content = read_json(path)
     try:
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
@@ -47,7 +44,7 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
     """Read scores of the candidates of a suite, in the order of the suite: `{"id", "scores"}` of each item.
 
     The file is JSON of `docmt decode contrast` (its name ends in `.json`), or text with a line for each item, with the
-    scores of its candidates in their order; a higher score is better. Raises UserError when it does not fit the suite.
+    scores of its candidates in their order; a higher score is better.
     """
     scores: Mapping[str, Sequence[float]]
     if path.suffix == ".json":
@@ -70,10 +67,7 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
 def score_contrast(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
 ) -> list[ScoreRow]:
-    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind.
-
-    Raises UserError for items without scores, scores without items, or a wrong number of them.
-    """
+    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind."""
     check_items(items, scores)
     verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
     context = "|target context:the system's own" if rules.context == "own" else ""

@@ -91,8 +91,6 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
     The file is docmt's own JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line
     for each sentence of the split, or with a line for each document, which is then not aligned by sentences.
     With `blank` (`read_user_references`), text may also have a line for each line of the reference.
-
-    Raises UserError when the file does not fit the split.
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)

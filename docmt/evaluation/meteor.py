@@ -16,9 +16,8 @@ from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import write_lines
 
-PACKAGE = "pycocoevalcap"
-"""The Python package that carries the program and the English paraphrase table."""
-MEMORY = "-Xmx2G"
+PACKAGE = "pycocoevalcap"  # carries the program and the English paraphrase table
+JAVA_OPTIONS = ["-Xmx2G", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 PARAPHRASE = "paraphrase"
 
 
@@ -45,7 +44,6 @@ LANGUAGES = {
 }
 """METEOR's settings by ISO code, as the program prints them."""
 INDEPENDENT = Language("other", {"exact": 1.0})
-"""The language-independent setting: exact matches of words."""
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
@@ -78,16 +76,10 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
             command=[java, *JAVA_OPTIONS, "-jar", str(jar)],
             options=[*options, *several],
         )
-        table = "yes" if has_table else "no"
-        signature = (
-            f"{identity}|paraphrase table:{table}|words:{words}|segments:{unit}"
-            f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
-        )
+        signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{unit}"
+        signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows
-
-
-JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 
 
 def find_meteor() -> tuple[Path, str]:

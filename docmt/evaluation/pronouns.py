@@ -32,8 +32,7 @@ WEIGHTS = {
     "neither": 0.0,
 }
 """Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
-WINDOW = 2
-"""Number of words on each side that are searched for a pronoun."""
+WINDOW = 2  # words on each side that are searched for a pronoun
 
 
 Occurrence = tuple[str, str]

@@ -9,15 +9,11 @@ from docmt.corpora.readers.sgml import read_refsets
 from docmt.errors import UserError
 from docmt.files import read_lines
 
-MARKED = (".sgm", ".sgml", ".xml")
-"""Suffixes of files with refsets."""
+MARKED = (".sgm", ".sgml", ".xml")  # suffixes of files with refsets
 
 
 def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
-    """The document index and the raw reference sentences of a split.
-
-    Raises UserError when the source, the reference and the index do not have the same number of sentences.
-    """
+    """The document index and the raw reference sentences of a split, which have as many lines as the source."""
     index = read_index(index_path(prefix))
     for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
         lines = read_lines(path)
@@ -56,10 +52,7 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
 
 
 def read_sentences(path: Path, blank: Sequence[bool]) -> list[str]:
-    """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference.
-
-    Raises UserError when a line has text where the reference has none.
-    """
+    """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference."""
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     if len(lines) != len(blank):
         return lines
@@ -74,8 +67,7 @@ def read_more_references(
 ) -> list[list[str]]:
     """Further references of a split; files with lines come first, which may have the blank lines of the first one.
 
-    A refset that equals the known reference is left out. Raises UserError when sentences or documents are missing, or
-    when documents have different numbers of references.
+    A refset that equals the known reference is left out.
     """
     marked = [path for path in paths if path.suffix.lower() in MARKED]
     plain = [path for path in paths if path not in marked]
@@ -91,10 +83,8 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
         return []
     where = ", ".join(map(str, paths))
     found: dict[str, list[tuple[str, ...]]] = {}
-    for path in paths:
-        for documents in read_refsets(path):
-            for document in documents:
-                found.setdefault(document.id, []).append(document.src)
+    for document in (document for path in paths for refset in read_refsets(path) for document in refset):
+        found.setdefault(document.id, []).append(document.src)
     first = index.ids[0]
     texts: list[list[str]] = [[] for _ in _versions(found, first)]
     for name, length in index:
@@ -105,9 +95,8 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
             raise UserError(f"{where}: {len(texts)} references for document {first}, {len(versions)} for {name}")
         for text, sentences in zip(texts, versions, strict=True):
             if len(sentences) != length:
-                raise UserError(
-                    f"{where}: {len(sentences)} segments in document {name}, but {length} sentences in the test set"
-                )
+                problem = f"{len(sentences)} segments in document {name}, but {length} sentences in the test set"
+                raise UserError(f"{where}: {problem}")
             text += sentences
     return texts
 

@@ -21,8 +21,7 @@ from docmt.files import iterate_lines, read_lines, write_lines
 log = logging.getLogger(__name__)
 
 PROGRAM = "eflomal-align"
-MAX_WORDS = 1023
-"""eflomal leaves longer sentences unaligned."""
+MAX_WORDS = 1023  # eflomal leaves longer sentences unaligned
 SAMPLERS = 3
 NEIGHBORS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
@@ -44,11 +43,8 @@ class Text:
     def of(cls, test: TranslatedTest) -> Self:
         """The words of a test whose hypotheses are aligned."""
         cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
-        return cls(
-            source=[cut_source(sentence) for sentence in test.read_source()],
-            hypothesis=[cut_target(sentence) for sentence in test.sentences],
-            reference=[cut_target(sentence) for sentence in test.reference],
-        )
+        source, sides = [*map(cut_source, test.read_source())], (test.sentences, test.reference)
+        return cls(source, *([cut_target(sentence) for sentence in side] for side in sides))
 
     @property
     def pairs(self) -> list[Pair]:
@@ -150,10 +146,7 @@ def _read_links(path: Path, n_sentences: int) -> list[set[Link]]:
 
 
 def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
-    """Align two files of subwords, and write which target symbols stand for each source symbol, see `Shortlist.read`.
-
-    Raises UserError when there is no aligner, the files differ in their number of lines, or they hold no words.
-    """
+    """Align two files of subwords, and write which target symbols stand for each source symbol (`Shortlist.read`)."""
     texts = [[line.split() for line in read_lines(file)] for file in (src, tgt)]
     if len(texts[0]) != len(texts[1]):
         raise UserError(f"{src} has {len(texts[0])} lines, but {tgt} has {len(texts[1])}")

@@ -6,7 +6,7 @@ import pytest
 from evaluation_fixtures import make_hypotheses, make_test, write_split
 
 from docmt.evaluation.consistency import TermUse, describe_consistency, list_terms, repetitions, score_consistency
-from docmt.evaluation.external_programs import NotComputableError, find_program
+from docmt.evaluation.external_programs import find_program
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings
 from docmt.evaluation.word_alignment import PROGRAM, Text
 from docmt.evaluation.word_lists import AddressForms, SourceWords
@@ -57,20 +57,6 @@ def test_ihr_is_plural_where_the_source_addresses_somebody_and_names_nobody_else
     words = sentence.split()
     found = AddressForms.of("de").classify(words, is_clear=is_clear)
     assert {word: name for word, name in zip(words, found, strict=True) if name} == expected
-
-
-def test_classes_of_address_by_language():
-    forms = [AddressForms.of(lang) for lang in FORMS]
-    assert {lang: [*found.informal, *found.formal] for lang, found in zip(FORMS, forms, strict=True)} == {
-        "de": ["singular", "plural", "formal"],
-        "ru": ["ты", "вы"],
-        "fr": ["tu", "vous"],
-    }
-
-
-def test_other_languages_have_no_lists():
-    with pytest.raises(NotComputableError, match="no lists of forms of address for en"):
-        AddressForms.of("en")
 
 
 def translated(folder, reference, hypothesis, lengths, metrics, *, source=None, tgt_lang="de", aligned=True):

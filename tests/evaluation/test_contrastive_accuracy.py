@@ -1,10 +1,18 @@
 """Contrastive accuracy by hand-counted cases."""
 
+import json
+
 import pytest
+from evaluation_fixtures import evaluate, write_lines
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
-from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast, wilson_interval
+from docmt.evaluation.contrastive_accuracy import (
+    read_log_probabilities,
+    read_user_log_probabilities,
+    score_contrast,
+    wilson_interval,
+)
 from docmt.evaluation.metrics import ContrastSettings
 
 
@@ -95,3 +103,44 @@ def test_other_json_is_no_log_probabilities(tmp_path, content):
     path.write_text(content)
     with pytest.raises(UserError, match="not an output of `docmt decode contrast`"):
         read_log_probabilities(path)
+
+
+ITEMS = [item("i"), item("j", n=3)]
+
+
+def test_scores_are_taken_from_lines_or_json(tmp_path):
+    expected = [{"id": "i", "scores": [-1.0, 2.5]}, {"id": "j", "scores": [0.0, float("-inf"), 1.0]}]
+    assert read_user_log_probabilities(write_lines(tmp_path / "s.txt", ["-1 2.5", "0\t-inf 1"]), ITEMS) == expected
+    content = {"items": [{"id": "j", "scores": [0, 1, 2]}, {"id": "i", "scores": [3, 4]}]}
+    path = write_lines(tmp_path / "s.json", [json.dumps(content)])
+    assert [row["id"] for row in read_user_log_probabilities(path, ITEMS)] == ["i", "j"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("s.txt", "1 2", "1 lines for 2 items"),
+        ("s.txt", "1 2\n1 2", "item 'j' has 2 scores for 3 candidates"),
+        ("s.txt", "1 2\n1 x 2", "line 2: '1 x 2' is not a list of numbers"),
+        ("s.txt", "1 nan\n1 2 3", "scores of item 'i' are not numbers (NaN)"),
+        ("s.json", '{"items": [{"id": "i", "scores": [1, 2]}]}', "the scores lack item 'j'"),
+        (
+            "s.json",
+            '{"items": [{"id": "i", "scores": [1, 2]}, {"id": "k", "scores": [1, 2, 3]}]}',
+            "item 'k' is not in",
+        ),
+        ("s.json", '{"items": [1]}', "not an output of"),
+    ],
+)
+def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):
+    with pytest.raises(UserError) as caught:
+        read_user_log_probabilities(write_lines(tmp_path / name, [text]), ITEMS)
+    assert words in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_the_command_writes_what_scoring_reads(tmp_path):
+    suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(one)) for one in ITEMS))
+    scores, out = write_lines(tmp_path / "s.txt", ["1 2", "3 4 5"]), tmp_path / "o.json"
+    assert evaluate("take-log-probabilities", scores=scores, suite=suite, out=out) == 0
+    assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [3, 4, 5]}

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from evaluation_fixtures import make_hypotheses, write_lines, write_split
+from evaluation_fixtures import evaluate, make_hypotheses, write_lines, write_split
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_user_hypotheses
 from docmt.evaluation.references import read_reference
 
 INDEX = DocumentIndex(("a", "b"), (3, 2))
@@ -54,6 +54,44 @@ def test_misfits_are_refused_in_one_line(tmp_path, change, message):
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_line_for_each_sentence_keeps_the_alignment(tmp_path):
+    found = read_user_hypotheses(write_lines(tmp_path / "h.de", ["1\r", "", "3 \u2028 x", 4, 5]), INDEX)
+    assert [one.sentences for one in found] == [["1", "", "3 \u2028 x"], ["4", "5"]]
+    assert [(one.instance, one.document, one.first_sentence, one.n_sentences) for one in found] == [
+        (0, "a", 0, 3), (1, "b", 3, 2),
+    ]  # fmt: skip
+    assert all(one.aligned for one in found)
+
+
+def test_a_line_for_each_document_is_not_aligned_unless_it_is_a_sentence(tmp_path):
+    found = read_user_hypotheses(write_lines(tmp_path / "h.de", ["1 2", "4 5"]), INDEX)
+    assert [one.sentences for one in found] == [["1 2"], ["4 5"]]
+    assert [one.first_sentence for one in found] == [0, 3]
+    assert not any(one.aligned for one in found)
+    single = read_user_hypotheses(tmp_path / "h.de", DocumentIndex(("a", "b"), (1, 1)))
+    assert [one.aligned for one in single] == [True, True]
+
+
+@pytest.mark.parametrize("n_lines", [0, 3, 6])
+def test_other_numbers_of_lines_are_refused(tmp_path, n_lines):
+    with pytest.raises(UserError, match="5 sentences in 2 documents: write one line for each sentence"):
+        read_user_hypotheses(write_lines(tmp_path / "h.de", range(n_lines)), INDEX)
+
+
+def test_own_jsonl_is_checked_and_kept(tmp_path):
+    path = write(tmp_path / "h.jsonl", LINES)
+    assert [one.model_dump() for one in read_user_hypotheses(path, INDEX)] == LINES
+    with pytest.raises(UserError, match="belong"):
+        read_user_hypotheses(path, DocumentIndex(("a", "b"), (2, 3)))
+
+
+def test_the_command_writes_what_scoring_reads(tmp_path):
+    prefix = write_split(tmp_path, {"a": 3, "b": 2})["prefix"]
+    given, out = write_lines(tmp_path / "h.de", range(5)), tmp_path / "h.jsonl"
+    assert evaluate("take-hypotheses", hypotheses=given, prefix=prefix, out=out) == 0
+    assert read_user_hypotheses(out, INDEX) == read_user_hypotheses(given, INDEX)
 
 
 def test_reference_of_another_length_is_refused(tmp_path):

@@ -35,7 +35,6 @@ from docmt.evaluation.significance import (
     compare_systems,
     compare_translations,
     compare_verdicts,
-    randomization_p,
 )
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -124,22 +123,6 @@ def test_many_scores_at_once_are_those_of_sacrebleu(scorer):
         assert float(counts.score(sums[-1])) == pytest.approx(expected[-1])
 
 
-@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
-@pytest.mark.parametrize("n", [1, 3])
-def test_of_equal_systems_with_few_segments_no_more_differ_than_should(test, n):
-    rng = random.Random(f"{test} {n}")
-    found = []
-    for _ in range(N_TRIALS):
-        reference = make_reference(rng, n)
-        pair = [translated(make_run(noisy(reference, rng, 0.3)), reference) for _ in "ab"]
-        for metric in (METRICS["s-BLEU"], METRICS["chrF"]):
-            ours, theirs = ([metric.counts(test)] for test in reversed(pair))
-            found.append(
-                bootstrap_test(ours, theirs, 500)[0] if test == "bootstrap" else randomization_p(ours, theirs, 500)
-            )
-    assert (np.array(found) < 0.05).mean() <= 0.05
-
-
 def test_the_command_compare_gives_scores_and_differences_with_intervals():
     rng = random.Random(5)
     reference = make_reference(rng)
@@ -203,16 +186,18 @@ def test_the_interval_of_a_mean_is_students_and_agrees_with_p(n):
     assert {is_outside for *_, is_outside in found} == {False, True}
 
 
-def test_of_equal_systems_one_in_twenty_differs_by_each_test():
+@pytest.mark.parametrize(("n", "lowest", "highest"), [(1, 0, 0.05), (3, 0, 0.05), (60, 0.03, 0.07)])
+def test_of_equal_systems_one_in_twenty_differs_by_each_test(n, lowest, highest):
+    """Of few segments, at most as many."""
     rng = random.Random(1)
     found = []
     for _ in range(N_TRIALS):
-        reference = make_reference(rng)
+        reference = make_reference(rng, n)
         pair = ([make_run(noisy(reference, rng, 0.3))] for _ in range(2))
         rows = compare(*pair, reference, EvaluationSettings(metrics=["s-BLEU", "chrF"]))
         found.append([(row.p, row.sign_p, row.randomization_p) for row in rows])
     differ = np.array(found) < 0.05  # [trials, metrics, tests]
-    assert ((differ.mean(0) >= 0.03) & (differ.mean(0) <= 0.07)).all()
+    assert lowest <= differ.mean(0).min() <= differ.mean(0).max() <= highest
 
 
 def test_p_values_are_those_of_sacrebleus_two_sided_test():

@@ -196,12 +196,9 @@ def test_the_real_aligner_with_training_text(tmp_path):
     assert "runs:2|training pairs:100" in right[0]["signature"]
 
 
-def test_unaligned_hypotheses_have_no_score():
-    hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
-    assert score_pronouns(translated(Path("t"), hypotheses)) == []
-
-
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
+    assert score_pronouns(translated(Path("t"), make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False))) == []
+
     def missing():
         raise NotComputableError("no aligner")
 
