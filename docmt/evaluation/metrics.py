@@ -189,10 +189,8 @@ words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
-    "d-BLEU (instances)": sacre_metric(
-        "sacreBLEU, case-sensitive, detokenized; what the G-Transformer code computes", bleu, "instances"
-    ),
-    "d-BLEU (documents)": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "documents"),
+    "d-BLEU (instances)": sacre_metric("the same; what the G-Transformer code computes", bleu, "instances"),
+    "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
     "tokenised s-BLEU": words_metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
