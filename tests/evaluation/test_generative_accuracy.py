@@ -100,20 +100,15 @@ def outputs(items, n_right):
 
 
 @pytest.mark.parametrize(
-    ("n", "rates"),
-    [
-        (3180, {"sentence": 7.8, "context": 40.0}),  # auxiliary en-de of ctxpro, DeepL
-        (1000, {"sentence": 44.0, "context": 53.6}),  # formality en-de
-        (1000, {"sentence": 55.4, "context": 62.5}),  # formality en-ru
-    ],
+    ("n", "rate"),  # auxiliary en-de of ctxpro by DeepL, without and with context, formality en-de and en-ru
+    [(3180, 7.8), (3180, 40.0), (1000, 44.0), (1000, 53.6), (1000, 55.4), (1000, 62.5)],
 )
-def test_published_rates_are_counted_to_a_tenth_of_a_percent(n, rates):
+def test_published_rates_are_counted_to_a_tenth_of_a_percent(n, rate):
     items = [item(f"i{number}", f"wort{number % 7}", distance=number % 3) for number in range(n)]
-    for rate in rates.values():
-        whole, *parts = score_generation(items, outputs(items, round(n * rate / 100)), lang="de")
-        assert (round(whole["value"], 1), whole["n"]) == (rate, n)
-        assert sum(part["n"] for part in parts) == n
-        assert sum(part["n"] * part["value"] for part in parts) == pytest.approx(n * whole["value"])
+    whole, *parts = score_generation(items, outputs(items, round(n * rate / 100)), lang="de")
+    assert (round(whole["value"], 1), whole["n"]) == (rate, n)
+    assert sum(part["n"] for part in parts) == n
+    assert sum(part["n"] * part["value"] for part in parts) == pytest.approx(n * whole["value"])
 
 
 def test_oracle_and_worst_of_several_phenomena():
@@ -131,21 +126,17 @@ def test_oracle_and_worst_of_several_phenomena():
     assert {row["value"] for row in score_generation(items, ["", "no"], lang="de")} == {0.0}
 
 
-SUITE = [
-    {"id": "a", "phenomenon": "p", "src": ["1", "2"], "expected": "tut"},
-    {"id": "b", "phenomenon": "p", "src": ["3", "4", "5"], "expected": "sie", "sentence": 1},
-]
+ITEMS = [item("a", "tut"), item("b", "sie", n=3, sentence=1)]
 
 
 def test_translations_of_any_system_in_three_forms(tmp_path):
-    items = [item("a", "tut"), item("b", "sie", n=3, sentence=1)]
     jsonl, payloads, sentences = (tmp_path / name for name in ("t.jsonl", "payloads.txt", "sentences.txt"))
     write_jsonl(jsonl, [{"id": "b", "sentences": ["x", "y"]}, {"id": "a", "sentences": ["only one"]}])
-    assert read_payloads(jsonl, items) == ["", "y"], "a missing sentence is empty"
+    assert read_payloads(jsonl, ITEMS) == ["", "y"], "a missing sentence is empty"
     payloads.write_text("er tut\nnein\n")
-    assert read_payloads(payloads, items) == ["er tut", "nein"]
+    assert read_payloads(payloads, ITEMS) == ["er tut", "nein"]
     sentences.write_text("1\n2\n3\n4\n5\n")
-    assert read_payloads(sentences, items) == ["2", "4"]
+    assert read_payloads(sentences, ITEMS) == ["2", "4"]
 
 
 @pytest.mark.parametrize(
@@ -160,12 +151,12 @@ def test_translations_of_any_system_in_three_forms(tmp_path):
 def test_translations_that_do_not_fit_are_refused(tmp_path, name, content, part):
     (tmp_path / name).write_text(content)
     with pytest.raises(UserError, match=part):
-        read_payloads(tmp_path / name, [item("a", "tut"), item("b", "sie", n=3, sentence=1)])
+        read_payloads(tmp_path / name, ITEMS)
 
 
 def test_commands_score_a_file_and_compare_two(tmp_path):
     suite, good, bad, out = (tmp_path / name for name in ("suite.jsonl", "good.txt", "bad.txt", "out.json"))
-    write_jsonl(suite, SUITE)
+    write_jsonl(suite, map(vars, ITEMS))
     good.write_text("er tut\nSie!\n")
     bad.write_text("er tut\n\n")
     options = {"suite": suite, "tgt_lang": "de", "out": out}
