@@ -86,9 +86,9 @@ bench: $(STAMP)
 docs: $(TESTED)
 	docmt config manual --into docs/configuration.md
 	docmt config schema --out config/schema.json
-	docmt evaluate metrics --into docs/evaluation.md
 	python scripts/list_commands.py --write
 	python scripts/list_files.py --write
+	python scripts/list_metrics.py --write
 	python scripts/draw_architecture.py --write
 	python scripts/list_licenses.py --write
 

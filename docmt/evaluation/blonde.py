@@ -17,8 +17,6 @@ from docmt.evaluation.metrics import BLONDE, EvaluationSettings, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 
 LISTS = Path(__file__).parent / "data/blonde/en.yaml"
-KEYS: dict[str, str] = dict(zip(BLONDE, ("pronouns", "markers"), strict=True))
-"""The list of each metric."""
 
 
 @cache
@@ -33,7 +31,7 @@ def read_lists() -> dict[str, dict[str, tuple[tuple[str, ...], ...]]]:
 
 def score_blonde(test: TranslatedTest) -> list[ScoreRow]:
     """The metrics that the settings name, over sentence pairs; None for another target language than English."""
-    names = [name for name in KEYS if name in test.settings.metrics]
+    names = [name for name in BLONDE if name in test.settings.metrics]
     if not test.is_aligned:
         return []
     if test.tgt_lang != "en":
@@ -43,7 +41,7 @@ def score_blonde(test: TranslatedTest) -> list[ScoreRow]:
     hypotheses = [cut(sentence).lower().split() for sentence in test.sentences]
     references = [[cut(sentence).lower().split() for sentence in text] for text in test.references]
     signature = f"F1|references:{len(references)}|words:{describe_words(settings, 'en')}"
-    values = {name: f1(hypotheses, references, read_lists()[KEYS[name]]) for name in names}
+    values = {name: f1(hypotheses, references, read_lists()[name.removeprefix("BlonDe ")]) for name in names}
     return [{"metric": name, "value": values[name], "n": len(hypotheses), "signature": signature} for name in names]
 
 

@@ -14,7 +14,6 @@ from docmt.corpora.documents import index_path, read_index
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
-from docmt.evaluation.pronouns import read_source
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import read_json, write_lines
 from docmt.gpu_locks import claim_gpus
@@ -23,10 +22,7 @@ SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences.
-
-    Raises UserError when the program or the checkpoint is missing, or when the program fails or prints something else.
-    """
+    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences."""
     if not test.is_aligned:
         return []
     program = find_program(settings.program)
@@ -37,7 +33,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
-    source = read_source(test)
+    source = test.read_source()
     lengths = read_index(index_path(test.prefix)).lengths
     # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
     texts = {

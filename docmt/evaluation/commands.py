@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from docmt import provenance
 from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at
@@ -11,19 +11,28 @@ from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import ContrastSettings, Ties
-from docmt.evaluation.contrastive_accuracy import read_log_probabilities, score_contrast
-from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses
+from docmt.evaluation.contrastive_accuracy import (
+    is_right,
+    read_log_probabilities,
+    read_user_log_probabilities,
+    score_contrast,
+)
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_user_hypotheses
 from docmt.evaluation.metrics import (
-    ALL_METRICS,
+    ACCURACY,
+    ALIGNER,
+    CONTEXT_WORDS,
     GENERATIVE,
+    MODEL,
+    ContrastSettings,
     EvaluationSettings,
+    Ties,
     TranslatedTest,
-    metrics_table,
+    find_metric,
     score_translations,
-    write_metrics_table,
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
+from docmt.evaluation.references import read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl, write_lines
 
@@ -58,33 +67,6 @@ def scores(
     """
     (test,) = _read_tests(settings, text, [hypotheses], training)
     _write_run(out, score_translations(test), run, text, hypotheses, test)
-
-
-@commands.command
-def pronouns(
-    *,
-    settings: Settings = EvaluationSettings(),
-    text: TestText,
-    hypotheses: HypothesesFile,
-    training: Path | None = None,
-    run: ScoredRun,
-    out: OutFile,
-) -> None:
-    """Score only the pronouns of one run (APT).
-
-    Example:
-        docmt evaluate pronouns --prefix text/test --src-lang en --tgt-lang de --hypotheses hypotheses.jsonl
-        --training text/train --dataset ende --system mine --seed 1 --test talks --out pronouns.json
-
-    Args:
-        training: prefix of raw parallel text that improves the word alignment.
-    """
-    from docmt.evaluation.pronouns import score_pronouns
-
-    (test,) = _read_tests(settings, text, [hypotheses], training)
-    if not test.is_aligned:
-        raise UserError(f"{hypotheses}: APT needs hypotheses that are aligned sentence by sentence")
-    _write_run(out, score_pronouns(test), run, text, hypotheses, test)
 
 
 @commands.command
@@ -126,15 +108,11 @@ def _write_run(
 ) -> None:
     if problem := find_tokenization(test.sentences, test.reference):
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
-        rows = [
-            row if row["value"] is None else {**row, "signature": f"{row['signature']}|{WARNING}{problem}"}
-            for row in rows
-        ]
-    inputs = {
-        "hypotheses": hypotheses,
-        "reference": text_path(text.prefix, text.tgt_lang),
-        "documents": index_path(text.prefix),
-    }
+        for row in rows:
+            if row["value"] is not None:
+                row["signature"] += f"|{WARNING}{problem}"
+    inputs = {"hypotheses": hypotheses, "reference": text_path(text.prefix, text.tgt_lang)}
+    inputs["documents"] = index_path(text.prefix)
     inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
     write_scores(out, rows, run=vars(run), settings=test.settings.model_dump(), inputs=inputs)
 
@@ -250,8 +228,6 @@ def take_hypotheses(*, hypotheses: Path, prefix: Path, out: OutFile) -> None:
         hypotheses: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`.
         prefix: raw text of the split, as PREFIX.{lang}.
     """
-    from docmt.evaluation.user_output import read_user_hypotheses
-
     found = read_user_hypotheses(hypotheses, read_index(index_path(prefix)))
     write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
 
@@ -266,8 +242,6 @@ def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFil
     Args:
         scores: a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
     """
-    from docmt.evaluation.user_output import read_user_log_probabilities
-
     items = read_user_log_probabilities(scores, read_suite(suite))
     described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(scores))
     write_json(out, {"items": items, "provenance": described})
@@ -293,7 +267,6 @@ def tag(
         out: TSV file to write: document, sentence in the document, word, class, reason.
     """
     from docmt.evaluation.context_words import list_tags
-    from docmt.evaluation.user_output import read_user_hypotheses
 
     index, reference, _ = text.read()
     found = read_user_hypotheses(hypotheses or text_path(text.prefix, text.tgt_lang), index)
@@ -330,18 +303,14 @@ def compare(
         out: CSV file to write the table to as well.
     """
     from docmt.evaluation.significance import compare_systems
-    from docmt.evaluation.user_output import check_user_metrics, read_user_hypotheses, read_user_references
 
-    check_user_metrics(settings.metrics, src_lang)
-    paths: dict[str, Path] = {}
-    for argument in hypotheses:
-        # An existing path is taken whole, even with `=` in it, and names itself.
-        name, equals, path = argument.partition("=")
-        if Path(argument).exists() or not equals:
-            name = path = argument
-        if name in paths:
-            raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
-        paths[name] = Path(path)
+    for metric in settings.metrics:
+        needs = find_metric(metric).needs
+        if MODEL in needs:
+            raise UserError(f"--settings: metrics: {metric!r} needs the model: only a study computes it")
+        if not src_lang and (ALIGNER in needs or metric in CONTEXT_WORDS):
+            raise UserError(f"--settings: metrics: {metric!r} reads the source: give its language, --src-lang")
+    paths = _name_systems(hypotheses)
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
         log.warning("%s: one document, by its blank lines or its documents.tsv: d-BLEU cannot be tested", references[0])
@@ -357,17 +326,35 @@ def compare(
 
         with atomic_writer(out, checksum=False) as file:  # the user's folder
             pd.DataFrame(rows).to_csv(file, index=False)
-    lines = [["system", "metric", "score", "± (95 %)", "difference", "± (95 %)", "p", "p (randomization)"]]
-    for row in rows:
-        forms = {"score": ".2f", "score_half_width": ".2f", "difference": "+.2f", "half_width": ".2f"}
-        forms |= {"p": ".4f", "randomization_p": ".4f"}
-        numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
-        lines.append([row["system"], row["metric"], *numbers])
+    _print_comparison(rows)
+
+
+def _name_systems(arguments: list[str]) -> dict[str, Path]:
+    paths: dict[str, Path] = {}
+    for argument in arguments:
+        # An existing path is taken whole, even with `=` in it, and names itself.
+        name, equals, path = argument.partition("=")
+        if Path(argument).exists() or not equals:
+            name = path = argument
+        if name in paths:
+            raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
+        paths[name] = Path(path)
+    return paths
+
+
+def _print_comparison(rows: list[dict[str, Any]]) -> None:
     from tabulate import tabulate
 
+    headers = ["system", "metric", "score", "± (95 %)", "difference", "± (95 %)", "p", "p (randomization)"]
+    forms = {"score": ".2f", "score_half_width": ".2f", "difference": "+.2f", "half_width": ".2f"}
+    forms |= {"p": ".4f", "randomization_p": ".4f"}
+    lines = []
+    for row in rows:
+        numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
+        lines.append([row["system"], row["metric"], *numbers])
     # Without its own reading of numbers, which drops final zeros.
     aligned = ["left"] * 2 + ["right"] * 6
-    print(tabulate(lines, tablefmt="simple", colalign=aligned, disable_numparse=True, headers="firstrow"))
+    print(tabulate(lines, headers, tablefmt="simple", colalign=aligned, disable_numparse=True))
     for metric, signature in dict.fromkeys((row["metric"], row["signature"]) for row in rows):
         print(f"{metric}: {signature}")
 
@@ -396,10 +383,15 @@ def contrast_difference(*, suite: ContrastiveSuite, ties: TiesRule = "wrong", pa
         docmt evaluate contrast-difference --suite deixis.jsonl --system b.json --baseline a.json
         --names mine baseline --dataset enru --test deixis --out difference.json
     """
-    from docmt.evaluation.significance import compare_accuracies
+    from docmt.evaluation.significance import compare_verdicts
 
-    system, baseline = ([read_log_probabilities(path)[0] for path in paths] for paths in (pair.system, pair.baseline))
-    pair.write(out, compare_accuracies(read_suite(suite), system, baseline, ties=ties), settings={})
+    items = read_suite(suite)
+    system, baseline = (
+        [[is_right(item, scores, ties=ties) for item in items] for scores, _ in map(read_log_probabilities, paths)]
+        for paths in (pair.system, pair.baseline)
+    )
+    found = compare_verdicts(ACCURACY, [item.phenomenon for item in items], system, baseline)
+    pair.write(out, found, settings={})
 
 
 @commands.command
@@ -432,19 +424,3 @@ def lexical_table(*, inputs: Annotated[tuple[Path, Path], option("subwords of bo
     from docmt.evaluation.word_alignment import write_lexical_table
 
     write_lexical_table(*inputs, out)
-
-
-@commands.command
-def metrics(*, into: Path | None = None) -> None:
-    """Print all metrics as Markdown.
-
-    Example:
-        docmt evaluate metrics
-
-    Args:
-        into: replace the table inside this file instead.
-    """
-    if into is None:
-        print(metrics_table(ALL_METRICS.all), end="")
-    else:
-        write_metrics_table(into)

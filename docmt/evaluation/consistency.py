@@ -9,26 +9,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from pathlib import Path
 from random import Random
-from re import fullmatch
-from typing import NamedTuple, Self
-
-from pydantic import Field
 
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.external_programs import NotComputableError, load_lists, missing_row
+from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
-from docmt.evaluation.pronouns import Text, read_training
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.evaluation.word_alignment import Link, Pair, align_words, describe_aligner, find_aligner
-from docmt.settings import Settings
+from docmt.evaluation.word_alignment import Link, Pair, Text
+from docmt.evaluation.word_lists import AddressForms
 
-FOLDER = Path(__file__).parent / "data/address"
-MIN_LETTERS = {"zh": 2, "ja": 2}
-"""Letters of the shortest term where four is too many."""
-STEM = 5
-"""Letters that decide whether two words are one choice: endings of German or Russian do not count."""
+MIN_LETTERS = {"zh": 2, "ja": 2}  # of the shortest term where four is too many
+STEM = 5  # letters that decide whether two words are one choice: endings of German or Russian do not count
 SEED = 1
 
 
@@ -41,71 +32,6 @@ class TermUse:
     term: str
     reference: frozenset[str]
     hypothesis: frozenset[str]
-
-
-class AddressForms(Settings):
-    """Words that address somebody, of one language, by class (such as `singular`), in lower case."""
-
-    informal: dict[str, list[str]] = Field(min_length=1)
-    formal: dict[str, list[str]] = Field(min_length=1)
-    """As written if `capitals_matter`."""
-    capitals_matter: bool = False
-    """Whether formal words count as written, and not at the beginning of a sentence."""
-    by_source: dict[str, dict[str, str]] = {}
-    """Words, as written, that address somebody if the source decides it and the next word has this pattern."""
-
-    @classmethod
-    def of(cls, lang: str) -> Self:
-        """The lists of a language. Raises NotComputableError when there are none."""
-        return load_lists(cls, FOLDER, lang, what="forms of address")
-
-    def find(self, words: Sequence[str]) -> frozenset[str]:
-        """The forms in a sentence: `informal`, `formal`, both or none."""
-        found = {*self.classify(words)}
-        return frozenset(name for name in ("informal", "formal") if found & getattr(self, name).keys())
-
-    def classify(self, words: Sequence[str], *, is_clear: bool = False) -> list[str | None]:
-        """The class of each word of a sentence; None where the word addresses nobody, or may mean somebody else.
-
-        `is_clear` says that the source addresses somebody and has no third person whom such a word could mean.
-        """
-        informal, formal = ({word: name for name in of for word in of[name]} for of in (self.informal, self.formal))
-        by_source = {word: (name, of[word]) for name, of in self.by_source.items() for word in of}
-        found = []
-        for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-            name, pattern = by_source.get(word, (None, ""))
-            if not (is_clear and name and fullmatch(pattern, after)):
-                name = informal.get(word.lower())
-                # A capital counts only after a word or a comma: the first word of a sentence or quotation has one.
-                if not self.capitals_matter:
-                    name = name or formal.get(word.lower())
-                elif any(map(str.isalnum, before)) or before == ",":
-                    name = name or formal.get(word)
-            found.append(name)
-        return found
-
-
-class SourceWords(Settings):
-    """Words of a source language on which the need of context depends, in lower case."""
-
-    you: list[str] = Field(min_length=1)
-    """Words that address somebody without telling by which form."""
-    others: list[str]
-    """Third persons who may be meant by the same forms."""
-    determiners: list[str]
-    """Words before a noun."""
-    function_words: list[str]
-    """Words of at least four letters that are no terms."""
-
-    @classmethod
-    def of(cls, lang: str) -> Self:
-        """The lists of a language. Raises NotComputableError when there are none."""
-        return load_lists(cls, FOLDER.parent / "source", lang, what="source words")
-
-    def find(self, words: Sequence[str]) -> tuple[bool, bool]:
-        """Whether a sentence, in lower case, addresses somebody, and whether it does so without third persons."""
-        says_you = not {*words}.isdisjoint(self.you)
-        return says_you, says_you and {*words}.isdisjoint(self.others)
 
 
 def score_consistency(test: TranslatedTest) -> list[ScoreRow]:
@@ -138,25 +64,6 @@ def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
     ]
     words = describe_words(EvaluationSettings(), test.tgt_lang)
     return [found for found in occurrences if found.reference], f"forms of address:{test.tgt_lang}|words:{words}"
-
-
-class Alignment(NamedTuple):
-    """The words of a test, the links of its pairs of sentences, and how they were found."""
-
-    text: Text
-    links: dict[Pair, set[Link]]
-    signature: str
-
-
-def align_test(test: TranslatedTest) -> Alignment:
-    """Align source with reference and hypothesis. Raises NotComputableError without the aligner."""
-    program = find_aligner()
-    text = Text.of(test)
-    training = read_training(test)
-    # A translation that equals the reference gets the same links.
-    pairs: list[Pair] = list(dict.fromkeys((tuple(src), tuple(tgt)) for src, tgt in [*text.pairs, *training]))
-    links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
-    return Alignment(text, links, f"aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc")
 
 
 def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:

@@ -6,7 +6,7 @@ hypothesis are tagged each by itself, and the tagged words of the two are compar
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.consistency import STEM, AddressForms, SourceWords, list_terms, owners
+from docmt.evaluation.consistency import STEM, list_terms, owners
 from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
-from docmt.evaluation.pronouns import PronounLists, read_source, word_cutter
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.word_alignment import word_cutter
+from docmt.evaluation.word_lists import AddressForms, PronounLists, SourceWords
 
 log = logging.getLogger(__name__)
 Side = Literal["hypothesis", "reference"]
@@ -37,18 +38,13 @@ class Tag:
     """The earlier sentence that the rule asks for."""
 
 
-def _sentences(test: TranslatedTest, side: Side) -> Sequence[str]:
-    return test.reference if side == "reference" else test.sentences
-
-
 def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     """Forms of address for an English *you* (or the like) whose class has occurred in an earlier sentence."""
     forms, source_words = AddressForms.of(test.tgt_lang), SourceWords.of(test.src_lang)
     cut_source, cut_target = word_cutter(test.src_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    sentences = test.reference if side == "reference" else test.sentences
     before: dict[tuple[str, str], int] = {}
-    for number, (document, src, tgt) in enumerate(
-        zip(owners(test), read_source(test), _sentences(test, side), strict=True)
-    ):
+    for number, (document, src, tgt) in enumerate(zip(owners(test), test.read_source(), sentences, strict=True)):
         says_you, is_clear = source_words.find(cut_source(src))
         words = cut_target(tgt).split()
         classes = forms.classify(words, is_clear=is_clear)
@@ -63,10 +59,9 @@ def tag_pronouns(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     lists, source_words = PronounLists.of(test.src_lang, test.tgt_lang), SourceWords.of(test.src_lang)
     forms, cut_target = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
     text, links, _ = test.alignment
+    sentences = test.reference if side == "reference" else test.sentences
     documents = ["", *owners(test)]
-    for number, (source, target, sentence) in enumerate(
-        zip(text.source, getattr(text, side), _sentences(test, side), strict=True)
-    ):
+    for number, (source, target, sentence) in enumerate(zip(text.source, getattr(text, side), sentences, strict=True)):
         if documents[number] != documents[number + 1]:
             continue  # nothing comes before the first sentence of a document
         words = cut_target(sentence).split()

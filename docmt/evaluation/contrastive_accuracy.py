@@ -9,10 +9,9 @@ from typing import Any, TypeVar, cast
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem
 from docmt.decoding.settings import SMOOTHING
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import ContrastSettings, Ties
-from docmt.evaluation.metrics import ACCURACY
+from docmt.evaluation.metrics import ACCURACY, ContrastSettings, Ties
 from docmt.evaluation.score_rows import ScoreRow, group_means
-from docmt.files import read_json
+from docmt.files import read_json, read_lines
 
 WINNERS = {
     "wrong": "the right candidate scores strictly highest",
@@ -27,17 +26,8 @@ RULES = ContrastSettings()
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
-def contrast_signature(rules: ContrastSettings) -> str:
-    """The rules of the accuracy, for signatures."""
-    context = "|target context:the system's own" if rules.context == "own" else ""
-    return f"{WINNERS[rules.ties]}|score:{SCORES[rules.score]}{context}|interval:Wilson 95 %"
-
-
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance.
-
-    Raises UserError when the file is not of that form.
-    """
+    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance."""
     content = read_json(path)
     try:
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
@@ -50,24 +40,40 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
     return scores, content.get("provenance", {})
 
 
+def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:
+    """Read scores of the candidates of a suite, in the order of the suite: `{"id", "scores"}` of each item.
+
+    The file is JSON of `docmt decode contrast` (its name ends in `.json`), or text with a line for each item, with the
+    scores of its candidates in their order; a higher score is better.
+    """
+    scores: Mapping[str, Sequence[float]]
+    if path.suffix == ".json":
+        scores, _ = read_log_probabilities(path)
+        check_items(items, scores, where=str(path))
+    else:
+        lines = read_lines(path)
+        if len(lines) != len(items):
+            raise UserError(f"{path}: {len(lines)} lines for {len(items)} items: write one line for each item")
+        scores = {}
+        for number, (item, line) in enumerate(zip(items, lines, strict=True), start=1):
+            try:
+                scores[item.id] = [float(word) for word in line.split()]
+            except ValueError:
+                problem = f"{line!r} is not a list of numbers separated by spaces"
+                raise UserError(f"{path}: line {number}: {problem}") from None
+    return [{"id": item.id, "scores": scores_of(item, scores, where=str(path))} for item in items]
+
+
 def score_contrast(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
 ) -> list[ScoreRow]:
-    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind.
-
-    Raises UserError for items without scores, scores without items, or a wrong number of them.
-    """
+    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind."""
+    check_items(items, scores)
     verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
-    known = {item.id for item in items}
-    stranger = next((name for name in scores if name not in known), None)
-    if stranger is not None:
-        raise UserError(f"log probabilities contain item {stranger!r}, which is not in the suite: use the same suite")
+    context = "|target context:the system's own" if rules.context == "own" else ""
+    signature = f"{WINNERS[rules.ties]}|score:{SCORES[rules.score]}{context}|interval:Wilson 95 %"
     return accuracy_rows(
-        items,
-        verdicts,
-        metric=ACCURACY,
-        signature=contrast_signature(rules),
-        chance=lambda item: 1 / len(item.candidates),
+        items, verdicts, metric=ACCURACY, signature=signature, chance=lambda item: 1 / len(item.candidates)
     )
 
 
@@ -117,15 +123,33 @@ def accuracy_rows(
     return rows
 
 
-def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
-    """Whether the right candidate scores highest. Raises UserError when scores are missing or not numbers."""
+def check_items(
+    items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
+) -> None:
+    """Raises UserError when scores belong to an item that is not in the suite."""
+    known = {item.id for item in items}
+    stranger = next((name for name in scores if name not in known), None)
+    if stranger is not None:
+        raise UserError(f"{where}: item {stranger!r} is not in the suite: use the same suite")
+
+
+def scores_of(
+    item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
+) -> Sequence[float]:
+    """The scores of an item's candidates. Raises UserError when they are missing or not numbers."""
     if item.id not in scores:
-        raise UserError(f"log probabilities lack item {item.id!r} of the suite: score the suite again")
+        raise UserError(f"{where}: the scores lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
     if len(values) != len(item.candidates):
-        raise UserError(f"log probabilities of item {item.id!r}: {len(values)} for {len(item.candidates)} candidates")
+        raise UserError(f"{where}: item {item.id!r} has {len(values)} scores for {len(item.candidates)} candidates")
     if any(math.isnan(value) for value in values):
-        raise UserError(f"log probabilities of item {item.id!r} are not numbers (NaN): the model is broken")
+        raise UserError(f"{where}: scores of item {item.id!r} are not numbers (NaN): the model is broken")
+    return values
+
+
+def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
+    """Whether the right candidate scores highest. Raises UserError as `scores_of` does."""
+    values = scores_of(item, scores)
     # As the scripts of Voita et al. do; a scorer that says the same of everything then gets what stands first.
     if ties == "first":
         return values.index(max(values)) == item.correct

@@ -7,16 +7,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
-
-import yaml
 
 from docmt.errors import UserError
 from docmt.evaluation.score_rows import NOT_COMPUTED, ScoreRow
-from docmt.settings import Settings
 
 log = logging.getLogger(__name__)
-Lists = TypeVar("Lists", bound=Settings)
 
 
 class NotComputableError(Exception):
@@ -46,15 +41,6 @@ def failure(name: str, message: str, *, code: int) -> UserError:
     log.error("%s printed:\n%s", name, "\n".join(lines))
     telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
     return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
-
-
-def load_lists(cls: type[Lists], folder: Path, name: str, *, what: str) -> Lists:
-    """Load lists of words of a language or language pair. Raises NotComputableError when there are none."""
-    path = folder / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml")))
-        raise NotComputableError(f"no lists of {what} for {name} (only for {known})")
-    return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
 
 def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:

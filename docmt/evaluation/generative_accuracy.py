@@ -5,7 +5,8 @@ Post and Junczys-Dowmunt (2023) find it to tell more about the use of context th
 
 import string
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 
 from docmt.corpora.suite_items import GenerativeItem
@@ -38,11 +39,8 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
             f"{path}: {len(lines)} lines, but the suite has {len(items)} items of {n_sentences} sentences: give a line "
             "per item (its payload) or per sentence"
         )
-    payloads, start = [], 0
-    for item in items:
-        payloads.append(lines[start + item.sentence])
-        start += len(item.src)
-    return payloads
+    starts = accumulate((len(item.src) for item in items), initial=0)
+    return [lines[start + item.sentence] for start, item in zip(starts, items, strict=False)]
 
 
 def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
@@ -57,14 +55,12 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]
 
 
-def find_expected(
-    item: GenerativeItem, payload: str, tokenize: Callable[[str], Sequence[str]]
-) -> tuple[int, int] | None:
+def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
     """Start and end, in characters, of what is expected where a translation of the payload first has it, or None."""
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
-        for token in tokenize(payload):
+        for token in moses_tokenizer(lang)(payload):
             start = payload.find(token, end)
             # A token that the tokenizer made of other characters is not found in the text: it is the whole payload.
             if token.lower() == expected:
@@ -82,33 +78,21 @@ def find_expected(
 
 
 @cache
-def moses_tokens(lang: str) -> Callable[[str], Sequence[str]]:
+def moses_tokenizer(lang: str) -> Callable[[str], Sequence[str]]:
     """The tokenizer of Moses for a language."""
     from sacremoses import MosesTokenizer  # takes 0.4 seconds, and ctxpro does without
 
-    tokenizer = MosesTokenizer(lang=lang)
-    return lambda text: tokenizer.tokenize(text, escape=False)
-
-
-def locate_payloads(
-    items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str
-) -> list[tuple[int, int] | None]:
-    """For each item, where the translation of its payload has what is expected, as of `find_expected`."""
-    # Not `moses_tokens(lang)`: most sets never tokenize, and the import takes longer than all the rest.
-    return [
-        find_expected(item, payload, lambda text: moses_tokens(lang)(text))
-        for item, payload in zip(items, payloads, strict=True)
-    ]
+    return partial(MosesTokenizer(lang=lang).tokenize, escape=False)
 
 
 def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
     """Whether each item is right. A missing translation, an empty one, is wrong."""
-    return [place is not None for place in locate_payloads(items, payloads, lang=lang)]
+    pairs = zip(items, payloads, strict=True)
+    return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
     """Accuracy in percent, in rows as of `score_contrast`; there is no chance."""
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
-    signature = f"{rules}|interval:Wilson 95 %"
     verdicts = judge_payloads(items, payloads, lang=lang)
-    return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=signature)
+    return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

@@ -2,15 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from docmt.corpora.documents import DocumentIndex, index_path, read_index, text_path
+from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.files import read_jsonl, read_lines
+from docmt.evaluation.references import read_sentences
+from docmt.files import read_jsonl
 
 Unit = Literal["sentences", "instances", "documents"]
 # Decoding writes the numbers of these sentences; files of earlier versions have their count.
@@ -50,34 +51,33 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
 
     Raises UserError that names the file and the first bad line.
     """
-    hypotheses = []
+    hypotheses: list[Hypothesis] = []
     owners = [name for name, length in index for _ in range(length)]
     following = 0
     for line, value in enumerate(read_jsonl(path), start=1):
+        where = f"{path}: line {line}"
         try:
             hypothesis = Hypothesis.model_validate(value)
         except ValidationError as error:
             problem = error.errors()[0]
             key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
             reason = problem["msg"].removeprefix("Value error, ")  # pydantic's words before ours
-            raise UserError(f"{path}: line {line}{key}: {reason}") from None
-        if hypothesis.instance != line - 1:
+            raise UserError(f"{where}{key}: {reason}") from None
+        number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
+        if number != line - 1:
+            raise UserError(f"{where} is instance {number}, but instance {line - 1} is expected")
+        if start != following:
             raise UserError(
-                f"{path}: line {line} is instance {hypothesis.instance}, but instance {line - 1} is expected"
-            )
-        if hypothesis.first_sentence != following:
-            raise UserError(
-                f"{path}: line {line} begins at sentence {hypothesis.first_sentence}, but sentence {following} is "
-                "expected: lines are missing, or the hypotheses belong to another split"
+                f"{where} begins at sentence {start}, but sentence {following} is expected: lines are missing, or the "
+                "hypotheses belong to another split"
             )
         following += hypothesis.n_sentences
         if following > len(owners):
-            raise UserError(f"{path}: line {line} ends after sentence {len(owners)}, the last one of the split")
-        foreign = {owners[i] for i in range(hypothesis.first_sentence, following)} - {hypothesis.document}
-        if foreign:
+            raise UserError(f"{where} ends after sentence {len(owners)}, the last one of the split")
+        if foreign := {*owners[start:following]} - {document}:
             raise UserError(
-                f"{path}: line {line} is of document {hypothesis.document!r}, but its sentences belong to "
-                f"{min(foreign)!r}: the hypotheses belong to another split"
+                f"{where} is of document {document!r}, but its sentences belong to {min(foreign)!r}: the hypotheses "
+                "belong to another split"
             )
         hypotheses.append(hypothesis)
     if following != len(owners):
@@ -85,22 +85,31 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
     return hypotheses
 
 
-def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
-    """The document index and the raw reference sentences of a split.
+def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
+    """Read translations of a split; each document becomes one instance.
 
-    Raises UserError when the source, the reference and the index do not have the same number of sentences.
+    The file is docmt's own JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line
+    for each sentence of the split, or with a line for each document, which is then not aligned by sentences.
+    With `blank` (`read_user_references`), text may also have a line for each line of the reference.
     """
-    index = read_index(index_path(prefix))
-    for lang in (src_lang, tgt_lang):
-        lines = read_lines(text_path(prefix, lang))
-        if len(lines) != index.n_sentences:
-            raise UserError(
-                f"{text_path(prefix, lang)}: {len(lines)} lines, but {index_path(prefix)} counts "
-                f"{index.n_sentences} sentences; line {min(len(lines), index.n_sentences) + 1} has no counterpart"
-            )
-    if not lines:
-        raise UserError(f"{text_path(prefix, tgt_lang)}: empty, there is nothing to score")
-    return index, lines
+    if path.suffix == ".jsonl":
+        return read_hypotheses(path, index)
+    lines = read_sentences(path, blank)
+    n_sentences, n_documents = index.n_sentences, len(index.ids)
+    if len(lines) not in (n_sentences, n_documents):
+        raise UserError(
+            f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences in {n_documents} documents: "
+            "write one line for each sentence, or one for each document"
+        )
+    # With one sentence in each document, lines are sentences: then all scores can be computed.
+    is_aligned = len(lines) == n_sentences
+    following, start, hypotheses = iter(lines), 0, []
+    for number, (name, length) in enumerate(index):
+        own = list(islice(following, length if is_aligned else 1))
+        places = {"instance": number, "document": name, "first_sentence": start, "n_sentences": length}
+        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=own))
+        start += length
+    return hypotheses
 
 
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:

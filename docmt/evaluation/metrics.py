@@ -8,14 +8,16 @@ add theirs by entry points of the group `docmt.metrics`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from docmt.corpora.documents import text_path
+from docmt.decoding.settings import ContrastScore
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import ContrastSettings
-from docmt.files import atomic_writer, read_text
+from docmt.files import read_lines
 from docmt.plugins import Registry
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
@@ -25,10 +27,11 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     from sacrebleu.metrics.base import Metric as SacreMetric
     from sacrebleu.metrics.bleu import BLEU
 
-    from docmt.evaluation.consistency import Alignment
     from docmt.evaluation.hypotheses import Hypothesis, Unit
     from docmt.evaluation.score_rows import ScoreRow
+    from docmt.evaluation.word_alignment import Alignment
 
+Ties = Literal["wrong", "first"]
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
 COMET = "COMET"
@@ -43,24 +46,16 @@ JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the mo
 
 @dataclass(frozen=True)
 class TranslatedTest:
-    """The translation of a test split, and what it is scored against.
+    """The translation of a test split, and what it is scored against."""
 
-    Attributes:
-        hypotheses: all instances of the split, in order.
-        reference: the sentences of the split, untokenized.
-        more_references: further translations of the same sentences, for BLEU, chrF, METEOR and BlonDe.
-        prefix: raw text of the split, as `PREFIX.{lang}`.
-        training: prefix of the raw text of the training split; None without one.
-    """
-
-    hypotheses: Sequence["Hypothesis"]
-    reference: Sequence[str]
+    hypotheses: Sequence["Hypothesis"]  # all instances of the split, in order
+    reference: Sequence[str]  # the sentences of the split, untokenized
     settings: "EvaluationSettings"
-    prefix: Path
+    prefix: Path  # raw text of the split, as PREFIX.{lang}
     src_lang: str
     tgt_lang: str
-    training: Path | None = None
-    more_references: Sequence[Sequence[str]] = ()
+    training: Path | None = None  # prefix of the raw text of the training split
+    more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, METEOR and BlonDe
     _counted: "dict[str, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -73,12 +68,20 @@ class TranslatedTest:
         """The sentences of all hypotheses; as many as the source has if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
+    def read_source(self) -> list[str]:
+        """The source sentences. Raises UserError where they are not as many as those of the reference."""
+        path = text_path(self.prefix, self.src_lang)
+        lines = read_lines(path)
+        if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
+            lines = [line for line in lines if line.strip()]
+        if len(lines) != len(self.reference):
+            raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
+        return lines
+
     @cached_property
     def alignment(self) -> "Alignment":
         """The words of source, hypotheses and reference with their links; computed once, since the aligner is slow."""
-        from docmt.evaluation.consistency import align_test
-
-        return align_test(self)
+        return later("word_alignment", "align_test")(self)
 
     @property
     def is_aligned(self) -> bool:
@@ -95,15 +98,10 @@ class TranslatedTest:
 
 
 class SegmentCounts(NamedTuple):
-    """Numbers of each segment from whose sums a score follows.
+    """Numbers of each segment from whose sums a score follows."""
 
-    Attributes:
-        rows: float64 [segments, numbers].
-        score: the scores, in percent, of sums [..., numbers].
-    """
-
-    rows: "np.ndarray"
-    score: "Callable[[np.ndarray], np.ndarray]"
+    rows: "np.ndarray"  # float64 [segments, numbers]
+    score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
 
 
 Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
@@ -111,87 +109,38 @@ Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric.
+    """One metric."""
 
-    Attributes:
-        about: how it is computed, in words.
-        scorer: computes its rows, with the rows of its sibling metrics; None where another command does.
-        sacre: makes the scorer of sacreBLEU, from the settings and the target language.
-        is_tokenized: whether sacreBLEU gets the words of `EvaluationSettings.word_tokenizer`, separated by spaces.
-        unit: what it takes as one segment; None when it has none.
-        needs: programs or data beyond Python; a metric with needs is computed only when the settings name it.
-        always: whether its scorer reports it even when no setting names it.
-        on_request: whether it is computed only when the settings name it, although it needs nothing.
-        is_main: whether it is a column of the report's main table by default.
-        digits: after the decimal point in tables.
-        lower_is_better: whether the lowest score is the best.
-        counts: what paired tests resample; None for a metric whose differences are not tested for significance.
-    """
-
-    about: str
-    scorer: Scorer | None = None
-    sacre: "Callable[[EvaluationSettings, str], SacreMetric] | None" = None
-    is_tokenized: bool = False
-    unit: "Unit | None" = None
-    needs: tuple[str, ...] = ()
-    always: bool = False
-    on_request: bool = False
-    is_main: bool = False
-    digits: int = 2
+    about: str  # how it is computed, in words
+    scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
+    sacre: "Callable[[EvaluationSettings, str], SacreMetric] | None" = None  # of settings and target language
+    is_tokenized: bool = False  # whether sacreBLEU gets the words of `word_tokenizer`, separated by spaces
+    unit: "Unit | None" = None  # what it takes as one segment; None when it has none
+    needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
+    always: bool = False  # reported by its scorer even when no setting names it
+    on_request: bool = False  # computed only when the settings name it, although it needs nothing
+    is_main: bool = False  # a column of the report's main table by default
+    digits: int = 2  # after the decimal point in tables
     lower_is_better: bool = False
-    counts: "Callable[[TranslatedTest], SegmentCounts] | None" = None
+    counts: "Callable[[TranslatedTest], SegmentCounts] | None" = None  # for paired tests; None: not tested
 
 
-# The scorers import their modules when they are called: sacreBLEU and the tokenizers are slow to import.
-def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of sacreBLEU's metrics."""
-    from docmt.evaluation.bleu import score_bleu
-
-    return score_bleu(test)
+def later(module: str, function: str, *arguments: Any) -> Callable[[TranslatedTest], Any]:
+    """A function that is imported when it is called, since sacreBLEU and the tokenizers are slow to import."""
+    return lambda test: getattr(import_module(f"docmt.evaluation.{module}"), function)(test, *arguments)
 
 
-def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of METEOR."""
-    from docmt.evaluation.meteor import score_meteor
-
-    return score_meteor(test)
-
-
-def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of APT."""
-    from docmt.evaluation.pronouns import score_pronouns
-
-    return score_pronouns(test)
-
-
-def score_blonde(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of BlonDe."""
-    from docmt.evaluation.blonde import score_blonde
-
-    return score_blonde(test)
-
-
-def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of term and address consistency."""
-    from docmt.evaluation.consistency import score_consistency
-
-    return score_consistency(test)
+score_bleu = later("bleu", "score_bleu")
+score_meteor = later("meteor", "score_meteor")
+score_apt = later("pronouns", "score_pronouns")
+score_blonde = later("blonde", "score_blonde")
+score_consistency = later("consistency", "score_consistency")
 
 
 def context_metric(name: str, words: str, *needs: str) -> Metric:
     """F1 of a class of words that depend on context, tested over documents."""
-
-    def score(test: TranslatedTest) -> "list[ScoreRow]":
-        from docmt.evaluation.context_words import score_context_words
-
-        return score_context_words(test, name)
-
-    def count(test: TranslatedTest) -> SegmentCounts:
-        from docmt.evaluation.context_words import count_context_words
-
-        return count_context_words(test, name)
-
-    return Metric(f"F1 of {words}, see below", score, needs=needs, on_request=True, counts=count)
+    score, count = (later("context_words", f"{verb}_context_words", name) for verb in ("score", "count"))
+    return Metric(f"F1 of {words}", score, needs=needs, on_request=True, counts=count)
 
 
 def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
@@ -240,10 +189,8 @@ words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
-    "d-BLEU (instances)": sacre_metric(
-        "sacreBLEU, case-sensitive, detokenized; what the G-Transformer code computes", bleu, "instances"
-    ),
-    "d-BLEU (documents)": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "documents"),
+    "d-BLEU (instances)": sacre_metric("the same; what the G-Transformer code computes", bleu, "instances"),
+    "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
     "tokenised s-BLEU": words_metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
@@ -262,28 +209,21 @@ METRICS: dict[str, Metric] = {
     "forced ends": Metric(
         "share of sentences that reached the length limit; only when there are any", score_bleu, always=True
     ),
-    "METEOR": Metric("METEOR 1.5, see below", score_meteor, unit="sentences", needs=(JAVA,)),
-    "d-METEOR (instances)": Metric("METEOR 1.5, see below", score_meteor, unit="instances", needs=(JAVA,)),
-    "APT": Metric("accuracy of pronouns, see below", score_apt, needs=(ALIGNER, TRAINING)),
-    "APT (neighbors)": Metric(
-        "accuracy of pronouns; those without a link are searched between their neighbors",
-        score_apt,
-        needs=(ALIGNER, TRAINING),
-    ),
-    BLONDE[0]: Metric("F1 of he and she by sentence, see below", score_blonde, on_request=True),
-    BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence, see below", score_blonde, on_request=True),
-    ADDRESS: Metric("du or Sie as in the document so far, see below", score_consistency, on_request=True),
-    TERMS: Metric("terms as in the document so far, see below", score_consistency, needs=(ALIGNER, TRAINING)),
+    "METEOR": Metric("METEOR 1.5", score_meteor, unit="sentences", needs=(JAVA,)),
+    "d-METEOR (instances)": Metric("METEOR 1.5", score_meteor, unit="instances", needs=(JAVA,)),
+    "APT": Metric("accuracy of pronouns", score_apt, needs=(ALIGNER, TRAINING)),
+    BLONDE[0]: Metric("F1 of he and she by sentence", score_blonde, on_request=True),
+    BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence", score_blonde, on_request=True),
+    ADDRESS: Metric("du or Sie as in the document so far", score_consistency, on_request=True),
+    TERMS: Metric("terms as in the document so far", score_consistency, needs=(ALIGNER, TRAINING)),
     CONTEXT_WORDS[0]: context_metric(CONTEXT_WORDS[0], "forms of address"),
     CONTEXT_WORDS[1]: context_metric(CONTEXT_WORDS[1], "pronouns with a gender", ALIGNER, TRAINING),
     CONTEXT_WORDS[2]: context_metric(CONTEXT_WORDS[2], "repeated terms", ALIGNER, TRAINING),
-    CXMI: Metric(
-        "what context adds to the log probability of a reference sentence; in nats, see below", needs=(MODEL,)
-    ),
+    CXMI: Metric("what context adds to the log probability of a reference sentence; in nats", needs=(MODEL,)),
     LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
-    COMET: Metric("with the section `evaluation.comet`, see below", unit="sentences", needs=("its own environment",)),
-    ACCURACY: Metric("share of contrastive items that are right, see below", digits=1),
-    GENERATIVE: Metric("share of items whose translation contains what is expected, see below", digits=1),
+    COMET: Metric("with the section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
+    ACCURACY: Metric("share of contrastive items that are right", digits=1),
+    GENERATIVE: Metric("share of items whose translation contains what is expected", digits=1),
 }
 
 
@@ -327,6 +267,19 @@ def check_metric(name: str) -> str:
 MetricName = Annotated[
     str, AfterValidator(check_metric), WithJsonSchema({"enum": selectable_metrics(), "type": "string"})
 ]
+
+
+class ContrastSettings(Settings):
+    """Comparison of the candidates of contrastive test sets."""
+
+    score: ContrastScore = "log_probability"
+    """Score of a candidate's whole target document: its log probability, the mean of it per label, or the negative of
+    the training loss with label smoothing 0.1, as in the results of Voita et al. (2019)."""
+    context: Literal["gold", "own"] = "gold"
+    """Target sentences before the tested one: from the test set (`gold`), or the system's translation (`own`)."""
+    ties: Ties = "wrong"
+    """If no candidate scores strictly highest: `wrong`, or `first`: the first of the highest wins (as in the scripts of
+    Voita et al., where the right candidate often stands first)."""
 
 
 class CometSettings(Settings):
@@ -419,28 +372,3 @@ def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
     known = (METRICS | named).values()
     scorers = dict.fromkeys(m.scorer for m in known if m.scorer and (m.always or m.scorer in chosen))
     return [row for scorer in scorers for row in scorer(test)]
-
-
-def metrics_table(known: Mapping[str, Metric] = METRICS) -> str:
-    """The metrics as a Markdown table."""
-    segments = {
-        "sentences": "a sentence",
-        "instances": "an instance, its sentences joined by a space",
-        "documents": "a document, its instances joined by a space",
-        None: "–",
-    }
-    lines = ["| metric | one segment is | how | needs |", "|---|---|---|---|"]
-    for name, metric in known.items():
-        lines.append(f"| `{name}` | {segments[metric.unit]} | {metric.about} | {', '.join(metric.needs) or '–'} |")
-    return "\n".join(lines) + "\n"
-
-
-def write_metrics_table(page: Path) -> None:
-    """Replace the table of metrics inside a Markdown page, between its marks. Raises UserError if they are missing."""
-    begin, end = (f"<!-- generated by `docmt evaluate metrics`: {place} -->" for place in ("begin", "end"))
-    before, found_begin, rest = read_text(page).partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise UserError(f"{page}: the marks {begin!r} and {end!r} are missing")
-    with atomic_writer(page, checksum=False) as file:
-        file.write(f"{before}{begin}\n\n{metrics_table()}\n{end}{after}")

@@ -9,8 +9,7 @@ from cyclopts import Parameter
 
 from docmt.commands import SrcLang, TgtLang, option
 from docmt.corpora.documents import DocumentIndex
-from docmt.evaluation.further_references import read_more_references
-from docmt.evaluation.hypotheses import read_reference
+from docmt.evaluation.references import read_more_references, read_reference
 from docmt.files import write_json
 from docmt.provenance import describe_result
 

@@ -12,10 +12,8 @@ from docmt.files import sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
-NOT_COMPUTED = "not computed: "
-"""The beginning of a signature without a value; the reason follows."""
-WARNING = "warning:"
-"""The beginning of a part of a signature that tells what is wrong with the scored text."""
+NOT_COMPUTED = "not computed: "  # begins a signature without a value; the reason follows
+WARNING = "warning:"  # begins a part of a signature that tells what is wrong with the scored text
 NUMBERS = ("value", "low", "high", "chance")
 N_GROUPS = 20  # of items, see `group_means`
 

@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import Ties
-from docmt.evaluation.contrastive_accuracy import is_right
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import Unit
-from docmt.evaluation.metrics import ACCURACY, SegmentCounts, TranslatedTest, find_metric, score_translations
+from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric, score_translations
 
 N_SAMPLES = 1000
 SEED = 12345
@@ -25,35 +22,23 @@ SEED = 12345
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of a system to the baseline by one metric.
-
-    Attributes:
-        phenomenon: of the items of a suite; None for all of them, and for translations.
-        difference: of the mean scores over seeds, in percent points.
-        p: two-sided p value of the difference, by `method`.
-        sign_p, randomization_p: p values of further tests; None for accuracies.
-        n: number of segments or items.
-        half_width: of the 95 % interval of the difference, by the bootstrap; None for accuracies.
-    """
+    """The difference of a system to the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None
-    difference: float
-    p: float
-    sign_p: float | None
+    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
+    difference: float  # of the mean scores over seeds, in percent points
+    p: float  # two-sided, by `method`
+    sign_p: float | None  # of further tests, as the next; None for accuracies
     randomization_p: float | None
-    n: int
+    n: int  # segments or items
     method: str
-    half_width: float | None = None
+    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
 
 
 def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments.
-
-    Raises UserError when a metric counts other segments in one translation than in another.
-    """
+    """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments."""
     found = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
@@ -122,23 +107,21 @@ def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) 
     return float(means[0] - means[1])
 
 
-def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES) -> np.ndarray:
+def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> np.ndarray:
     """The difference of mean scores in each resample of the segments; float64 [samples]."""
     # The same draws for all runs and both systems: that is what makes the test paired. Times the rows, they are the
     # summed counts of all resamples.
-    drawn = _draws(len(ours[0].rows), n_samples)
+    drawn = _draws(len(ours[0].rows))
     means = [np.mean([counts.score(drawn @ counts.rows) for counts in runs], axis=0) for runs in (ours, theirs)]
     return means[0] - means[1]
 
 
-def _draws(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
+def _draws(n: int) -> np.ndarray:
     """How often each resample draws each of n segments; float64 [samples, segments]."""
-    return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=n_samples).astype("float64")
+    return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
 
 
-def bootstrap_test(
-    ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES
-) -> tuple[float, float | None]:
+def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> tuple[float, float | None]:
     """The two-sided p value of paired bootstrap resampling (Koehn 2004), and half the width of the 95 % interval."""
     from scipy.stats import norm, t  # takes a second
 
@@ -147,7 +130,7 @@ def bootstrap_test(
         return 1.0, None
     # How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
     # subtracts the mean of absolute differences, which tests one side only.)
-    resampled = bootstrap(ours, theirs, n_samples)
+    resampled = bootstrap(ours, theirs)
     deviations = resampled - resampled.mean()
     p = _share_beyond(deviations, _difference(ours, theirs))
     # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
@@ -167,12 +150,10 @@ def _half_width(resampled: np.ndarray, counts: SegmentCounts) -> float | None:
     return half_width if np.isfinite(half_width) else None
 
 
-def randomization_p(
-    ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts], n_samples: int = N_SAMPLES
-) -> float:
+def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
     """The p value of approximate randomization: how often the difference is as large when segments change sides."""
     # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
-    swapped = (1 - _signs(len(ours[0].rows), n_samples)) / 2
+    swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(max(len(ours), len(theirs))):
         # Runs are paired in their order; the system with fewer runs begins again with its first run.
@@ -181,15 +162,15 @@ def randomization_p(
         change = swapped @ (their.rows - our.rows)
         observed += float(our.score(totals[0]) - their.score(totals[1]))
         shuffled += our.score(totals[0] + change) - their.score(totals[1] - change)
-    return _share_beyond(shuffled, observed, is_exact=len(swapped) != n_samples)
+    return _share_beyond(shuffled, observed, is_exact=len(swapped) != N_SAMPLES)
 
 
-def _signs(n: int, n_samples: int = N_SAMPLES) -> np.ndarray:
+def _signs(n: int) -> np.ndarray:
     """Signs of n segments: all combinations if those are fewer than the samples, else random ones; [samples, n]."""
     # All combinations have the observed one among them, so that p is exact and never below 2 / 2ⁿ.
-    if 2**n < n_samples:
+    if 2**n < N_SAMPLES:
         return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-    return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(n_samples, n))
+    return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(N_SAMPLES, n))
 
 
 def _share_beyond(under_null: np.ndarray, observed: float, *, is_exact: bool = False) -> float:
@@ -219,25 +200,13 @@ def binomial_p(wins: int, losses: int) -> float:
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def compare_accuracies(
-    items: Sequence[ContrastiveItem],
-    system: Sequence[Mapping[str, Sequence[float]]],
-    baseline: Sequence[Mapping[str, Sequence[float]]],
-    *,
-    ties: Ties = "wrong",
-) -> list[PairedDifference]:
-    """McNemar's exact test of contrastive accuracy, over the suite and by phenomenon.
-
-    `system` and `baseline` are log probabilities of the candidates by item id, for each seed.
-    """
-    verdicts = [[[is_right(item, run, ties=ties) for item in items] for run in runs] for runs in (system, baseline)]
-    return compare_verdicts(ACCURACY, [item.phenomenon for item in items], *verdicts)
-
-
 def compare_verdicts(
     metric: str, of_items: Sequence[str], system: Sequence[Sequence[bool]], baseline: Sequence[Sequence[bool]]
 ) -> list[PairedDifference]:
-    """The tests of `compare_accuracies`, from the phenomenon of each item and its verdicts by seed."""
+    """McNemar's exact test of an accuracy, over a suite and by phenomenon.
+
+    `of_items` are the phenomena of the items, `system` and `baseline` the verdicts on them, for each seed.
+    """
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
     phenomena = list(dict.fromkeys(of_items))

@@ -1,22 +1,27 @@
-"""Word alignments: by eflomal (Östling and Tiedemann 2016), run as a program, or from a file of Pharaoh pairs."""
+"""Word alignments by eflomal (Östling and Tiedemann 2016), which is run as a program."""
 
 import logging
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple, Self
 
+from docmt.corpora.documents import text_path
 from docmt.decoding.shortlist import lexical_table
 from docmt.errors import UserError
+from docmt.evaluation.bleu import word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, find_program, run_program
-from docmt.files import read_lines, write_lines
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.files import iterate_lines, read_lines, write_lines
 
 log = logging.getLogger(__name__)
 
 PROGRAM = "eflomal-align"
-MAX_WORDS = 1023
-"""eflomal leaves longer sentences unaligned."""
+MAX_WORDS = 1023  # eflomal leaves longer sentences unaligned
 SAMPLERS = 3
 NEIGHBORS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
@@ -24,6 +29,68 @@ Link = tuple[int, int]
 """Positions of a source and of a target word, from 0."""
 Pair = tuple[Sequence[str], Sequence[str]]
 """Source and target words of a sentence."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words of a test set, by sentence and in lower case."""
+
+    source: list[list[str]]
+    hypothesis: list[list[str]]
+    reference: list[list[str]]
+
+    @classmethod
+    def of(cls, test: TranslatedTest) -> Self:
+        """The words of a test whose hypotheses are aligned."""
+        cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
+        source, sides = [*map(cut_source, test.read_source())], (test.sentences, test.reference)
+        return cls(source, *([cut_target(sentence) for sentence in side] for side in sides))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Source and hypothesis of each sentence, then source and reference of each."""
+        return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
+
+
+def word_cutter(lang: str) -> Callable[[str], list[str]]:
+    """A function from a sentence to its words in lower case: by jieba for Chinese, by Moses otherwise."""
+    tokenize = word_tokenizer(EvaluationSettings(), lang)
+    return lambda sentence: tokenize(sentence).lower().split()
+
+
+def read_training(test: TranslatedTest) -> list[Pair]:
+    """The words of the first sentence pairs of the training text, if there is any."""
+    if test.training is None:
+        return []
+    languages = test.src_lang, test.tgt_lang
+    files = [iterate_lines(text_path(test.training, lang)) for lang in languages]
+    lines = [list(islice(file, test.settings.aligner_sentences)) for file in files]
+    if len(lines[0]) != len(lines[1]):
+        raise UserError(
+            f"{test.training}: {len(lines[0])} lines of {test.src_lang} for {len(lines[1])} of {test.tgt_lang}: these "
+            "are not the two sides of one text"
+        )
+    cut_source, cut_target = map(word_cutter, languages)
+    return [(cut_source(src), cut_target(tgt)) for src, tgt in zip(*lines, strict=True)]
+
+
+class Alignment(NamedTuple):
+    """The words of a test, the links of its pairs of sentences, and how they were found."""
+
+    text: Text
+    links: dict[Pair, set[Link]]
+    signature: str
+
+
+def align_test(test: TranslatedTest) -> Alignment:
+    """Align source with reference and hypothesis. Raises NotComputableError without the aligner."""
+    program = find_aligner()
+    text = Text.of(test)
+    training = read_training(test)
+    # A translation that equals the reference gets the same links.
+    pairs: list[Pair] = list(dict.fromkeys((tuple(src), tuple(tgt)) for src, tgt in [*text.pairs, *training]))
+    links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
+    return Alignment(text, links, f"aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc")
 
 
 def find_aligner() -> str:
@@ -64,18 +131,22 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
         files = {"-s": "source", "-t": "target", "-f": "forward", "-r": "reverse"}
         options = [word for option, name in files.items() for word in (option, str(paths[name]))]
         run_program([program, *options, "--n-samplers", str(SAMPLERS)], name="eflomal")
-        used = [pairs[i] for i in usable]
-        forward, reverse = (read_alignments(paths[name], used) for name in ("forward", "reverse"))
+        forward, reverse = (_read_links(paths[name], len(usable)) for name in ("forward", "reverse"))
     for i, one, other in zip(usable, forward, reverse, strict=True):
         links[i] = merge_directions(one, other)
     return links
 
 
-def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
-    """Align two files of subwords, and write which target symbols stand for each source symbol, see `Shortlist.read`.
+def _read_links(path: Path, n_sentences: int) -> list[set[Link]]:
+    # A line for each sentence: `0-0 1-2 …`, the positions of source and target (the format of Pharaoh).
+    lines = read_lines(path)
+    if len(lines) != n_sentences or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
+        raise UserError(f"eflomal wrote alignments in an unknown form: {n_sentences} sentences, {lines[:1]}")
+    return [{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines]
 
-    Raises UserError when there is no aligner, the files differ in their number of lines, or they hold no words.
-    """
+
+def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
+    """Align two files of subwords, and write which target symbols stand for each source symbol (`Shortlist.read`)."""
     texts = [[line.split() for line in read_lines(file)] for file in (src, tgt)]
     if len(texts[0]) != len(texts[1]):
         raise UserError(f"{src} has {len(texts[0])} lines, but {tgt} has {len(texts[1])}")
@@ -88,31 +159,6 @@ def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
         raise UserError(str(error)) from None
     linked = ([(pair[0][i], pair[1][j]) for i, j in found] for pair, found in zip(pairs, links, strict=True))
     write_lines(out, lexical_table(linked))
-
-
-def read_alignments(path: Path, pairs: Sequence[Pair]) -> list[set[Link]]:
-    """Read alignments, one line a sentence: `0-0 1-2 …` for source-target positions from 0 (the format of Pharaoh).
-
-    Raises UserError that names the first line that has another form or does not fit its sentence.
-    """
-    lines = read_lines(path)
-    if len(lines) != len(pairs):
-        raise UserError(f"{path}: {len(lines)} lines of alignments for {len(pairs)} sentence pairs")
-    alignments = []
-    for number, (line, (source, target)) in enumerate(zip(lines, pairs, strict=True), start=1):
-        links = set()
-        for text in line.split():
-            if not re.fullmatch(r"[0-9]+-[0-9]+", text):
-                raise UserError(f"{path}: line {number}: {text!r} is not a pair of positions such as 0-0")
-            i, j = map(int, text.split("-"))
-            if i >= len(source) or j >= len(target):
-                raise UserError(
-                    f"{path}: line {number}: {text} is outside a sentence of {len(source)} source and {len(target)} "
-                    "target words; positions count the words of our tokenizer from 0"
-                )
-            links.add((i, j))
-        alignments.append(links)
-    return alignments
 
 
 def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:

@@ -6,7 +6,8 @@ import pandas as pd
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import read_hypotheses
+from docmt.evaluation.references import read_reference
 from docmt.files import read_lines
 from docmt.report.input_files import read_table
 from docmt.report.settings import CaseTable, ReportSettings

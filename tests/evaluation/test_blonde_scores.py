@@ -1,12 +1,10 @@
 """BlonDe's counts of pronouns and markers."""
 
-from pathlib import Path
-
 import pytest
-from test_bleu_scores import make_hypotheses
+from evaluation_fixtures import make_hypotheses, make_test
 
 from docmt.evaluation.blonde import count_kinds, f1, read_lists, score_blonde
-from docmt.evaluation.metrics import BLONDE, EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import BLONDE, EvaluationSettings
 
 REFERENCE = ["He said that she left .", "However , it rained .", "As a result he stayed , but they went .", "No ."]
 
@@ -16,9 +14,7 @@ def score(translations, *more, tgt_lang="en", aligned=True):
     if not aligned:
         hypotheses = [one.model_copy(update={"aligned": False}) for one in hypotheses]
     settings = EvaluationSettings(metrics=list(BLONDE))
-    test = TranslatedTest(
-        hypotheses, REFERENCE, settings, Path("t"), src_lang="zh", tgt_lang=tgt_lang, more_references=more
-    )
+    test = make_test(hypotheses, REFERENCE, *more, settings=settings, src_lang="zh", tgt_lang=tgt_lang)
     return {row["metric"]: row["value"] for row in score_blonde(test)}
 
 

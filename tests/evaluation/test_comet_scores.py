@@ -4,9 +4,8 @@ import json
 import sys
 
 import pytest
-from test_bleu_scores import REFERENCE, make_hypotheses
+from evaluation_fixtures import REFERENCE, RUN, evaluate, make_hypotheses, write_hypotheses, write_split
 
-from docmt.cli.main import main
 from docmt.evaluation.comet import with_context
 
 PROGRAM = """#!{python}
@@ -23,14 +22,11 @@ json.dump({written}, open(options["--to_json"], "w"))
 
 @pytest.fixture
 def study(tmp_path):
-    (tmp_path / "t.documents.tsv").write_text("document\tn_sentences\na\t4\nb\t2\n")
-    (tmp_path / "t.en").write_text("".join(f"s{i}\n" for i in range(6)))
-    (tmp_path / "t.de").write_text("".join(f"{line}\n" for line in REFERENCE))
+    write_split(tmp_path, {"a": 4, "b": 2}, en=[f"s{i}" for i in range(6)], de=REFERENCE)
     (tmp_path / "model/checkpoints").mkdir(parents=True)
     (tmp_path / "model/checkpoints/model.ckpt").touch()
     translations = [*REFERENCE[:3], "Ein\u2028Haus .", *REFERENCE[4:]]
-    hypotheses = make_hypotheses(translations)
-    (tmp_path / "h.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in hypotheses))
+    write_hypotheses(tmp_path / "h.jsonl", make_hypotheses(translations))
     return tmp_path
 
 
@@ -39,9 +35,8 @@ def run(folder, written="{options['-t']: segments}", **settings):
     program.write_text(PROGRAM.format(python=sys.executable, seen=str(folder / "seen.json"), written=written))
     program.chmod(0o755)
     comet = {"checkpoint": str(folder / "model"), "program": str(program)} | settings
-    options = ["--settings", json.dumps({"comet": comet}), "--prefix", str(folder / "t"), "--src-lang", "en"]
-    options += ["--tgt-lang", "de", "--hypotheses", str(folder / "h.jsonl"), "--out", str(folder / "o.json")]
-    return main(["evaluate", "comet", *options, "--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"])
+    text = {"prefix": folder / "t", "src_lang": "en", "tgt_lang": "de", "hypotheses": folder / "h.jsonl"}
+    return evaluate("comet", settings={"comet": comet}, **text, **RUN, out=folder / "o.json")
 
 
 @pytest.mark.parametrize("written", ["segments", "{options['-t']: segments}"])
@@ -87,7 +82,6 @@ def test_what_is_missing_or_fails_is_one_line(study, capsys, written, settings, 
 
 
 def test_systems_without_sentence_alignment_have_no_row(study):
-    hypotheses = make_hypotheses([["x"], ["y"], ["z"]], aligned=False)
-    (study / "h.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in hypotheses))
+    write_hypotheses(study / "h.jsonl", make_hypotheses([["x"], ["y"], ["z"]], aligned=False))
     assert run(study) == 0
     assert json.loads((study / "o.json").read_text())["scores"] == []

@@ -3,21 +3,13 @@
 import random
 
 import pytest
-from test_bleu_scores import make_hypotheses
+from evaluation_fixtures import make_hypotheses, make_test, write_split
 
-from docmt.evaluation import consistency
-from docmt.evaluation.consistency import (
-    AddressForms,
-    SourceWords,
-    TermUse,
-    describe_consistency,
-    list_terms,
-    score_consistency,
-)
-from docmt.evaluation.external_programs import NotComputableError, find_program
-from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
-from docmt.evaluation.pronouns import Text
-from docmt.evaluation.word_alignment import PROGRAM
+from docmt.evaluation.consistency import TermUse, describe_consistency, list_terms, repetitions, score_consistency
+from docmt.evaluation.external_programs import find_program
+from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings
+from docmt.evaluation.word_alignment import PROGRAM, Text
+from docmt.evaluation.word_lists import AddressForms, SourceWords
 
 FORMS = {
     "de": {
@@ -67,32 +59,16 @@ def test_ihr_is_plural_where_the_source_addresses_somebody_and_names_nobody_else
     assert {word: name for word, name in zip(words, found, strict=True) if name} == expected
 
 
-def test_classes_of_address_by_language():
-    forms = [AddressForms.of(lang) for lang in FORMS]
-    assert {lang: [*found.informal, *found.formal] for lang, found in zip(FORMS, forms, strict=True)} == {
-        "de": ["singular", "plural", "formal"],
-        "ru": ["ты", "вы"],
-        "fr": ["tu", "vous"],
-    }
-
-
-def test_other_languages_have_no_lists():
-    with pytest.raises(NotComputableError, match="no lists of forms of address for en"):
-        AddressForms.of("en")
-
-
-def make_test(tmp_path, reference, hypothesis, lengths, metrics, *, source=None, tgt_lang="de", aligned=True):
-    rows = "".join(f"d{i}\t{length}\n" for i, length in enumerate(lengths))
-    (tmp_path / "t.documents.tsv").write_text(f"document\tn_sentences\n{rows}")
-    (tmp_path / "t.en").write_text("".join(f"{line}\n" for line in source or reference))
+def translated(folder, reference, hypothesis, lengths, metrics, *, source=None, tgt_lang="de", aligned=True):
     documents = [f"d{i}" for i in range(len(lengths))]
+    write_split(folder, dict(zip(documents, lengths, strict=True)), en=source or reference)
     found = make_hypotheses(hypothesis, lengths, documents=documents, aligned=aligned)
     settings = EvaluationSettings(metrics=metrics)
-    return TranslatedTest(found, reference, settings, tmp_path / "t", src_lang="en", tgt_lang=tgt_lang)
+    return make_test(found, reference, settings=settings, prefix=folder / "t", tgt_lang=tgt_lang)
 
 
 def address_rows(tmp_path, reference, hypothesis, lengths, **options):
-    rows = score_consistency(make_test(tmp_path, reference, hypothesis, lengths, [ADDRESS], **options))
+    rows = score_consistency(translated(tmp_path, reference, hypothesis, lengths, [ADDRESS], **options))
     return {row["kind"]: row for row in rows}
 
 
@@ -139,7 +115,7 @@ def test_nothing_repeats_and_nothing_is_aligned(tmp_path):
     rows = address_rows(tmp_path, [INFORMAL, NONE], [INFORMAL, NONE], (1, 1))
     assert all(row["value"] is None for row in rows.values() if row["kind"] != "shuffled documents")
     assert address_rows(tmp_path, [INFORMAL, NONE], [[INFORMAL]], (2,), aligned=False) == {}
-    english = score_consistency(make_test(tmp_path, ["you"], ["you"], (1,), [ADDRESS], tgt_lang="en"))
+    english = score_consistency(translated(tmp_path, ["you"], ["you"], (1,), [ADDRESS], tgt_lang="en"))
     assert english[0]["value"] is None
     assert "no lists" in english[0]["signature"]
 
@@ -172,7 +148,7 @@ def test_two_occurrences_in_a_sentence_are_one():
         TermUse(0, 0, "t", frozenset("a"), frozenset("a")),
         TermUse(0, 0, "t", frozenset("a"), frozenset("b")),
     ]
-    assert list(consistency.repetitions(pair)) == []
+    assert list(repetitions(pair)) == []
 
 
 @pytest.mark.skipif(find_program(PROGRAM) is None, reason="eflomal is not installed")
@@ -193,8 +169,8 @@ def test_terms_by_the_real_aligner_with_the_reference_as_control(tmp_path):
             hypothesis.append(f"der {to} {nouns[noun][rng.randrange(2)]}stein {verb[1]} .")
         lengths.append(4)
     both = []
-    for translated in (reference, hypothesis):
-        rows = score_consistency(make_test(tmp_path, reference, translated, lengths, [TERMS], source=source))
+    for side in (reference, hypothesis):
+        rows = score_consistency(translated(tmp_path, reference, side, lengths, [TERMS], source=source))
         both.append({row["kind"]: row for row in rows})
     perfect, chance = both
     assert perfect[None]["value"] == 100

@@ -3,16 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from test_consistency import make_test
+from evaluation_fixtures import evaluate, write_lines
+from test_consistency import translated
 
-from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.evaluation.consistency import Alignment
 from docmt.evaluation.context_words import TAGGERS, score_context_words
 from docmt.evaluation.external_programs import NotComputableError, find_program
-from docmt.evaluation.pronouns import Text, read_source
 from docmt.evaluation.significance import compare_translations
-from docmt.evaluation.word_alignment import PROGRAM
+from docmt.evaluation.word_alignment import PROGRAM, Alignment, Text
 
 ADDRESS, PRONOUNS, TERMS = TAGGERS
 # Documents, by sentence: the source, and the target with * before each tagged word.
@@ -122,7 +120,7 @@ def make_tagged(tmp_path, documents, metric, hypothesis=None, *, tgt_lang="de"):
     source, marked = [row[0] for row in rows], [row[1].split() for row in rows]
     reference = [" ".join(word.removeprefix("*") for word in words) for words in marked]
     lengths = [len(document) for document in documents]
-    test = make_test(tmp_path, reference, hypothesis or reference, lengths, [metric], source=source, tgt_lang=tgt_lang)
+    test = translated(tmp_path, reference, hypothesis or reference, lengths, [metric], source=source, tgt_lang=tgt_lang)
     if len(rows[0]) == 3:
         text, links = Text.of(test), {}
         for number, (_, _, named) in enumerate(rows):
@@ -192,7 +190,7 @@ def test_what_cannot_be_tagged_has_no_value_and_is_not_tested(tmp_path):
     chinese = replace(test, src_lang="zh")
     (tmp_path / "t.zh").write_text("你 ?\n你 ?\n")
     assert "no lists of source words for zh" in score_context_words(chinese, ADDRESS)[0]["signature"]
-    free = make_test(tmp_path, ["Du ."], [["Du ."]], (1,), [ADDRESS], aligned=False)
+    free = translated(tmp_path, ["Du ."], [["Du ."]], (1,), [ADDRESS], aligned=False)
     assert score_context_words(free, ADDRESS) == []
     with pytest.raises(NotComputableError, match="not aligned"):
         free.counts(ADDRESS)
@@ -202,10 +200,10 @@ def test_source_without_index_may_have_blank_lines_and_must_fit(tmp_path):
     test, _ = make_tagged(tmp_path, [[("You ?", "Du ?")], [("You !", "Du !")]], ADDRESS)
     (tmp_path / "t.documents.tsv").unlink()
     (tmp_path / "t.en").write_text("You ?\n\nYou !\n")
-    assert read_source(test) == ["You ?", "You !"]
+    assert test.read_source() == ["You ?", "You !"]
     (tmp_path / "t.en").write_text("You ?\n")
     with pytest.raises(UserError, match="1 sentences, but the reference has 2"):
-        read_source(test)
+        test.read_source()
 
 
 @pytest.mark.skipif(find_program(PROGRAM) is None, reason="eflomal is not installed")
@@ -213,19 +211,18 @@ def test_tags_are_listed_and_any_translations_are_compared(tmp_path, capsys):
     rows = [("Do you see the old tower ?", "Siehst du den alten Turm ?"), ("The tower is old .", "Der Turm ist alt .")]
     rows += [("Ask your king about the tower .", "Frag deinen König nach dem Turm .")]
     make_tagged(tmp_path, [rows] * 6, ADDRESS)
-    prefix, tags = tmp_path / "t", tmp_path / "tags.tsv"
-    (tmp_path / "t.de").write_text("".join(f"{line}\n" for _, line in rows * 6))
-    (tmp_path / "other.de").write_text((tmp_path / "t.de").read_text().replace("deinen", "Ihren"))
-    languages = ["--src-lang", "en", "--tgt-lang", "de"]
-    assert main(["evaluate", "tag", "--prefix", str(prefix), *languages, "--out", str(tags)]) == 0
+    prefix, tags, table = (tmp_path / name for name in ("t", "tags.tsv", "table.csv"))
+    lines = [line for _, line in rows * 6]
+    reference = write_lines(tmp_path / "t.de", lines)
+    other = write_lines(tmp_path / "other.de", [line.replace("deinen", "Ihren") for line in lines])
+    languages = {"src_lang": "en", "tgt_lang": "de"}
+    assert evaluate("tag", prefix=prefix, **languages, out=tags) == 0
     header, *lines = [line.split("\t") for line in tags.read_text().splitlines()]
     assert header == ["document", "sentence", "word", "class", "why"]
     assert ["d1", "3", "deinen", ADDRESS, "singular, as in sentence 1"] in lines
     assert ADDRESS in {line[3] for line in lines} <= {ADDRESS, TERMS}
-    files = ["--hypotheses", f"a={prefix}.de", f"b={tmp_path}/other.de", "--out", str(tmp_path / "table.csv")]
-    settings = f'{{"metrics": ["{ADDRESS}", "{TERMS}"]}}'
-    options = ["--settings", settings, "--references", f"{prefix}.de", *languages]
-    assert main(["evaluate", "compare", *options, *files]) == 0
+    options = {"settings": {"metrics": [ADDRESS, TERMS]}, "references": reference, "out": table, **languages}
+    assert evaluate("compare", **options, hypotheses=[f"a={reference}", f"b={other}"]) == 0
     printed = capsys.readouterr().out
     assert f"a         {ADDRESS}" in printed
     assert "-100.00" in printed

@@ -1,16 +1,19 @@
 """Contrastive accuracy by hand-counted cases."""
 
+import json
+
 import pytest
+from evaluation_fixtures import evaluate, write_lines
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
-from docmt.evaluation.contrast_settings import ContrastSettings
 from docmt.evaluation.contrastive_accuracy import (
-    contrast_signature,
     read_log_probabilities,
+    read_user_log_probabilities,
     score_contrast,
     wilson_interval,
 )
+from docmt.evaluation.metrics import ContrastSettings
 
 
 def item(name, *, phenomenon="pronoun", distance=None, kind=None, n=2, correct=0):
@@ -36,41 +39,32 @@ def test_several_phenomena_get_a_row_over_all():
 
 
 @pytest.mark.parametrize(
-    ("scores", "value"),
-    [
-        ([-1.0, -1.0, -5.0], 0.0),  # a tie is wrong
-        ([-1.0, -1.1, -1.2], 100.0),
-        ([-3.0, float("-inf"), -4.0], 100.0),
-        ([float("-inf"), float("-inf"), float("-inf")], 0.0),
-    ],
-)
-def test_right_candidate_must_be_strictly_highest(scores, value):
-    row = score_contrast([item("a", n=3)], {"a": scores})[0]
-    assert row["value"] == value
-    assert row["chance"] == pytest.approx(100 / 3)
-
-
-@pytest.mark.parametrize(
     ("correct", "scores", "wrong", "first"),
     [
         (0, [-1.0, -1.0, -5.0], 0.0, 100.0),
         (1, [-1.0, -1.0, -5.0], 0.0, 0.0),
         (1, [-9.0, -1.0, -1.0], 0.0, 100.0),
         (2, [-1.0, -1.1, -0.5], 100.0, 100.0),
+        (0, [-3.0, float("-inf"), -4.0], 100.0, 100.0),
+        (0, [float("-inf")] * 3, 0.0, 100.0),
     ],
 )
 def test_ties_count_by_the_rule(correct, scores, wrong, first):
     for ties, value in (("wrong", wrong), ("first", first)):
         rules = ContrastSettings(ties=ties)
-        assert score_contrast([item("a", n=3, correct=correct)], {"a": scores}, rules)[0]["value"] == value
+        (row,) = score_contrast([item("a", n=3, correct=correct)], {"a": scores}, rules)
+        assert (row["value"], row["chance"]) == (value, pytest.approx(100 / 3))
 
 
 def test_signatures_differ_by_rule_and_the_default_is_what_it_was():
-    assert contrast_signature(ContrastSettings()) == (
+    def signature(**rules):
+        return score_contrast([item("a")], {"a": [1, 0]}, ContrastSettings(**rules))[0]["signature"]
+
+    assert signature() == (
         "the right candidate scores strictly highest|score:log probability of the whole target|interval:Wilson 95 %"
     )
     rules = [{}, {"ties": "first"}, {"score": "per_token"}, {"score": "label_smoothed"}, {"context": "own"}]
-    assert len({contrast_signature(ContrastSettings(**rule)) for rule in rules}) == len(rules)
+    assert len({signature(**rule) for rule in rules}) == len(rules)
 
 
 def test_a_constant_scorer_an_oracle_and_their_opposite():
@@ -93,7 +87,7 @@ def test_wilson_interval_against_published_values():
     ("scores", "message"),
     [
         ({}, "lack item 'a'"),
-        ({"a": [1.0]}, "1 for 2 candidates"),
+        ({"a": [1.0]}, "1 scores for 2 candidates"),
         ({"a": [1.0, float("nan")]}, "not numbers"),
         ({"a": [1.0, 0.0], "z": [1.0, 0.0]}, "item 'z'"),
     ],
@@ -109,3 +103,44 @@ def test_other_json_is_no_log_probabilities(tmp_path, content):
     path.write_text(content)
     with pytest.raises(UserError, match="not an output of `docmt decode contrast`"):
         read_log_probabilities(path)
+
+
+ITEMS = [item("i"), item("j", n=3)]
+
+
+def test_scores_are_taken_from_lines_or_json(tmp_path):
+    expected = [{"id": "i", "scores": [-1.0, 2.5]}, {"id": "j", "scores": [0.0, float("-inf"), 1.0]}]
+    assert read_user_log_probabilities(write_lines(tmp_path / "s.txt", ["-1 2.5", "0\t-inf 1"]), ITEMS) == expected
+    content = {"items": [{"id": "j", "scores": [0, 1, 2]}, {"id": "i", "scores": [3, 4]}]}
+    path = write_lines(tmp_path / "s.json", [json.dumps(content)])
+    assert [row["id"] for row in read_user_log_probabilities(path, ITEMS)] == ["i", "j"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("s.txt", "1 2", "1 lines for 2 items"),
+        ("s.txt", "1 2\n1 2", "item 'j' has 2 scores for 3 candidates"),
+        ("s.txt", "1 2\n1 x 2", "line 2: '1 x 2' is not a list of numbers"),
+        ("s.txt", "1 nan\n1 2 3", "scores of item 'i' are not numbers (NaN)"),
+        ("s.json", '{"items": [{"id": "i", "scores": [1, 2]}]}', "the scores lack item 'j'"),
+        (
+            "s.json",
+            '{"items": [{"id": "i", "scores": [1, 2]}, {"id": "k", "scores": [1, 2, 3]}]}',
+            "item 'k' is not in",
+        ),
+        ("s.json", '{"items": [1]}', "not an output of"),
+    ],
+)
+def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):
+    with pytest.raises(UserError) as caught:
+        read_user_log_probabilities(write_lines(tmp_path / name, [text]), ITEMS)
+    assert words in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_the_command_writes_what_scoring_reads(tmp_path):
+    suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(one)) for one in ITEMS))
+    scores, out = write_lines(tmp_path / "s.txt", ["1 2", "3 4 5"]), tmp_path / "o.json"
+    assert evaluate("take-log-probabilities", scores=scores, suite=suite, out=out) == 0
+    assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [3, 4, 5]}

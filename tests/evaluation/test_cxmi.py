@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 from core_fixtures import DOCUMENTS, translate
+from evaluation_fixtures import RUN, evaluate, write_lines, write_split
 from plain_scores import directly, scorer, untrained
 
-from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate
 from docmt.errors import UserError
@@ -66,13 +66,13 @@ def test_a_translation_that_breaks_off_is_scored_without_its_end(study_files, ar
         assert sums.sum() == pytest.approx(found, rel=1e-4)
 
 
-def test_a_model_without_context_gains_nothing_and_a_document_model_something(overfitted):
-    for architecture in ("sentence_transformer", "g_transformer"):
-        gains = np.concatenate(scored(scorer(load_model(overfitted(architecture))))[CXMI])
-        if architecture == "sentence_transformer":
-            assert gains == pytest.approx(np.zeros(len(gains)), abs=1e-4)
-        else:
-            assert np.abs(gains).max() > 1e-3
+def test_a_model_without_context_gains_nothing_and_a_document_model_something(study_files, overfitted):
+    nothing, something = (
+        np.concatenate(scored(scorer(trained))[CXMI])
+        for trained in (untrained(study_files, "sentence_transformer"), load_model(overfitted("g_transformer")))
+    )
+    assert nothing == pytest.approx(np.zeros(len(nothing)), abs=1e-4)
+    assert np.abs(something).max() > 1e-3
 
 
 def test_rows_of_tests_and_of_the_last_sentences_of_suites():
@@ -91,32 +91,26 @@ def test_rows_of_tests_and_of_the_last_sentences_of_suites():
 
 def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
     model = overfitted("g_transformer")
-    for lang, side in (("en", DOCUMENTS), ("de", TARGETS)):
-        (tmp_path / f"t.{lang}").write_text("".join(f"{line}\n" for text in side for line in text))
-    index = "".join(f"{name}\t{len(src)}\n" for name, src, _ in NAMED)
-    (tmp_path / "t.documents.tsv").write_text(f"document\tn_sentences\n{index}")
+    sides = {"en": DOCUMENTS, "de": TARGETS}
+    lines = {lang: [line for text in side for line in text] for lang, side in sides.items()}
+    text = write_split(tmp_path, {name: len(src) for name, src, _ in NAMED}, **lines)
     items = [
         {"id": name, "phenomenon": "p", "src": src, "candidates": [src, tgt], "correct": 1} for name, src, tgt in NAMED
     ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    options = ["--model", str(model), "--device", "cpu", "--out", str(tmp_path / "o.json")]
-    options += ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"]
-    assert (
-        main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de", *options])
-        == 0
-    )
+    suite = write_lines(tmp_path / "s.jsonl", map(json.dumps, items))
+    options = {"model": model, "device": "cpu", "out": tmp_path / "o.json", **RUN}
+    assert evaluate("cxmi", **text, **options) == 0
     mean, row = json.loads((tmp_path / "o.json").read_text())["scores"]
     found = scored(scorer(load_model(model)))
     gains = found[CXMI]
     assert mean["value"] == pytest.approx(float(np.concatenate(found[LOG_PROBABILITY]).mean()), rel=1e-4)
     assert row["value"] == pytest.approx(float(np.concatenate(gains).mean()), rel=1e-4)
     # As `auto` on a GPU: scores are in float32 all the same.
-    half = ["--settings", '{"precision": "bfloat16"}']
-    assert main(["evaluate", "cxmi", "--suite", str(tmp_path / "s.jsonl"), *options, *half]) == 0
+    assert evaluate("cxmi", suite=suite, **options, settings={"precision": "bfloat16"}) == 0
     rows = json.loads((tmp_path / "o.json").read_text())["scores"]
     (row, _) = (each for each in rows if each["metric"] == CXMI)
     assert row["value"] == pytest.approx(float(np.mean([gain[-1] for gain in gains])), rel=1e-4)
-    assert main(["evaluate", "cxmi", "--prefix", str(tmp_path / "t"), *options]) == 2
+    assert evaluate("cxmi", prefix=text["prefix"], **options) == 2
     assert "--src-lang" in capsys.readouterr().err
 
 

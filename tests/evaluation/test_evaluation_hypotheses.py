@@ -3,34 +3,29 @@
 import json
 
 import pytest
+from evaluation_fixtures import evaluate, make_hypotheses, write_lines, write_split
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read_user_hypotheses
+from docmt.evaluation.references import read_reference
 
 INDEX = DocumentIndex(("a", "b"), (3, 2))
-LINES = [
-    {"instance": 0, "document": "a", "first_sentence": 0, "n_sentences": 2, "aligned": True, "sentences": ["x", ""]},
-    {"instance": 1, "document": "a", "first_sentence": 2, "n_sentences": 1, "aligned": True, "sentences": ["y"]},
-    {"instance": 2, "document": "b", "first_sentence": 3, "n_sentences": 2, "aligned": True, "sentences": ["z", "w"]},
-]
+LINES = [one.model_dump() for one in make_hypotheses(["x", "", "y", "z", "w"], (2, 1, 2))]
 
 
 def write(path, lines):
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-    return path
+    return write_lines(path, (json.dumps(line, ensure_ascii=False) for line in lines))
 
 
 def test_reads_what_decoding_writes(tmp_path):
-    lines = [line | {"score": -0.5, "forced_ends": 1} for line in LINES]
+    """The number of forced ends as versions wrote it, and as the list of sentences; separators of lines are text."""
+    forced = [1, [0], []]
+    lines = [line | {"score": -0.5, "forced_ends": ends} for line, ends in zip(LINES, forced, strict=True)]
+    lines[0]["sentences"] = ["a\u2028b", "c\u0085d\rd"]
     hypotheses = read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)
-    assert [hypothesis.sentences for hypothesis in hypotheses] == [["x", ""], ["y"], ["z", "w"]]
-    assert [hypothesis.forced_ends for hypothesis in hypotheses] == [1, 1, 1]
-
-
-def test_line_separators_inside_sentences_are_text(tmp_path):
-    lines = [LINES[0] | {"sentences": ["a\u2028b", "c\u0085d\rd"]}, *LINES[1:]]
-    assert read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)[0].sentences == ["a\u2028b", "c\u0085d\rd"]
+    assert [hypothesis.sentences for hypothesis in hypotheses] == [["a\u2028b", "c\u0085d\rd"], ["y"], ["z", "w"]]
+    assert [hypothesis.forced_ends for hypothesis in hypotheses] == [1, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -61,14 +56,50 @@ def test_misfits_are_refused_in_one_line(tmp_path, change, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_line_for_each_sentence_keeps_the_alignment(tmp_path):
+    found = read_user_hypotheses(write_lines(tmp_path / "h.de", ["1\r", "", "3 \u2028 x", 4, 5]), INDEX)
+    assert [one.sentences for one in found] == [["1", "", "3 \u2028 x"], ["4", "5"]]
+    assert [(one.instance, one.document, one.first_sentence, one.n_sentences) for one in found] == [
+        (0, "a", 0, 3), (1, "b", 3, 2),
+    ]  # fmt: skip
+    assert all(one.aligned for one in found)
+
+
+def test_a_line_for_each_document_is_not_aligned_unless_it_is_a_sentence(tmp_path):
+    found = read_user_hypotheses(write_lines(tmp_path / "h.de", ["1 2", "4 5"]), INDEX)
+    assert [one.sentences for one in found] == [["1 2"], ["4 5"]]
+    assert [one.first_sentence for one in found] == [0, 3]
+    assert not any(one.aligned for one in found)
+    single = read_user_hypotheses(tmp_path / "h.de", DocumentIndex(("a", "b"), (1, 1)))
+    assert [one.aligned for one in single] == [True, True]
+
+
+@pytest.mark.parametrize("n_lines", [0, 3, 6])
+def test_other_numbers_of_lines_are_refused(tmp_path, n_lines):
+    with pytest.raises(UserError, match="5 sentences in 2 documents: write one line for each sentence"):
+        read_user_hypotheses(write_lines(tmp_path / "h.de", range(n_lines)), INDEX)
+
+
+def test_own_jsonl_is_checked_and_kept(tmp_path):
+    path = write(tmp_path / "h.jsonl", LINES)
+    assert [one.model_dump() for one in read_user_hypotheses(path, INDEX)] == LINES
+    with pytest.raises(UserError, match="belong"):
+        read_user_hypotheses(path, DocumentIndex(("a", "b"), (2, 3)))
+
+
+def test_the_command_writes_what_scoring_reads(tmp_path):
+    prefix = write_split(tmp_path, {"a": 3, "b": 2})["prefix"]
+    given, out = write_lines(tmp_path / "h.de", range(5)), tmp_path / "h.jsonl"
+    assert evaluate("take-hypotheses", hypotheses=given, prefix=prefix, out=out) == 0
+    assert read_user_hypotheses(out, INDEX) == read_user_hypotheses(given, INDEX)
+
+
 def test_reference_of_another_length_is_refused(tmp_path):
-    (tmp_path / "test.documents.tsv").write_text("document\tn_sentences\na\t3\n")
-    (tmp_path / "test.en").write_text("1\n2\n3\n")
-    (tmp_path / "test.de").write_text("1\n2\n")
-    with pytest.raises(UserError, match=r"test\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
-        read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
-    (tmp_path / "test.de").write_text("1\n\n3\n")
-    index, lines = read_reference(tmp_path / "test", src_lang="en", tgt_lang="de")
+    text = write_split(tmp_path, {"a": 3}, en="123", de="12")
+    with pytest.raises(UserError, match=r"t\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
+        read_reference(**text)
+    write_lines(tmp_path / "t.de", ["1", "", "3"])
+    index, lines = read_reference(**text)
     assert (index.ids, lines) == (("a",), ["1", "", "3"])
 
 

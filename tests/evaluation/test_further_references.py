@@ -4,12 +4,11 @@ import json
 import random
 
 import pytest
-from test_bleu_scores import make_hypotheses
+from evaluation_fixtures import RUN, by_metric, evaluate, make_hypotheses, write_hypotheses, write_split
 
-from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
-from docmt.evaluation.further_references import read_more_references
+from docmt.evaluation.references import read_more_references
 
 INDEX = DocumentIndex(("nist.mt06/AFP_1", "nist.mt06/x/y", "nist.mt08/b"), (2, 1, 3))
 NAMES = [name.partition("/")[2] for name in INDEX.ids]
@@ -85,31 +84,24 @@ def test_references_that_do_not_fit_are_refused(tmp_path, content, message):
 
 
 def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
-    text = {f"t.{lang}": "".join(f"{line}\n" for line in FIRST) for lang in ("en", "de")}
-    rows = "".join(f"{name}\t{length}\n" for name, length in INDEX)
+    text = write_split(tmp_path, dict(INDEX), en=FIRST, de=FIRST)
     lines = {f"{number}.de": "".join(f"{line}\n" for line in one) for number, one in enumerate(MORE)}
-    _, _, _, sgml, *plain = write(
-        tmp_path, text | {"t.documents.tsv": f"document\tn_sentences\n{rows}", "all.sgm": refset(FIRST, *MORE)} | lines
-    )
-    for name, seed in (("ours", 2), ("theirs", 9)):
+    sgml, *plain = write(tmp_path, {"all.sgm": refset(FIRST, *MORE)} | lines)
+    ours, theirs, out = (tmp_path / name for name in ("ours.jsonl", "theirs.jsonl", "out.json"))
+    for path, seed in ((ours, 2), (theirs, 9)):
         output = make_hypotheses(draw_text(seed)[:5] + FIRST[5:], INDEX.lengths, documents=INDEX.ids)
-        write(tmp_path, {f"{name}.jsonl": "".join(f"{one.model_dump_json()}\n" for one in output)})
-    options = ["--prefix", str(tmp_path / "t"), "--src-lang", "en", "--tgt-lang", "de"]
-    names = ["s-BLEU", "d-BLEU (documents)", "chrF", "METEOR"]
-    options += ["--settings", json.dumps({"metrics": names})]
-    ours, theirs, out = (str(tmp_path / name) for name in ("ours.jsonl", "theirs.jsonl", "out.json"))
-    commands = {
-        "scores": ["scores", "--hypotheses", ours, "--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"],
-        "differences": ["difference", "--system", ours, "--baseline", theirs, "--dataset", "d", "--test", "t"],
-    }
-    commands["differences"] += ["--names", "s", "b"]
-    for key, command in commands.items():
+        write_hypotheses(path, output)
+    text["settings"] = {"metrics": ["s-BLEU", "d-BLEU (documents)", "chrF", "METEOR"]}
+    pair = {"system": ours, "baseline": theirs, "names": ["s", "b"], "dataset": "d", "test": "t"}
+    for command, key, value, options in (
+        ("scores", "scores", "value", {"hypotheses": ours, **RUN}),
+        ("difference", "differences", "difference", pair),
+    ):
         found = []
         for references in ([sgml], plain, plain[:1]):
-            given = ["--references", *map(str, references)]
-            assert main(["evaluate", *command, *options, *given, "--out", out]) == 0
-            rows = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))[key]
-            found.append({row["metric"]: row.get("value", row.get("difference")) for row in rows})
+            assert evaluate(command, **text, **options, references=references, out=out) == 0
+            rows = by_metric(json.loads(out.read_text(encoding="utf-8"))[key])
+            found.append({metric: row[value] for metric, row in rows.items()})
         assert found[0] == found[1]
         for metric in ("s-BLEU", "d-BLEU (documents)", "chrF"):
             assert found[0][metric] != found[2][metric]

@@ -1,17 +1,15 @@
 """METEOR: the real program on segments whose scores follow from its definition, ugly text, and what is missing."""
 
-import math
 import shutil
-from pathlib import Path
 
 import pytest
-from test_bleu_scores import REFERENCE, make_hypotheses
+from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
 
 from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest, default_metrics, find_metric
+from docmt.evaluation.metrics import EvaluationSettings, default_metrics, find_metric
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]
@@ -28,26 +26,17 @@ def has_meteor():
 needs_meteor = pytest.mark.skipif(not has_meteor(), reason="METEOR needs Java and the package pycocoevalcap")
 
 
-def score(hypotheses, reference=REFERENCE, *, settings=SETTINGS, tgt_lang="de"):
-    return score_meteor(TranslatedTest(hypotheses, reference, settings, Path("t"), src_lang="en", tgt_lang=tgt_lang))
+def score(hypotheses, *references, settings=SETTINGS, tgt_lang="de"):
+    return score_meteor(make_test(hypotheses, *references, settings=settings, tgt_lang=tgt_lang))
 
 
 def scores_by_metric(*arguments, **options):
-    return {row["metric"]: row for row in score(*arguments, **options)}
+    return by_metric(score(*arguments, **options))
 
 
 def run(hypotheses, references, *options):
     jar, java = find_meteor()
     return run_meteor(hypotheses, references, command=[java, "-Xmx1G", "-jar", str(jar)], options=options)
-
-
-@needs_meteor
-def test_perfect_translation_scores_hundred():
-    rows = scores_by_metric(make_hypotheses(REFERENCE))
-    assert {name: (row["value"], row["n"]) for name, row in rows.items()} == {
-        "METEOR": (100, 6),
-        "d-METEOR (instances)": (100, 3),
-    }
 
 
 @needs_meteor
@@ -93,7 +82,7 @@ def test_signature_says_which_setting_was_used(lang, mode, part):
 
 
 @needs_meteor
-def test_ugly_lines_keep_their_places(monkeypatch):
+def test_ugly_lines_keep_their_places_and_perfect_translations_score_hundred(monkeypatch):
     monkeypatch.setenv("LC_ALL", "C")  # Java would read ASCII
     ugly = [
         "Café 🙂 ||| x ||| y",
@@ -107,8 +96,10 @@ def test_ugly_lines_keep_their_places(monkeypatch):
     ]
     hypotheses = make_hypotheses(ugly, (4, 4), documents=("a", "b"))
     rows = scores_by_metric(hypotheses, ugly)
-    assert rows["METEOR"]["n"] == 8
-    assert rows["METEOR"]["value"] == pytest.approx(100)
+    assert {name: (row["value"], row["n"]) for name, row in rows.items()} == {
+        "METEOR": (pytest.approx(100), 8),
+        "d-METEOR (instances)": (pytest.approx(100), 2),
+    }
     shifted = scores_by_metric(make_hypotheses(ugly[1:] + ugly[:1], (4, 4), documents=("a", "b")), ugly)
     assert shifted["METEOR"]["value"] < 5
 
@@ -120,20 +111,7 @@ def test_empty_hypotheses_score_zero():
 
 
 @needs_meteor
-def test_an_empty_line_on_one_side_costs_recall_only():
-    both = scores_by_metric(make_hypotheses(TRANSLATION))["METEOR"]["value"]
-    fewer = scores_by_metric(make_hypotheses(["", *TRANSLATION[1:]]))["METEOR"]["value"]
-    assert 0 < fewer < both
-
-
-def test_unaligned_hypotheses_have_no_score_over_sentences():
-    settings = EvaluationSettings(metrics=["METEOR"])
-    hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
-    assert score(hypotheses, settings=settings) == []
-
-
-@needs_meteor
-def test_unaligned_hypotheses_are_scored_by_instances():
+def test_unaligned_hypotheses_are_scored_by_instances_only():
     hypotheses = make_hypotheses([[" ".join(REFERENCE[:2])], REFERENCE[2:4], [" ".join(REFERENCE[4:])]], aligned=False)
     rows = scores_by_metric(hypotheses)
     assert list(rows) == ["d-METEOR (instances)"]
@@ -180,22 +158,15 @@ def test_a_wrong_number_of_lines_is_refused(references):
         run(["a", "b"], references, "-l", "other", "-m", "exact", "-w", "1.0")
 
 
-@pytest.mark.parametrize(
-    "output",
-    ["", "Eval ID:  x\nSegment 1 score:\t1.0\n", "Eval ID:  x\nSegment 1 score:\t1.0\nFinal score:  NaN\n"],
-)
-def test_output_that_is_not_whole_is_refused(monkeypatch, output):
+@pytest.mark.parametrize("score", ["", "Final score:  NaN\n", "Final score:            1.2E-4\n"])
+def test_only_whole_output_is_read_with_small_scores(monkeypatch, score):
+    output = f"Eval ID:  x\nSegment 1 score:\t1.0E-4\n{score}" if score else ""
     monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
-    with pytest.raises(UserError, match="METEOR failed"):
-        run_meteor(["a"], ["a"], command=["java"], options=[])
-
-
-def test_small_scores_are_read(monkeypatch):
-    output = "Eval ID:  x\nSegment 1 score:\t1.0E-4\nFinal score:            1.2E-4\n"
-    monkeypatch.setattr(meteor, "run_program", lambda command, name: (output, ""))
-    score, identity = run_meteor(["a"], ["a"], command=["java"], options=[])
-    assert math.isclose(score, 1.2e-4)
-    assert identity == "x"
+    if "E-4" in score:
+        assert run_meteor(["a"], ["a"], command=["java"], options=[]) == (pytest.approx(1.2e-4), "x")
+    else:
+        with pytest.raises(UserError, match="METEOR failed"):
+            run_meteor(["a"], ["a"], command=["java"], options=[])
 
 
 def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
@@ -214,15 +185,12 @@ def test_a_paraphrase_table_beside_the_program_is_used(tmp_path):
 @needs_meteor
 def test_of_several_references_the_nearest_counts_for_each_segment():
     def score_with(translation, *references):
-        hypotheses = make_hypotheses(translation)
-        first, *more = references
-        test = TranslatedTest(
-            hypotheses, first, SETTINGS, Path("t"), src_lang="en", tgt_lang="de", more_references=more
-        )
-        return {row["metric"]: row for row in score_meteor(test)}["METEOR"]
+        return scores_by_metric(make_hypotheses(translation), *references)["METEOR"]
 
     other = ["Der Kater wacht, er frisst.", *REFERENCE[1:]]
     mixed = [*REFERENCE[:3], *TRANSLATION[3:]]
+    # An empty line on one side costs recall only.
+    assert 0 < score_with(["", *mixed[1:]], REFERENCE)["value"] < score_with(mixed, REFERENCE)["value"]
     assert score_with(mixed, REFERENCE, mixed)["value"] == 100
     assert score_with(mixed, other, REFERENCE)["value"] == pytest.approx(score_with(mixed, REFERENCE)["value"])
     assert score_with(mixed, other)["value"] < score_with(mixed, REFERENCE)["value"]

@@ -5,24 +5,21 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_bleu_scores import make_hypotheses
+from evaluation_fixtures import make_hypotheses, make_test, write_lines
 
 from docmt.errors import UserError
 from docmt.evaluation import pronouns
 from docmt.evaluation.external_programs import NotComputableError, find_program
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import EvaluationSettings
 from docmt.evaluation.pronouns import (
-    FOLDER,
     WEIGHTS,
-    Occurrence,
-    PronounLists,
     classify,
     describe_occurrences,
-    find_as_authors,
-    find_beside_neighbors,
-    read_training,
+    find_counterparts,
     score_pronouns,
 )
+from docmt.evaluation.word_alignment import read_training
+from docmt.evaluation.word_lists import DATA, PronounLists
 
 LISTS = PronounLists.of("en", "de")
 SOURCE = ["I saw it .", "She left .", "He slept .", "They sing .", "We read it .", "You too ?"]
@@ -55,7 +52,7 @@ def test_cases(hypothesis, reference, case):
 
 
 def test_score_is_the_weighted_share_of_all_cases():
-    run = [Occurrence("it", case) for case in WEIGHTS] + [Occurrence("he", "identical")] * 2
+    run = [("it", case) for case in WEIGHTS] + [("he", "identical")] * 2
     rows = describe_occurrences([run], signature="s")
     assert (rows[0]["metric"], rows[0]["kind"], rows[0]["n"]) == ("APT", None, 8)
     assert rows[0]["value"] == pytest.approx(100 * (3 * 1 + 1 * 0.5) / 8)
@@ -66,37 +63,12 @@ def test_score_is_the_weighted_share_of_all_cases():
 
 
 def test_several_alignments_are_averaged_and_their_range_is_said():
-    runs = [[Occurrence("it", "identical")], [Occurrence("it", "different")], [Occurrence("it", "equivalent")]]
+    runs = [[("it", case)] for case in ("identical", "different", "equivalent")]
     row = describe_occurrences(runs, signature="s")[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == (50.0, 0.0, 100.0, 1)
-
-
-def test_no_source_pronoun_gives_no_number():
-    assert describe_occurrences([[], []], signature="s") == [
-        {"metric": "APT", "value": None, "n": 0, "kind": None, "low": None, "high": None, "signature": "s"}
-    ]
-
-
-@pytest.mark.parametrize(
-    ("position", "source", "target", "links", "found"),
-    [
-        (0, "it works", "es geht", {(0, 0)}, ["es"]),
-        (0, "it works", "das haus , es geht", {(0, 0), (0, 3)}, ["das", "es"]),
-        (0, "it works", "haus , es geht", {(0, 0), (0, 2)}, ["es"]),  # only the pronouns
-        (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),  # two words to the right
-        (0, "it works", "haus , ja , es geht", {(0, 0)}, ["haus"]),  # too far
-        (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, ["es"]),  # between the neighbors
-        (0, "it works", "es geht", set(), []),  # no place at all
-        (0, "it works", "", set(), []),
-        (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),  # belongs to `him`
-        (0, "it is", "er , haus , sie", {(0, 2)}, ["er"]),  # equally near: the left one
-        (0, "it is", "er es ist", {(0, 2)}, ["es"]),  # the nearest
-        (0, "it is", "das ist", {(0, 0)}, ["das"]),  # counts where aligned …
-        (0, "it is", "ist das", {(0, 0)}, ["ist"]),  # … but articles are not searched for
-    ],
-)
-def test_place_of_a_pronoun(position, source, target, links, found):
-    assert find_beside_neighbors(position, (source.split(), target.split()), links, LISTS) == found
+    (row,) = describe_occurrences([[], []], signature="s")
+    assert row["value"] is row["low"] is row["high"] is row["kind"] is None
+    assert (row["metric"], row["n"], row["signature"]) == ("APT", 0, "s")
 
 
 def plain_search(position, source, target, links):
@@ -121,15 +93,21 @@ def plain_search(position, source, target, links):
 @pytest.mark.parametrize(
     ("position", "source", "target", "links", "found"),
     [
-        (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),
+        (0, "it works", "es geht", {(0, 0)}, ["es"]),
+        (0, "it works", "das haus , es geht", {(0, 0), (0, 3)}, ["das", "es"]),
+        (0, "it works", "haus , es geht", {(0, 0), (0, 2)}, ["es"]),  # only the pronouns
+        (0, "it works", "haus , es geht", {(0, 0)}, ["es"]),  # two words to the right
+        (0, "it works", "haus , ja , es geht", {(0, 0)}, ["haus"]),  # too far
         (1, "works it now", "geht es nun", {(0, 0), (2, 2)}, []),  # without a link, nothing is searched
+        (0, "it works", "", set(), []),
         (0, "it is", "er haus sie x", {(0, 1)}, ["sie"]),  # nearer to the center of `er haus sie x`
-        (0, "it is", "das es", {(0, 0)}, ["das", "es"]),  # an article does not end the search
-        (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),
+        (0, "it is", "das es", {(0, 0)}, ["das", "es"]),  # an article does not end the search …
+        (0, "it is", "ist das", {(0, 0)}, ["ist"]),  # … but is not searched for
+        (0, "it sees him", "haus sieht ihn", {(0, 0), (1, 1), (2, 2)}, ["haus"]),  # belongs to `him`
     ],
 )
-def test_place_of_a_pronoun_in_the_program_of_the_authors(position, source, target, links, found):
-    assert find_as_authors(position, (source.split(), target.split()), links, LISTS) == found
+def test_place_of_a_pronoun(position, source, target, links, found):
+    assert find_counterparts(position, (source.split(), target.split()), links, LISTS) == found
 
 
 def test_the_search_of_the_authors_is_the_plain_one_on_random_sentences():
@@ -140,17 +118,16 @@ def test_the_search_of_the_authors_is_the_plain_one_on_random_sentences():
         target = chance.choices(["es", "er", "sie", "das", "haus", "ist", ","], k=chance.randint(1, 9))
         pairs = [(i, j) for i in range(len(source)) for j in range(len(target))]
         links = set(chance.sample(pairs, chance.randint(0, min(4, len(pairs)))))
-        found = find_as_authors(0, (source, target), links, LISTS)
+        found = find_counterparts(0, (source, target), links, LISTS)
         assert found == plain_search(0, source, target, links), (source, target, links)
-        searched += found != find_beside_neighbors(0, (source, target), links, LISTS)
-    assert searched > 100, "the two searches differ"
+        searched += not {*found} <= {target[j] for i, j in links if i == 0}
+    assert searched > 100, "beyond the links"
 
 
-def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="en", tgt_lang="de", **options):
+def translated(prefix, hypotheses, reference=REFERENCE, *, source=(), src_lang="en", settings=None, **options):
     if source:
-        Path(f"{prefix}.{src_lang}").write_text("".join(f"{line}\n" for line in source), encoding="utf-8")
-    settings = options.pop("settings", EvaluationSettings())
-    return TranslatedTest(hypotheses, reference, settings, prefix, src_lang=src_lang, tgt_lang=tgt_lang, **options)
+        write_lines(Path(f"{prefix}.{src_lang}"), source)
+    return make_test(hypotheses, reference, prefix=prefix, src_lang=src_lang, settings=settings, **options)
 
 
 @pytest.fixture
@@ -182,23 +159,6 @@ def test_whole_test_with_alignments_by_hand(tmp_path, score_aligned):
     expected = {"identical": 3, "equivalent": 1, "different": 2}
     assert cases == expected | {"no hypothesis": 1, "no reference": 0, "neither": 1}
     assert "search:as authors|aligner:eflomal" in rows[0]["signature"]
-
-
-def test_both_searches_are_metrics_over_the_same_alignments(tmp_path, score_aligned):
-    settings = EvaluationSettings(metrics=["APT (neighbors)", "APT"])
-    hypotheses = make_hypotheses(["geht ihn nun"], (1,), documents=("a",))
-    source, reference = ["works it now"], ["geht es nun"]
-    test = translated(tmp_path / "test", hypotheses, reference, source=source, settings=settings)
-    rows = score_aligned(test, *["0-0 2-2\n"] * 2)
-    cases = {row["metric"]: row["kind"] for row in rows if row["metric"].endswith("cases") and row["value"]}
-    assert cases == {"APT cases": "neither", "APT (neighbors) cases": "different"}
-    assert [row["metric"] for row in rows if row["kind"] is None] == ["APT", "APT (neighbors)"]
-
-
-def test_the_reference_itself_scores_hundred_where_it_has_counterparts(tmp_path, score_aligned):
-    test = translated(tmp_path / "test", make_hypotheses(REFERENCE), source=SOURCE)
-    rows = score_aligned(test, *[LINKS_REFERENCE] * 2)
-    assert rows[0]["value"] == pytest.approx(100 * 7 / 8)
 
 
 def test_chinese_pronouns_are_words_of_jieba(tmp_path, score_aligned):
@@ -233,12 +193,9 @@ def test_the_real_aligner_with_training_text(tmp_path):
     assert "runs:2|training pairs:100" in right[0]["signature"]
 
 
-def test_unaligned_hypotheses_have_no_score():
-    hypotheses = make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False)
-    assert score_pronouns(translated(Path("t"), hypotheses)) == []
-
-
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
+    assert score_pronouns(translated(Path("t"), make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False))) == []
+
     def missing():
         raise NotComputableError("no aligner")
 
@@ -257,7 +214,7 @@ def test_training_text_of_two_lengths_is_refused(tmp_path):
         read_training(translated(Path("t"), [], training=tmp_path / "t"))
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((DATA / "pronouns").glob("*.yaml")), ids=lambda path: path.stem)
 def test_lists_are_lower_case_single_words_without_repeats(path):
     lists = PronounLists.of(*path.stem.split("-"))
     for group in (lists.source, lists.target, *lists.identical, *lists.equivalent):

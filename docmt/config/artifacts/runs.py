@@ -19,8 +19,7 @@ from docmt.config.systems import (
 )
 from docmt.decoding import commands as decoding
 from docmt.evaluation import commands as evaluation
-from docmt.evaluation.contrast_settings import ContrastSettings
-from docmt.evaluation.metrics import CXMI
+from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.instances import commands as cutting_commands
 from docmt.text.published_text import MODEL_FILES
 from docmt.training.commands import train

@@ -12,7 +12,8 @@ from docmt.corpora.documents import text_path
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.tree_drawing import join_words
 from docmt.errors import UserError
-from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses, read_reference
+from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
+from docmt.evaluation.references import read_reference
 from docmt.files import read_json, read_lines
 from docmt.logs import Meter
 

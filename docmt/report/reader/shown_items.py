@@ -7,7 +7,7 @@ from typing import Any
 
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.evaluation.contrastive_accuracy import is_right, read_log_probabilities
-from docmt.evaluation.generative_accuracy import locate_payloads, read_payloads
+from docmt.evaluation.generative_accuracy import find_expected, read_payloads
 from docmt.report.distances import range_of
 
 
@@ -70,7 +70,7 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
 
 
 def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: str) -> list[list[str]]:
-    places = locate_payloads(items, payloads, lang=lang)
+    places = [find_expected(item, payload, lang=lang) for item, payload in zip(items, payloads, strict=True)]
     return [
         [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
         for text, place in zip(payloads, places, strict=True)

@@ -1,0 +1,106 @@
+"""References of a test set: the text of a split, further files of plain lines, and the refsets of NIST and WMT."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from docmt.corpora.documents import DocumentIndex, index_path, read_index, text_path
+from docmt.corpora.readers.sgml import read_refsets
+from docmt.errors import UserError
+from docmt.files import read_lines
+
+MARKED = (".sgm", ".sgml", ".xml")  # suffixes of files with refsets
+
+
+def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
+    """The document index and the raw reference sentences of a split, which have as many lines as the source."""
+    index = read_index(index_path(prefix))
+    for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
+        lines = read_lines(path)
+        if len(lines) != index.n_sentences:
+            raise UserError(
+                f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences} sentences; "
+                f"line {min(len(lines), index.n_sentences) + 1} has no counterpart"
+            )
+    if not lines:
+        raise UserError(f"{path}: empty, there is nothing to score")
+    return index, lines
+
+
+def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
+    """Read the references of a test set without a study.
+
+    The first file has a line for each sentence. PREFIX.documents.tsv beside it tells its documents apart or, without
+    such a file, its blank lines do.
+
+    Returns:
+        The documents, the sentences of each reference, and for each line of the first file whether it is blank between
+        documents.
+    """
+    first, *others = paths
+    lines = [line.removesuffix("\r") for line in read_lines(first)]
+    beside = index_path(first.with_suffix(""))
+    blank = [not beside.exists() and not line.strip() for line in lines]
+    runs = [len(list(run)) for is_blank, run in groupby(blank) if not is_blank]
+    index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
+    reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+    if len(reference) != index.n_sentences:
+        raise UserError(f"{first}: {len(reference)} lines, but {beside} counts {index.n_sentences} sentences")
+    if not reference:
+        raise UserError(f"{first}: empty, there is nothing to score")
+    return index, [reference, *read_more_references(others, index, reference, blank)], blank
+
+
+def read_sentences(path: Path, blank: Sequence[bool]) -> list[str]:
+    """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference."""
+    lines = [line.removesuffix("\r") for line in read_lines(path)]
+    if len(lines) != len(blank):
+        return lines
+    for number, (line, is_blank) in enumerate(zip(lines, blank, strict=True), start=1):
+        if is_blank and line.strip():
+            raise UserError(f"{path}: line {number} has text, but the reference has a blank line there: align them")
+    return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
+
+
+def read_more_references(
+    paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str], blank: Sequence[bool] = ()
+) -> list[list[str]]:
+    """Further references of a split; files with lines come first, which may have the blank lines of the first one.
+
+    A refset that equals the known reference is left out.
+    """
+    marked = [path for path in paths if path.suffix.lower() in MARKED]
+    plain = [path for path in paths if path not in marked]
+    texts = [read_sentences(path, blank) for path in plain]
+    for path, lines in zip(plain, texts, strict=True):
+        if len(lines) != index.n_sentences:
+            raise UserError(f"{path}: {len(lines)} lines, but the test set has {index.n_sentences} sentences")
+    return texts + [text for text in _read_marked(marked, index) if text != reference]
+
+
+def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]:
+    if not paths:
+        return []
+    where = ", ".join(map(str, paths))
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for document in (document for path in paths for refset in read_refsets(path) for document in refset):
+        found.setdefault(document.id, []).append(document.src)
+    first = index.ids[0]
+    texts: list[list[str]] = [[] for _ in _versions(found, first)]
+    for name, length in index:
+        versions = _versions(found, name)
+        if not versions:
+            raise UserError(f"{where}: no reference for document {name} of the test set")
+        if len(versions) != len(texts):
+            raise UserError(f"{where}: {len(texts)} references for document {first}, {len(versions)} for {name}")
+        for text, sentences in zip(texts, versions, strict=True):
+            if len(sentences) != length:
+                problem = f"{len(sentences)} segments in document {name}, but {length} sentences in the test set"
+                raise UserError(f"{where}: {problem}")
+            text += sentences
+    return texts
+
+
+def _versions(found: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
+    # In a dataset, `CORPUS.SPLIT/` precedes the name that a document has in its refsets.
+    return found.get(name) or found.get(name.partition("/")[2], [])

@@ -1,0 +1,65 @@
+"""What the tests of evaluation share: hypotheses, files of a split, and calls of `docmt evaluate`."""
+
+import json
+from pathlib import Path
+
+from docmt.cli.main import main
+from docmt.evaluation.hypotheses import Hypothesis
+from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+
+REFERENCE = [
+    "Der Hund ist müde, und er schläft.",
+    "Sie sagte: „Komm her!“",
+    "",
+    "Das Haus steht am Fluss – seit 1999.",
+    "Wir kaufen es vielleicht.",
+    "Ende 🙂",
+]
+RUN = {"dataset": "d", "system": "s", "seed": 3, "test": "t"}
+
+
+def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), aligned=True, **extra):
+    """Hypotheses of instances; their sentences if they are aligned, otherwise a list of sentences for each."""
+    hypotheses, start = [], 0
+    for i, (length, document) in enumerate(zip(lengths, documents, strict=True)):
+        places = {"instance": i, "document": document, "first_sentence": start, "n_sentences": length}
+        own = sentences[start : start + length] if aligned else sentences[i]
+        hypotheses.append(Hypothesis(**places, aligned=aligned, sentences=own, **extra))
+        start += length
+    return hypotheses
+
+
+def make_test(hypotheses, reference=REFERENCE, *more, settings=None, prefix=Path("t"), **options):
+    """A translated test, from English to German unless the options say other languages."""
+    values = {"src_lang": "en", "tgt_lang": "de", "more_references": more} | options
+    return TranslatedTest(hypotheses, reference, settings or EvaluationSettings(), prefix, **values)
+
+
+def by_metric(rows):
+    return {row["metric"]: row for row in rows}
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_hypotheses(path, hypotheses):
+    return write_lines(path, (one.model_dump_json() for one in hypotheses))
+
+
+def write_split(folder, documents, **sides):
+    """Write the split `t`: the lengths of its documents by name, and its text by language; returns its options."""
+    write_lines(folder / "t.documents.tsv", ["document\tn_sentences", *(f"{k}\t{n}" for k, n in documents.items())])
+    for lang, lines in sides.items():
+        write_lines(folder / f"t.{lang}", lines)
+    return {"prefix": folder / "t", "src_lang": "en", "tgt_lang": "de"}
+
+
+def evaluate(command, **options):
+    """The exit code of a command; lists are several values, and mappings are JSON."""
+    words = []
+    for name, value in options.items():
+        values = value if isinstance(value, list) else [json.dumps(value) if isinstance(value, dict) else value]
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return main(["evaluate", command, *words])
