@@ -28,7 +28,8 @@ help:
 	@echo "make hashes     update requirements*.hashes after a change of requirements*.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
-# Rebuilt when the lock, pyproject.toml or the compiled code changes. The stamp is touched last, so an interrupted installation is repeated.
+# Rebuilt when the lock, pyproject.toml or the compiled code changes. The stamp is touched last, so an interrupted
+# installation is repeated.
 $(STAMP): requirements.lock requirements.hashes pyproject.toml docmt/decoding/decoder_step.cpp
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
