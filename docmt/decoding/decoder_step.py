@@ -115,7 +115,8 @@ def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
     """The objects of the library for a layer; `numbers` are those of each part's cache and of the layer in it."""
-    modules = layer.self_attention, layer.cross_attention, layer.feed_forward
+    # What replaces linear maps in a model for decoding has no type that modules know.
+    modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
     names = {function: name for name, function in ACTIVATIONS.items()}
     known = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
@@ -132,13 +133,14 @@ def _sublayers(
         n_outputs, heads = fused.shape[2:4]
         caches, places = map(list, zip(*(numbers[part] for part in members), strict=True))
         found[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
-    feed_forward = layer.feed_forward
+    feed_forward = modules[2]
     activation = names[feed_forward.activation]
     return [*found, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
 
 
 def _sublayer(outer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
-    norm, is_pre = outer.norm.keywords, isinstance(outer, SUBLAYERS["pre"])
+    inner: Any = outer.norm  # in a model for decoding, a `partial` of the function
+    norm, is_pre = inner.keywords, isinstance(outer, SUBLAYERS["pre"])
     products = [[_matmul(product) for product in each] for each in (first, last)]
     return classes().Sublayer(norm["weight"], norm["bias"], norm["eps"], is_pre, *products, activation)
 
