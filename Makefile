@@ -28,8 +28,9 @@ help:
 	@echo "make hashes     update requirements*.hashes after a change of requirements*.lock"
 	@echo "make clean      delete results, logs and caches, but not downloads and .venv"
 
-# Rebuilt when the lock or pyproject.toml changes. The stamp is touched last, so an interrupted installation is repeated.
-$(STAMP): requirements.lock requirements.hashes pyproject.toml
+# Rebuilt when the lock, pyproject.toml or the compiled code changes. The stamp is touched last, so an interrupted
+# installation is repeated.
+$(STAMP): requirements.lock requirements.hashes pyproject.toml docmt/decoding/decoder_step.cpp
 	@test -n "$(PYTHON)" || { echo "make: cannot find Python 3.11 or newer with venv and ensurepip:" \
 		"install it, or point to it: make PYTHON=/path/to/python3" >&2; exit 2; }
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +41,9 @@ $(STAMP): requirements.lock requirements.hashes pyproject.toml
 	@# The word aligner for APT. Not in the lock: it has to be compiled, and everything else works without it.
 	@$(VENV)/bin/python -m pip install --disable-pip-version-check --quiet eflomal==2.0.0 2> $(VENV)/eflomal.log || \
 		echo "make: cannot install eflomal (see $(VENV)/eflomal.log): the metric APT will be unavailable" >&2
+	@# Steps of beam search in compiled code. Python computes the same without.
+	@$(VENV)/bin/python -m docmt.decoding.decoder_step 2> $(VENV)/decoder_step.log || \
+		echo "make: cannot compile decoder_step.cpp (see $(VENV)/decoder_step.log): translation will be slower" >&2
 	touch $@
 
 $(TESTED): $(STAMP) requirements-test.lock requirements-test.hashes

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from docmt.decoding.decoder_step import DecoderStep
 from docmt.decoding.inference_model import FusedProjections, InferenceTransformer
 from docmt.decoding.kv_cache import SourceKVCache, make_source_cache
 from docmt.decoding.prefix_tree import PerSentencePrefixTree, PrefixTree, make_view
@@ -80,6 +81,9 @@ class IncrementalDecoder:
                 tree = PerSentencePrefixTree(layout, n_before, tree_shape(to_each), like=self.like)
                 self.trees.append(tree)
                 self.reader.trees |= _places(tree, to_each)
+        self.compiled = None
+        if self.context is None:
+            self.compiled = DecoderStep.of(self.model, stack.layers, self.past, self.source)
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
         """Feed one token per row; gives states [R, D], whose logits `logits` gives.
@@ -92,6 +96,8 @@ class IncrementalDecoder:
         # The nodes and masks of a step are the same for all layers: set them once, before the first layer.
         for state in (*self.trees, *self.caches, *([self.reader] if self.reader else [])):
             state.advance(sentences_BM)
+        if self.compiled is not None:
+            return self.model.decoder_norm(self.compiled(hidden_RD))
         for number, (layer, attend_to_past, attend_to_source) in enumerate(self.layers):
             outer = layer.self_sublayer
             hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend_to_past))

@@ -6,7 +6,7 @@ Shape letters: N packed tokens, M packed keys, R rows, D width, H heads, K head 
 import copy
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -118,6 +118,8 @@ class InferenceTransformer(Transformer):
             for layer in self.modules()
             if isinstance(layer, DecoderLayer)
         }
+        # Of the decoder layers of a pass, by `DecoderStep`.
+        self.compiled_steps: dict[tuple[DecoderLayer, ...], Any] = {}
         self.make = make
         self.output = make(self.embedding.weight, self.output_bias)
         _replace_maps(self, make)

@@ -68,6 +68,11 @@ class SourceKVCache(ABC):
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
         """Let each row see a group, the one of its sentence."""
 
+    def _show(self, keys_values_L2BHNK: Tensor) -> None:
+        """Let the rows attend to these keys and values."""
+        self.keys_values_L2BHNK = keys_values_L2BHNK
+        self.layers = [(keys, values) for keys, values in keys_values_L2BHNK]
+
     def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
         """Attention of each row in one of the layers to the visible source of its sentence; [R, H × K]."""
         keys_BHNK, values_BHNK = self.layers[layer]
@@ -109,7 +114,7 @@ class SlotKVCache(SourceKVCache):
             groups_BD = groups_BM.new_zeros(shape).scatter(1, slots_BM, groups_BM)
             filled = self.keys_values.index_select(2, groups_BD.flatten())
             self.slots_L2BHDTK = filled.unflatten(2, shape).transpose(3, 4).contiguous()
-            self.layers = [(keys, values) for keys, values in self.slots_L2BHDTK.flatten(4, 5)]
+            self._show(self.slots_L2BHDTK.flatten(4, 5))
         self.groups_BD = groups_BD
         is_own_BMD = slots_BM[:, :, None] == torch.arange(n_slots)
         bias_BMDT = self.biases[groups_BM][:, :, None].masked_fill(~is_own_BMD[..., None], -torch.inf)
@@ -126,7 +131,7 @@ class DocumentKVCache(SourceKVCache):
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
         super().__init__(keys_values, is_seen, group_of)
-        self.layers = [(keys, values) for keys, values in keys_values]
+        self._show(keys_values)
         # Without padding there is nothing to hide, and attention without a bias has faster kernels.
         self.bias = None if is_seen.all() else self.biases[:, None, None]
 
@@ -137,7 +142,7 @@ class DocumentKVCache(SourceKVCache):
     @override
     def select_documents(self, documents: Tensor) -> None:
         self.keys_values = self.keys_values.index_select(2, documents)
-        self.layers = [(keys, values) for keys, values in self.keys_values]
+        self._show(self.keys_values)
         if self.group_of is None and self.bias is not None:
             self.bias = self.bias[documents]
 

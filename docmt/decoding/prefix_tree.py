@@ -102,12 +102,16 @@ class PrefixTree:
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
         is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
-        # Made once per step: a bias that all layers of the pattern share, and each layer's keys, values and new places.
+        # Made once per step, for all layers of the pattern.
         self.bias_B1MN = torch.where(is_seen_BMN, self.nothing, self.hidden)[:, None]
+        self.newest: tuple[Tensor, ...] = ()
+
+    def _open_layers(self) -> None:
+        """Make each layer's keys, values and new places; compiled steps read the whole buffer instead."""
         keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
         flat = keys_values_L2BHNK.flatten(0, 1).unbind()
         self.keys_values = list(zip(flat[::2], flat[1::2], strict=True))
-        self.newest = keys_values_L2BHNK[:, :, :, :, start:].unbind()
+        self.newest = keys_values_L2BHNK[:, :, :, :, self.n - self.beam :].unbind()
 
     @property
     def position(self) -> Tensor:
@@ -128,6 +132,8 @@ class PrefixTree:
 
     def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
+        if not self.newest:
+            self._open_layers()
         projected_3BHMK = projected_R3HK.view(self.projected_shape).permute(2, 0, 3, 1, 4)
         self.newest[layer].copy_(projected_3BHMK[1:])
         return projected_3BHMK[0], *self.keys_values[layer]

@@ -1,0 +1,160 @@
+"""The decoder layers of a step of beam search in one call of compiled code, which saves the time between operations.
+
+`python -m docmt.decoding.decoder_step` builds the library for the installed torch, with a C++ compiler. Without it, and
+for models with more than it knows, `IncrementalDecoder` computes the same in Python, equal bit by bit.
+"""
+
+import functools
+import hashlib
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from docmt.decoding.inference_model import InferenceAttention, InferenceTransformer
+from docmt.decoding.kv_cache import SourceKVCache
+from docmt.decoding.matmul import FloatMatmul, Int8Matmul
+from docmt.decoding.prefix_tree import PrefixTree
+from docmt.models.attention.multi_head import FUSIONS, MultiHeadAttention, parts
+from docmt.models.layers import ACTIVATIONS, SUBLAYERS, DecoderLayer, FeedForward, Sublayer
+
+log = logging.getLogger(__name__)
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path.home() / ".cache" / "docmt")
+"""Where the library is looked for; built in the first that can be written."""
+
+
+def library_name() -> str:
+    """The name of the library's file, another one for each version of torch and of the source."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    return f"decoder_step-{torch.__version__}-{digest[:12]}.so"
+
+
+def build(folder: Path) -> None:
+    """Compile the library; takes half a minute."""
+    from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [*(f"-I{path}" for path in include_paths()), *(f"-L{path}" for path in library_paths())]
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        built = Path(temporary, "library.so")
+        options = ["-O2", "-std=c++20", "-shared", "-fPIC", str(SOURCE), "-o", str(built), *paths]
+        subprocess.run([os.environ.get("CXX", "c++"), *options, "-ltorch", "-ltorch_cpu", "-lc10"], check=True)
+        built.replace(folder / library_name())
+
+
+@functools.cache
+def classes() -> Any:
+    """The classes of the library, `torch.classes.docmt`; None where it is not built."""
+    for path in (folder / library_name() for folder in FOLDERS):
+        try:
+            if path.exists():
+                torch.classes.load_library(str(path))
+                return torch.classes.docmt
+        except OSError as error:
+            log.info("the steps of beam search are computed in Python: cannot load %s: %s", path, error)
+    return None
+
+
+class DecoderStep:
+    """The layers of a decoder, with the caches of one search: of self-attention (trees) and of cross-attention."""
+
+    def __init__(self, compiled: Any, trees: Sequence[PrefixTree], caches: Sequence[SourceKVCache]) -> None:
+        self.run, self.trees, self.caches = compiled.run, trees, caches
+
+    @classmethod
+    def of(
+        cls,
+        model: InferenceTransformer,
+        layers: Sequence[DecoderLayer],
+        past: Mapping[MultiHeadAttention, tuple[PrefixTree, int]],
+        source: Mapping[MultiHeadAttention, tuple[SourceKVCache, int]],
+    ) -> "DecoderStep | None":
+        """The step of some layers without a context module, or None where only Python can do it."""
+        if classes() is None:
+            return None
+        trees, caches = (list(dict.fromkeys(cache for cache, _ in places.values())) for places in (past, source))
+        numbers = {part: (trees.index(tree), number) for part, (tree, number) in past.items()}
+        numbers |= {part: (caches.index(cache), number) for part, (cache, number) in source.items()}
+        key = tuple(layers)
+        if key not in model.compiled_steps:  # once: its parts have the same places in each search
+            try:
+                sublayers = [sublayer for layer in layers for sublayer in _sublayers(model, layer, numbers)]
+                model.compiled_steps[key] = classes().DecoderStep(sublayers)
+            except _UnknownPartError:
+                model.compiled_steps[key] = None
+        compiled = model.compiled_steps[key]
+        return None if compiled is None else cls(compiled, trees, caches)
+
+    def __call__(self, hidden_RD: Tensor) -> Tensor:
+        """States after the last layer, [R, D], when all caches have advanced."""
+        return self.run(
+            hidden_RD,
+            self.trees[0].beam,
+            [tree.keys_values_L2BHCK for tree in self.trees],
+            [tree.n for tree in self.trees],
+            [tree.bias_B1MN for tree in self.trees],
+            [cache.keys_values_L2BHNK for cache in self.caches],
+            [cache.bias for cache in self.caches],
+        )
+
+
+class _UnknownPartError(Exception):
+    """The library does not know a part of the model."""
+
+
+def _sublayers(
+    model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
+) -> list[Any]:
+    """The objects of the library for a layer; `numbers` are those of each part's cache and of the layer in it."""
+    # What replaces linear maps in a model for decoding has no type that modules know.
+    modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
+    outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
+    names = {function: name for name, function in ACTIVATIONS.items()}
+    known = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
+    is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *outer)))
+    if not is_known or layer.feed_forward.activation not in names:
+        raise _UnknownPartError
+    found = []
+    for attention, sublayer, fused in zip(modules, outer, model.projections[layer], strict=False):
+        members = parts(attention)
+        if any(part.distances is not None for part in members):
+            raise _UnknownPartError
+        found.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
+        gate = [_matmul(attention.gate.product)] if hasattr(attention, "gate") else []
+        n_outputs, heads = fused.shape[2:4]
+        caches, places = map(list, zip(*(numbers[part] for part in members), strict=True))
+        found[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
+    feed_forward = modules[2]
+    activation = names[feed_forward.activation]
+    return [*found, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
+
+
+def _sublayer(outer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
+    inner: Any = outer.norm  # in a model for decoding, a `partial` of the function
+    norm, is_pre = inner.keywords, isinstance(outer, SUBLAYERS["pre"])
+    products = [[_matmul(product) for product in each] for each in (first, last)]
+    return classes().Sublayer(norm["weight"], norm["bias"], norm["eps"], is_pre, *products, activation)
+
+
+def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
+    if isinstance(product, Int8Matmul):
+        return classes().Matmul(None, None, product.packed, product.has_7_bits)
+    if not product.is_packed:  # on a GPU, in bfloat16, or without oneDNN
+        raise _UnknownPartError
+    return classes().Matmul(product.weight, product.bias, None, False)
+
+
+if __name__ == "__main__":
+    try:
+        build(next((folder for folder in FOLDERS if os.access(folder.parent, os.W_OK)), FOLDERS[-1]))
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"cannot build the library for steps of beam search, which Python computes without it: {error}")
