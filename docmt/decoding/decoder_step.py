@@ -64,6 +64,10 @@ def classes() -> Any:
     return None
 
 
+class UnknownPartError(Exception):
+    """A part of a model that the library does not know."""
+
+
 class DecoderStep:
     """The layers of a decoder, with the caches of one search: of self-attention (trees) and of cross-attention."""
 
@@ -81,7 +85,8 @@ class DecoderStep:
         """The step of some layers without a context module, or None where only Python can do it."""
         if classes() is None:
             return None
-        trees, caches = (list(dict.fromkeys(cache for cache, _ in places.values())) for places in (past, source))
+        trees = list(dict.fromkeys(tree for tree, _ in past.values()))
+        caches = list(dict.fromkeys(cache for cache, _ in source.values()))
         numbers = {part: (trees.index(tree), number) for part, (tree, number) in past.items()}
         numbers |= {part: (caches.index(cache), number) for part, (cache, number) in source.items()}
         key = tuple(layers)
@@ -89,7 +94,7 @@ class DecoderStep:
             try:
                 sublayers = [sublayer for layer in layers for sublayer in _sublayers(model, layer, numbers)]
                 model.compiled_steps[key] = classes().DecoderStep(sublayers)
-            except _UnknownPartError:
+            except UnknownPartError:
                 model.compiled_steps[key] = None
         compiled = model.compiled_steps[key]
         return None if compiled is None else cls(compiled, trees, caches)
@@ -107,10 +112,6 @@ class DecoderStep:
         )
 
 
-class _UnknownPartError(Exception):
-    """The library does not know a part of the model."""
-
-
 def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
@@ -122,12 +123,12 @@ def _sublayers(
     known = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
     is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *outer)))
     if not is_known or layer.feed_forward.activation not in names:
-        raise _UnknownPartError
+        raise UnknownPartError
     found = []
     for attention, sublayer, fused in zip(modules, outer, model.projections[layer], strict=False):
         members = parts(attention)
         if any(part.distances is not None for part in members):
-            raise _UnknownPartError
+            raise UnknownPartError
         found.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
         gate = [_matmul(attention.gate.product)] if hasattr(attention, "gate") else []
         n_outputs, heads = fused.shape[2:4]
@@ -149,7 +150,7 @@ def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
     if isinstance(product, Int8Matmul):
         return classes().Matmul(None, None, product.packed, product.has_7_bits)
     if not product.is_packed:  # on a GPU, in bfloat16, or without oneDNN
-        raise _UnknownPartError
+        raise UnknownPartError
     return classes().Matmul(product.weight, product.bias, None, False)
 
 
