@@ -27,7 +27,7 @@ class CorporaSettings(Settings):
 
 
 class DatasetSettings(Settings):
-    """Training, development and test data: splits of corpora, written `corpus/split` and joined in order."""
+    """Training, development and test data: splits, written `corpus/split` and joined in order."""
 
     src_lang: Language
     """Source language."""
@@ -40,7 +40,7 @@ class DatasetSettings(Settings):
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
     """Test sets by name; each is scored separately."""
     references: dict[Name, list[UserPath]] = {}
-    """Files with further references, by test set: plain lines, or SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
+    """Files with further references, by test set: lines, SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
     """Contrastive test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []

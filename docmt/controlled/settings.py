@@ -60,8 +60,7 @@ class SelectionSettings(CorpusSize):
     """Fewest sentences with `you` or `your` in a document."""
     paired_introductions: float = Field(default=0.6, ge=0, le=1)
     """Share of introductions with two nouns of different genders, which only their class distinguishes; unless 0, a
-    document's first introduction is one. With fewer pairs, a model learns sooner to look for the class, and guessing
-    works better."""
+    document's first is one. With fewer, models learn the class sooner, and guessing works better."""
     weights: SelectionWeights = SelectionWeights()
     """The mixture of the kinds of sentences."""
 

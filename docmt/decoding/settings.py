@@ -21,7 +21,7 @@ class DecodingSettings(Settings):
     beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""
     length_penalty: float = Field(default=1.0, ge=0)
-    """A hypothesis's score is its log probability divided by its length to this power."""
+    """A hypothesis's log probability is divided by its length to this power."""
     max_length_ratio: float = Field(default=1.2, gt=0)
     """A target sentence has at most ratio × source subwords + offset subwords."""
     max_length_offset: int = Field(default=10, ge=1)

@@ -312,9 +312,9 @@ class EvaluationSettings(Settings):
     lowercase: bool = False
     """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
     bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "char"] = "auto"
-    """sacreBLEU's tokenizer for the detokenized scores; `auto` is `zh` for Chinese and `13a` otherwise."""
+    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, else `13a`."""
     word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
-    """Tokenizer of the tokenized scores; `auto` is `jieba` for Chinese and `moses` otherwise."""
+    """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
     meteor_language: Literal["auto", "independent"] = "auto"
     """`auto`: METEOR's setting for the target language if there is one (docs/evaluation.md); `independent`:
     language-independent, matching identical words only."""
@@ -324,7 +324,7 @@ class EvaluationSettings(Settings):
     """First training sentence pairs, aligned together with the test for APT."""
 
     comet: CometSettings | None = None
-    """COMET, from a separate environment; null computes none."""
+    """COMET; null computes none."""
     contrast: ContrastSettings = ContrastSettings()
     """Comparison of the candidates of contrastive test sets."""
 

@@ -24,7 +24,7 @@ class InstancesSettings(Settings):
     """Seed of the random subset."""
     shuffled: bool = False
     """Deal training sentence pairs out to other documents, without trees: a control for document models, with the same
-    parameters and sentences, but no useful context."""
+    sentences but no useful context."""
 
 
 class RestorationSettings(Settings):

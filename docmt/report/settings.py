@@ -193,8 +193,8 @@ class ReportSettings(Settings):
     reader: ReaderSettings = ReaderSettings()
     """The page for reading translations (docs/reader.md)."""
     claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
-    """Claims about systems, tested over seeds, by name, after these tables; targets: `claims` for all,
-    `results/claims/NAME.txt` for one."""
+    """Claims about systems, tested over seeds, by name, after these tables; target of one:
+    `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}

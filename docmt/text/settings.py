@@ -10,8 +10,8 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    With `tokenization: words` the language decides the tokenizer (docs/text.md). Source and target share BPE merges or
-    SentencePiece model, and the vocabulary.
+    With `tokenization: words` the language decides the tokenizer (docs/text.md). Source and target share segmentation
+    and vocabulary.
     """
 
     later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
@@ -27,7 +27,7 @@ class TextSettings(Settings):
     keep_pieces: Literal["all", "seen"] = "all"
     """Pieces of `pretrained` in the vocabulary: all, or those in the training text."""
     normalise: bool = False
-    """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
+    """Make typographic quotes, dashes and spaces plain (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
     """Write a line's first word as inside sentences of the training text."""
     lowercase: bool = False
@@ -35,7 +35,7 @@ class TextSettings(Settings):
     bpe_merges: int = Field(default=30000, ge=1)
     """BPE merges, learned jointly on both sides."""
     bpe_min_frequency: int = Field(default=2, ge=1)
-    """Stop learning merges when no pair of symbols occurs this often."""
+    """Fewest occurrences of a merged pair."""
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The options of `get_tokenizer`."""

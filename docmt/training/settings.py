@@ -61,12 +61,12 @@ class TrainingSettings(Settings):
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Share of source and target input words replaced by `<mask>`, except marks."""
     word_dropout_epochs: int | None = Field(default=None, ge=1)
-    """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
+    """Epochs with word dropout (paper's code: until its 30th or 40th); null: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
     """Share of instances, drawn per update, whose RST attention sees everything, as in decoding without trees; 1 never
     shows a tree, even in validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
-    """Most tokens of a batch, counted as max(source, target) over its instances."""
+    """Most tokens of a batch: max(source, target) over its instances."""
     accumulation_steps: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     max_steps: int | None = Field(default=None, ge=1)
@@ -104,14 +104,11 @@ class TrainingSettings(Settings):
 
 
 class Recipe(TrainingSettings):
-    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1).
-
-    The keys of this class itself do not shape models, and are in no fingerprint.
-    """
+    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
 
     loggers: list[LoggerName] = []
-    """Lightning loggers besides `history.csv`, in `loggers/` in the run's folder. `wandb` and `mlflow` write files and
-    reach no server. Changing this reruns nothing."""
+    """Lightning loggers besides `history.csv`, in `loggers/` of the run. `wandb` and `mlflow` write files and reach no
+    server. Changing this reruns nothing."""
 
 
 class RunSettings(Settings):
