@@ -20,7 +20,7 @@ class SegmenterRow(Settings):
     """A segmenter to train."""
 
     treebank: str
-    """`gum`, `gcdt`, `rst-dt`, or a row of corpora.controlled (other documents than those translated)."""
+    """`gum`, `gcdt`, `rst-dt`, or a row of corpora.controlled (not the documents to translate)."""
     settings: SegmenterSettings = SegmenterSettings()
     """The network and its training."""
     seed: int = Field(default=1, ge=0)
@@ -33,7 +33,7 @@ class ParserRow(Settings):
     treebank: str
     """As for segmenters."""
     segmenter: Name | None = None
-    """Row of discourse.segmenters whose states the neural parser reads; null for the linear one without it."""
+    """Row of discourse.segmenters whose states the neural parser reads; null: linear parser without it."""
     settings: ParserSettings = ParserSettings()
     """The classifier and its training."""
     seed: int = Field(default=1, ge=0)
@@ -41,21 +41,21 @@ class ParserRow(Settings):
 
 
 class TreesRow(Settings):
-    """Where the trees of the source documents come from: a segmenter and a parser, gold, or files made elsewhere."""
+    """Origin of the source documents' trees: segmenter and parser, gold, or files."""
 
     segmenter: Name | None = None
     """Row of discourse.segmenters."""
     parser: Name | None = None
-    """Row of discourse.parsers, or `chain`, `random`, `right_branching` or `flat`: controls that need no training."""
+    """Row of discourse.parsers, or a control without training: `chain`, `random`, `right_branching` or `flat`."""
     sentences: Literal["parser", "chain"] = "parser"
-    """Where the tree of sentences comes from: the parser, or a chain, in which each sentence depends on the one before
-    and only the trees inside sentences are the parser's."""
+    """Origin of the tree of sentences: the parser, or a chain (each sentence depends on the one before); trees inside
+    sentences are always the parser's."""
     gold: bool = False
     """The trees that a generated corpus comes with."""
     files: dict[str, UserPath] = {}
     """Files made elsewhere, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
     n_shards: int = Field(default=1, ge=1)
-    """Jobs into which the documents of each training split are divided."""
+    """Jobs per training split."""
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -84,7 +84,7 @@ class CuttingRow(InstancesSettings):
     """How documents become instances, and with which trees."""
 
     trees: Name | None = None
-    """Row of discourse.trees; null where no system reads trees, or to decode without them."""
+    """Row of discourse.trees; null reads none."""
 
     @model_validator(mode="after")
     def _check_trees(self) -> Self:

@@ -11,7 +11,7 @@ MAX_PRONOUN_DISTANCE = 5
 
 
 class SelectionWeights(Settings):
-    """Relative weights of the kinds of sentences, among those that are possible."""
+    """Relative weights of possible kinds of sentences."""
 
     introduction: float = Field(default=2.0, gt=0)
     """A sentence that introduces a noun to which a pronoun can refer."""
@@ -35,17 +35,17 @@ class CorpusSize(Settings):
     seed: int = Field(default=1, ge=0)
     """The same seed and settings give the same files, byte for byte."""
     n_train_documents: int = Field(default=3000, ge=1)
-    """Documents in the training split. The other splits and the suites do not depend on it."""
+    """Documents in the training split; other splits and suites do not depend on it."""
     n_dev_documents: int = Field(default=150, ge=1)
     """Documents in the development split."""
     n_test_documents: int = Field(default=150, ge=1)
     """Documents in the test split."""
     n_suite_items: int = Field(default=300, ge=12, multiple_of=12)
-    """Items in each contrastive suite; a multiple of 12, so that all balance groups are complete."""
+    """Items in each contrastive suite, a multiple of 12 (for complete balance groups)."""
 
 
 class SelectionSettings(CorpusSize):
-    """A controlled corpus in which the predicate of a pronoun selects its antecedent, so that no tree is needed."""
+    """A controlled corpus in which a pronoun's predicate selects its antecedent; no tree is needed."""
 
     # Excluded from fingerprints, so that corpora keep theirs from when there was one kind.
     documents: Literal["selection"] = Field(default="selection", exclude=True)
@@ -53,15 +53,14 @@ class SelectionSettings(CorpusSize):
     min_sentences: int = Field(default=6, ge=4)
     """Sentences in the shortest documents."""
     max_sentences: int = Field(default=20, ge=10, le=200)
-    """Sentences in the longest documents; the longest distance in a suite needs at least 10."""
+    """Sentences in the longest documents; suites need at least 10."""
     min_pronouns: int = Field(default=2, ge=0)
-    """Minimum number of sentences with `it` in a document."""
+    """Fewest sentences with `it` in a document."""
     min_deictic: int = Field(default=2, ge=0)
-    """Minimum number of sentences with `you` or `your` in a document."""
+    """Fewest sentences with `you` or `your` in a document."""
     paired_introductions: float = Field(default=0.6, ge=0, le=1)
-    """Share of introductions with two nouns of different genders, which only their class distinguishes; the first
-    introduction in a document has two nouns unless this is 0. With fewer pairs, a model learns sooner to look for the
-    class, and guessing works better."""
+    """Share of introductions with two nouns of different genders, which only their class distinguishes; unless 0, a
+    document's first is one. With fewer, models learn the class sooner, and guessing works better."""
     weights: SelectionWeights = SelectionWeights()
     """The mixture of the kinds of sentences."""
 
@@ -83,7 +82,7 @@ class SelectionSettings(CorpusSize):
 
 
 class SegmentWeights(Settings):
-    """Relative weights of the kinds of sentences in documents of nested segments, among those that are possible."""
+    """Relative weights of possible kinds of sentences in nested segments."""
 
     continuation: float = Field(default=3.0, gt=0)
     """A sentence with `it`, the topic of the innermost open segment."""
@@ -102,7 +101,7 @@ class SegmentWeights(Settings):
 
 
 class SegmentsSettings(CorpusSize):
-    """A controlled corpus whose documents are nested segments: their structure decides what a pronoun means."""
+    """A controlled corpus of nested segments, whose structure decides what a pronoun means."""
 
     documents: Literal["segments"]
     """In these documents, a pronoun means the topic of the innermost segment that is still open."""

@@ -97,25 +97,25 @@ class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, UserPath]
-    """Role → file. Roles are the languages, `both` for one file with two, and those that the format names (`index`). A
-    name with `*` means all matching files (also in folders), for formats that read many."""
+    """Role → file. Roles: the languages, `both` for one file with two, and the format's own (`index`). For formats of
+    many files, `*` matches, also in folders."""
     documents: int | None = None
     """Expected number; reading refuses any other."""
     sentences: int | None = None
     """Expected number of pairs (for contrastive sets: variants to score)."""
     format: Format | None = None
-    """The format, if it differs from that of the corpus."""
+    """The format, if not the corpus's."""
 
 
 class ReadableCorpus(Settings):
     """The description of a corpus for its readers, in the catalog and for your own files."""
 
     languages: list[str]
-    """Source and target language of the files, for example [en, de]; one language for monolingual documents."""
+    """Source and target language, for example [en, de]; one for monolingual documents."""
     format: Format
     """The name of the reader and its options."""
     splits: dict[str, Split]
-    """Split → its files. In a user's own description the files are paths."""
+    """Split → its files; your own files are paths."""
 
     @model_validator(mode="after")
     def _has_two_languages(self) -> "ReadableCorpus":

@@ -273,26 +273,26 @@ class ContrastSettings(Settings):
     """Comparison of the candidates of contrastive test sets."""
 
     score: ContrastScore = "log_probability"
-    """Score of a candidate's whole target document: its log probability, the mean of it per label, or the negative of
-    the training loss with label smoothing 0.1, as in the results of Voita et al. (2019)."""
+    """Score of a candidate's whole target document: log probability, its mean per label, or the negative training loss
+    with label smoothing 0.1 (as in Voita et al. 2019)."""
     context: Literal["gold", "own"] = "gold"
-    """Target sentences before the tested one: from the test set (`gold`), or the system's translation (`own`)."""
+    """Preceding target sentences: the test set's (`gold`), or the system's (`own`)."""
     ties: Ties = "wrong"
-    """If no candidate scores strictly highest: `wrong`, or `first`: the first of the highest wins (as in the scripts of
-    Voita et al., where the right candidate often stands first)."""
+    """If no candidate scores strictly highest: `wrong`, or `first`: the first of the highest wins (as in Voita et al.'s
+    scripts, where the right candidate is often first)."""
 
 
 class CometSettings(Settings):
-    """COMET, which is computed when this section is given."""
+    """COMET, computed if this section is given."""
 
     checkpoint: str
     """The checkpoint: a `.ckpt` file, or the folder that contains `checkpoints/model.ckpt`."""
     program: str = "comet-score"
     """The program, or its path in another environment (`workflow/envs/comet.yml`)."""
     context: int = Field(default=0, ge=0)
-    """Previous sentences that are given before each sentence: 0 is COMET, 2 the document variant of its authors."""
+    """Previous sentences given with each: 0 is COMET, 2 its authors' document variant."""
     batch_size: int = Field(default=16, ge=1)
-    """Sentences that are scored together."""
+    """Sentences scored together."""
     gpus: int = Field(default=0, ge=0, le=1)
     """1 computes on a GPU."""
 
@@ -307,24 +307,24 @@ class EvaluationSettings(Settings):
     """Metrics of translations, and their settings."""
 
     metrics: list[MetricName] = Field(default=default_metrics(), min_length=1)
-    """Scores to compute. Those over sentence pairs are left out for systems without sentence alignment. METEOR needs
-    Java, and APT (accuracy of pronouns) the word aligner eflomal; without these programs they have no value."""
+    """Scores to compute; systems without sentence alignment have none over sentence pairs. METEOR needs Java, APT
+    (accuracy of pronouns) eflomal; otherwise they have no value."""
     lowercase: bool = False
     """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
     bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "char"] = "auto"
-    """sacreBLEU's tokenizer for the detokenized scores; `auto` is `zh` for Chinese and `13a` otherwise."""
+    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, else `13a`."""
     word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
-    """Tokenizer of the tokenized scores; `auto` is `jieba` for Chinese and `moses` otherwise."""
+    """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
     meteor_language: Literal["auto", "independent"] = "auto"
-    """`auto` is METEOR's setting for the target language where it has one (see docs/evaluation.md), `independent` its
-    language-independent setting, which only matches identical words."""
+    """`auto`: METEOR's setting for the target language if there is one (docs/evaluation.md); `independent`:
+    language-independent, matching identical words only."""
     aligner_runs: int = Field(default=3, ge=1, le=100)
-    """Number of word alignments for APT. The aligner is random, so APT is the mean over this many runs."""
+    """Runs of the random aligner over which APT is averaged."""
     aligner_sentences: int = Field(default=20_000, ge=0)
-    """Sentence pairs from the beginning of the training text that are aligned together with the test for APT."""
+    """First training sentence pairs, aligned together with the test for APT."""
 
     comet: CometSettings | None = None
-    """COMET, by a program in a separate environment; null computes none."""
+    """COMET; null computes none."""
     contrast: ContrastSettings = ContrastSettings()
     """Comparison of the candidates of contrastive test sets."""
 

@@ -26,14 +26,14 @@ ContextName = Annotated[str, AfterValidator(lambda name: ALL_CONTEXTS.find(name)
 
 
 class AttentionSettings(Settings):
-    """What an attention sees in the lower and the upper layers; docs/models.md describes the patterns."""
+    """What attention sees in lower and upper layers (docs/models.md)."""
 
     lower: PatternName = "global"
     """Pattern of the lower layers."""
     upper: PatternName = "global"
     """Pattern of the upper layers."""
     upper_layers: int = Field(default=2, ge=0)
-    """How many layers, counted from the top, are upper layers."""
+    """Number of upper layers."""
 
     def pattern(self, layer: int, n_layers: int) -> str:
         """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
@@ -44,10 +44,7 @@ class AttentionSettings(Settings):
 
 
 class ContextSettings(Settings):
-    """A module that reads context, beside an encoder and decoder of single sentences.
-
-    The same model translates sentences without it.
-    """
+    """A context module beside an encoder and decoder of single sentences, which also translate without it."""
 
     later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
 
@@ -55,19 +52,18 @@ class ContextSettings(Settings):
     """`global`: the context encoder of cross-task pre-training; `doct`, `han_encoder`, `han`, `san`, `cadec`: baselines
     of the papers (docs/models.md)."""
     sentences: int | None = Field(default=None, ge=1)
-    """How many previous sentences it reads; null means as many as in its paper. Kinds `doct` (2), `han_encoder`,
-    `han` and `cadec` (3)."""
+    """Previous sentences read; null: as many as in its paper. Kinds `doct` (2), `han_encoder`, `han` and `cadec`
+    (3)."""
     future: bool = True
     """Whether it also reads later sentences. Kind `san`."""
     layers: int | None = Field(default=None, ge=1)
-    """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number. null
-    means as many as the encoder has. This key and the next two: kind `global`."""
+    """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number; null:
+    as many. This key and the next two: kind `global`."""
     positions: Positions = "sentence"
-    """Positions in the context encoder: with `sentence` it sees the sentences of a document without their order, with
-    `instance` it can tell which comes before which."""
+    """Positions in the context encoder: `instance` shows it the order of sentences, `sentence` does not."""
     norm: bool = True
     """Whether a layer norm follows the attention to the sentences. Without it, a pretrained sentence model translates
-    as before until it has learned to use context."""
+    as before until it learns to use context."""
 
     @property
     def traits(self) -> ContextTraits:
@@ -96,22 +92,22 @@ class FormSettings(Settings):
     final_norm: bool = False
     """A layer norm after the last layer, on each side."""
     learned_positions: int | None = Field(default=None, ge=1)
-    """How many positions have a learned vector, on each side; null means sinusoidal positions."""
+    """Learned positions on each side; null: sinusoidal."""
     learned_sentences: int | None = Field(default=None, ge=1)
-    """How many source sentences of an instance have a learned vector, added to each of their words; later ones share
-    the last. null for none."""
+    """Source sentences of an instance with a learned vector, added to each word; later ones share the last; null:
+    none."""
     position_offset: int = Field(default=0, ge=0, le=10_000)
     """The number of the first position of sinusoids."""
     output_bias: bool = False
     """A bias for each symbol in the softmax."""
     zero_start: bool = False
-    """The embedding of `<s>` is zero: as in Marian, whose decoders begin with their position alone."""
+    """The embedding of `<s>` is zero, as in Marian."""
 
 
 class MarkSettings(Settings):
-    """Marks: symbols of the vocabulary before and after the words of each sentence.
+    """Symbols before and after the words of each sentence.
 
-    `{src}` and `{tgt}` are replaced by the tags of the two languages. A target always ends in `</s>`.
+    `{src}` and `{tgt}` stand for the language tags. A target always ends in `</s>`.
     """
 
     src_before: list[str] = ["<s>"]
@@ -119,7 +115,7 @@ class MarkSettings(Settings):
     src_after: list[str] = ["</s>"]
     """After a source sentence."""
     tgt_before: list[str] = Field(default=["<s>"], min_length=1, max_length=2)
-    """Before a target sentence: what the decoder reads first; a second symbol is given to it as its first word."""
+    """Before a target sentence: the decoder's first input; a second symbol is given as its first word."""
 
 
 class ModelSettings(Settings):
@@ -138,7 +134,7 @@ class ModelSettings(Settings):
     feed_forward_width: int = Field(default=2048, ge=1)
     """Width inside the feed-forward modules."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Dropout on embeddings, after each attention and after each feed-forward module."""
+    """Dropout on embeddings, after attention and feed-forward modules."""
     encoder_attention: AttentionSettings = AttentionSettings()
     """Self-attention of the encoder."""
     decoder_attention: AttentionSettings = AttentionSettings()
@@ -148,16 +144,15 @@ class ModelSettings(Settings):
     context: ContextSettings | None = None
     """The module that reads context; null for none."""
     window_sentences: int = Field(default=2, ge=0)
-    """Sentences before the current one that the pattern `window` sees."""
+    """Previous sentences that the pattern `window` sees."""
     positions: Positions = "instance"
-    """Whether positions run through the instance or restart in each sentence."""
+    """Positions run through the instance or restart in each sentence."""
     target_stream: Literal["aligned", "free"] = "aligned"
-    """`aligned`: one target sentence per source sentence by construction; `free`: one stream that ends itself."""
+    """`aligned`: one target sentence per source sentence; `free`: one stream that ends itself."""
     form: FormSettings = FormSettings()
     """How layers compute."""
     marks: MarkSettings | None = None
-    """Marks around sentences; null means `<s>` and `</s>`, with a language tag in place of `<s>` where the vocabulary
-    has tags."""
+    """Marks around sentences; null: `<s>` and `</s>`, with a language tag for `<s>` if the vocabulary has tags."""
 
     @property
     def src_marks(self) -> tuple[int, int]:

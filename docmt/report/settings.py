@@ -61,25 +61,25 @@ PaperColumn = Literal[
 
 
 class PaperTable(Settings):
-    """A table laid out like one in a paper: one row per system, one column per test and metric."""
+    """A table as in a paper: a row per system, a column per test and metric."""
 
     title: str
     """Heading of the table."""
     note: str = ""
-    """A sentence under the table that says what to see in it."""
+    """Sentence under the table."""
     systems: list[str] = Field(min_length=1)
     """Rows, in order."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
-    """Columns of each test, in order; `contrastive accuracy` gives one per phenomenon."""
+    """Columns per test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
     baseline: str | None = None
-    """System that the others are tested against; null means that of the report."""
+    """System that the others are tested against; null: the report's."""
     average: bool = False
     """Whether to append the means over all tests."""
     facts: list[PaperColumn] = []
-    """Columns that describe the systems, read from the config: `Bi-sent` and `Mo-doc` say whether a system, or one that
-    it starts from, learned from sentence pairs, and from monolingual documents."""
+    """Columns of facts about the systems, from the config: `Bi-sent` and `Mo-doc`: whether a system, or one it starts
+    from, learned from sentence pairs, and from monolingual documents."""
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:
@@ -90,42 +90,42 @@ class PaperTable(Settings):
 
 
 class CaseTable(Settings):
-    """Sentences that one system translates better than another: those with the largest difference of chrF."""
+    """Sentences with the largest difference of chrF between two systems."""
 
     title: str
     """Heading of the table."""
     note: str = ""
-    """A sentence under the table that says what to see in it."""
+    """Sentence under the table."""
     system: str
-    """System whose translations are better."""
+    """The better system."""
     baseline: str
-    """The other system; both must be aligned by sentence. Each is shown with its first seed."""
+    """The other system; both must be aligned by sentence. First seeds are shown."""
     test: str
     """Test set, as `NAME/TEST`."""
     count: int = Field(default=3, ge=1)
     """Number of sentences."""
     context: int = Field(default=2, ge=0)
-    """Source sentences of the same document to show before each."""
+    """Preceding source sentences to show."""
 
 
 class ScoreFigure(Settings):
-    """A picture of scores over a fact about systems, with a line per group of systems and a panel per test and metric.
+    """Scores over a fact about systems: a line per group of systems, a panel per test and metric.
 
-    Points are means over seeds with the sample deviation; published numbers are beside them.
+    Points are means over seeds with the sample deviation, beside published numbers.
     """
 
     title: str
     """Heading of the picture."""
     note: str = ""
-    """A sentence under the picture that says what to see in it."""
+    """Sentence under the picture."""
     lines: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Systems on each line, by the line's name in the legend."""
+    """Systems on each line, by its name in the legend."""
     x: PaperColumn | None = None
-    """The horizontal axis, read from the config; null if `values` has all systems. Words become equal steps."""
+    """Horizontal axis, from the config; null if `values` has all systems. Words become equal steps."""
     values: dict[str, int | float | str] = {}
-    """Places of systems on the horizontal axis, in place of `x`."""
+    """Places of systems on the horizontal axis, instead of `x`."""
     x_label: str | None = None
-    """Words at the horizontal axis; null means the name of `x`."""
+    """Label of the horizontal axis; null: the name of `x`."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
     """Panels of each test, in order; `contrastive accuracy` gives one per phenomenon."""
     tests: list[str] | None = None
@@ -137,21 +137,21 @@ class ScoreFigure(Settings):
 
 
 class CurveFigure(Settings):
-    """A picture of chosen systems in training: columns of `history.csv` over updates."""
+    """Systems in training: columns of `history.csv` over updates."""
 
     title: str
     """Heading of the picture."""
     note: str = ""
-    """A sentence under the picture that says what to see in it."""
+    """Sentence under the picture."""
     systems: list[str] = Field(min_length=1)
     """Trained systems, a color each."""
     datasets: list[str] | None = None
     """Datasets, with panels each; null means all."""
     panels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Columns of `history.csv` in each panel (a kind of line each), by the panel's heading: `train_loss`, `dev_loss`,
-    `entropy_cross`, `entropy_cross_group` … (see docs/training.md)."""
+    """Columns of `history.csv` in each panel (a kind of line each), by its heading: `train_loss`, `dev_loss`,
+    `entropy_cross`, `entropy_cross_group` … (docs/training.md)."""
     y_label: str = ""
-    """Words at the vertical axis."""
+    """Label of the vertical axis."""
 
 
 def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
@@ -160,16 +160,15 @@ def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
 
 
 class ReaderSettings(Settings):
-    """How much the page `results/report/reader.html` shows."""
+    """Size of the page `results/report/reader.html`."""
 
     seeds: int = Field(default=1, ge=1)
-    """Seeds of each system whose translations are shown: the first ones of `seeds`."""
+    """Seeds shown of each system: the first of `seeds`."""
     attention: int = Field(default=0, ge=0)
-    """Documents of each test set of which the page shows the attention of each system, evenly spaced. It is computed
-    for these documents alone."""
+    """Documents per test set, evenly spaced, with the attention of each system, computed for these alone."""
     max_megabytes: float = Field(default=10, gt=0)
-    """Size of the page. If all documents and items do not fit, each test set is reduced to the same share of them,
-    evenly spaced."""
+    """Limit of the page; beyond it, each test set is reduced to the same share of documents and items, evenly
+    spaced."""
 
 
 class ReportSettings(Settings):
@@ -180,31 +179,28 @@ class ReportSettings(Settings):
     metrics: list[str] = Field(default=main_metrics(), min_length=1)
     """Columns of the main table, in order; columns without values are omitted."""
     tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
-    """Tables laid out as in a paper, by name. They come first in the report; the target of a single one is
-    `results/tables/NAME.txt`."""
+    """Tables as in a paper, by name, first in the report; target of one: `results/tables/NAME.txt`."""
     cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
-    """Case studies by name; the target of a single one is `results/tables/NAME.txt`."""
+    """Case studies by name; target of one: `results/tables/NAME.txt`."""
     baseline: str | None = None
-    """System that all others are tested against on the same dataset; `*` and `**` in the tables mean p < 0.05 and
-    p < 0.01. null tests nothing."""
+    """System that others are tested against on the same dataset (`*`: p < 0.05, `**`: p < 0.01); null tests nothing."""
     figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
-    """Pictures of scores laid out as in a paper, by name. They follow the tables; the target of a single one is
-    `results/figures/NAME.svg`."""
+    """Pictures of scores as in a paper, by name, after the tables; target of one: `results/figures/NAME.svg`."""
     curves: dict[Annotated[str, AfterValidator(_figure_name)], CurveFigure] = {}
-    """Pictures of trainings laid out as in a paper, by name; targets are named as with `figures`."""
+    """Pictures of trainings as in a paper, by name; targets as for `figures`."""
     note: str = ""
-    """A sentence under the main tables that says what to see in them."""
+    """Sentence under the main tables."""
     reader: ReaderSettings = ReaderSettings()
-    """The page in which one reads translations (docs/reader.md)."""
+    """The page for reading translations (docs/reader.md)."""
     claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
-    """Claims about systems, tested over their seeds, by name. They come after these tables; the target of all is
-    `claims`, that of a single one `results/claims/NAME.txt`."""
+    """Claims about systems, tested over seeds, by name, after these tables; target of one:
+    `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
-    """Display names of systems in tables and pictures, by their name in the config."""
+    """Display names of systems in tables and pictures."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
-    """Published row that a system reproduces, as `PAPER/ROW` (see docs/report.md). Its numbers appear beside ours."""
+    """Published row that a system reproduces, `PAPER/ROW` (docs/report.md); its numbers appear beside the study's."""
     datasets: dict[str, Annotated[str, _published("dataset", "data set")]] = {}
-    """Published data set that corresponds to a dataset (`NAME`) or to one of its test sets or suites (`NAME/TEST`)."""
+    """Published counterpart of a dataset (`NAME`), or of a test set or suite (`NAME/TEST`)."""
 
     @property
     def drawn(self) -> list[str]:

@@ -10,9 +10,8 @@ from docmt.settings import Settings
 class TextSettings(Settings):
     """How sentences are split into subwords.
 
-    With `tokenization: words` the language decides the tokenizer: jieba for `zh`, Moses for others
-    (docs/text.md lists them). Source and target share one set of BPE merges, or one SentencePiece model, and one
-    vocabulary.
+    With `tokenization: words` the language decides the tokenizer (docs/text.md). Source and target share segmentation
+    and vocabulary.
     """
 
     later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
@@ -21,22 +20,22 @@ class TextSettings(Settings):
     """`words`: a tokenizer, then BPE; `sentencepiece`: pieces of plain text, for any language (`truecase` must be
     false)."""
     sentencepiece_size: int = Field(default=32000, ge=1)
-    """Most pieces of SentencePiece, learned jointly on both sides of the training text."""
+    """Most pieces of SentencePiece, learned jointly on both sides."""
     pretrained: str | None = None
-    """Folder of a published model, or its name in `docmt models list`, whose SentencePiece models and pieces are taken
-    instead (docs/pretrained.md)."""
+    """Published model (folder, or name in `docmt models list`) whose SentencePiece models and pieces are taken
+    (docs/pretrained.md)."""
     keep_pieces: Literal["all", "seen"] = "all"
-    """The pieces of `pretrained` that the vocabulary keeps: all, or those that occur in the training text."""
+    """Pieces of `pretrained` in the vocabulary: all, or those in the training text."""
     normalise: bool = False
-    """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer); irreversible."""
+    """Make typographic quotes, dashes and spaces plain (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
-    """Write the first word of a line as it is written inside sentences of the training text."""
+    """Write a line's first word as inside sentences of the training text."""
     lowercase: bool = False
     """Write everything in lower case; irreversible."""
     bpe_merges: int = Field(default=30000, ge=1)
-    """BPE merges, learned jointly on both sides of the training text."""
+    """BPE merges, learned jointly on both sides."""
     bpe_min_frequency: int = Field(default=2, ge=1)
-    """Stop learning merges when no pair of symbols occurs this often."""
+    """Fewest occurrences of a merged pair."""
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The options of `get_tokenizer`."""

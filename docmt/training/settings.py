@@ -30,25 +30,24 @@ class TrainingSettings(Settings):
     later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
-    """What is learned; several tasks take turns, one update each, and the first determines epochs and validation loss.
-    `documents`: the parallel documents as cut; `sentences`: their sentences without context; `pairs`:
-    the dataset's `sentences`; `restoration`: its `monolingual` documents, noised (cross-task pre-training)."""
+    """Tasks, which take turns, one update each; the first determines epochs and validation loss. `documents`: parallel
+    documents as cut; `sentences`: their sentences without context; `pairs`: the dataset's `sentences`; `restoration`:
+    its `monolingual` documents, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
-    """The noise of the task `restoration`."""
+    """Noise of `restoration`."""
     learning_rate: float = Field(default=5e-4, gt=0)
-    """Peak learning rate of parameters that start fresh."""
+    """Peak learning rate of fresh parameters."""
     pretrained_learning_rate: float = Field(default=1e-4, gt=0)
-    """Peak learning rate of parameters copied from the model given as `--init`."""
+    """Peak learning rate of parameters copied by `init`."""
     new_parts: Literal["random", "silent"] = "random"
-    """How parts start that the model given as `--init` lacks. `silent`: so that the model first translates exactly as
-    that one does (docs/pretrained.md); `random`: as in the papers."""
+    """Start of parts that the `init` model lacks. `silent`: the model first translates exactly as that one
+    (docs/pretrained.md); `random`: as in the papers."""
     frozen: Literal["none", "pretrained"] = "none"
-    """Parameters that stay as they are. `pretrained`: those copied from the model given as `--init`, so that only new
-    parts are trained."""
+    """Parameters not trained. `pretrained`: those copied by `init`."""
     warmup_steps: int = Field(default=4000, ge=0)
-    """Updates of linear warm-up; afterwards the rate falls with the inverse square root of the update."""
+    """Updates of linear warm-up, before decay with the inverse square root of the update."""
     decay_steps: int | None = Field(default=None, ge=1)
-    """Update at which the rate reaches 0 on a straight line after the warm-up; null for the inverse square root."""
+    """Update at which the rate, falling linearly after warm-up, reaches 0; null: inverse square root."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     """Adam's first moment decay."""
     adam_beta2: float = Field(default=0.98, ge=0, lt=1)
@@ -56,42 +55,41 @@ class TrainingSettings(Settings):
     adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
     max_gradient_norm: float | None = Field(default=None, gt=0)
-    """Gradients are clipped to this norm; null never clips."""
+    """Norm to which gradients are clipped; null never clips."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability mass spread evenly over the vocabulary."""
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Share of source and target input words replaced by `<mask>`, except marks."""
     word_dropout_epochs: int | None = Field(default=None, ge=1)
-    """Epochs with word dropout (the paper's code stops before its 30th or 40th epoch); null never stops."""
+    """Epochs with word dropout (paper's code: until its 30th or 40th); null: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
-    """Share of instances, drawn in each update, whose RST attention sees everything, as in decoding without trees;
-    1 never shows a tree, not even in validation."""
+    """Share of instances, drawn per update, whose RST attention sees everything, as in decoding without trees; 1 never
+    shows a tree, even in validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
-    """Most tokens of a batch, counted as max(source, target) over its instances."""
+    """Most tokens of a batch: max(source, target) over its instances."""
     accumulation_steps: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     max_steps: int | None = Field(default=None, ge=1)
     """Most updates."""
     max_epochs: int | None = Field(default=None, ge=1)
-    """Most passes over the training instances of the first task."""
+    """Most passes over the first task's instances."""
     patience: int | None = Field(default=10, ge=1)
-    """Validations without a lower loss that end the training; null never stops early."""
+    """Validations without a lower loss before training ends; null never stops early."""
     validate_every_steps: int | None = Field(default=None, ge=1)
     """Updates between validations; null validates after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
     """Updates between rows of the history."""
     checkpoint_every_minutes: float = Field(default=10, gt=0)
-    """Minutes between checkpoints, besides those at each validation and at a stop."""
+    """Minutes between checkpoints, besides validations and stops."""
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
     """Updates between further checkpoints; null makes none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
-    """`auto` is bfloat16 on a GPU and float32 on a CPU; `fastest` is bfloat16 also on CPUs whose products are measured
-    to be faster in it, for models of width 256 or more, and float16 on GPUs from before bfloat16 (V100, T4). `tf32` is
-    float32 with products of matrices in TF32 on GPUs that have it; `float32` never uses TF32; `float16` is for GPUs,
-    with a scaled loss."""
+    """`auto`: bfloat16 on a GPU, float32 on a CPU; `fastest`: bfloat16 also on CPUs measured to be faster in it, from
+    width 256 on, and float16 on GPUs before bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products on GPUs that
+    have it; `float32` never uses TF32; `float16`: for GPUs, with a scaled loss."""
     compile: Literal["auto", "off"] = "auto"
-    """`auto` computes model and loss as one graph of `torch.compile` on GPUs with flash attention, where triton is
-    installed; `off` never does. Both give the same results up to rounding and to what dropout draws."""
+    """`auto`: `torch.compile` for model and loss on GPUs with flash attention and triton. Results are the same up to
+    rounding and dropout's draws."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -106,14 +104,11 @@ class TrainingSettings(Settings):
 
 
 class Recipe(TrainingSettings):
-    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1).
-
-    The keys of this class alone do not shape models, and are in no fingerprint.
-    """
+    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
 
     loggers: list[LoggerName] = []
-    """Loggers of Lightning that follow the training beside `history.csv`, in `loggers/` in the folder of the run.
-    `wandb` and `mlflow` write files and reach no server. Changing this runs nothing again."""
+    """Lightning loggers besides `history.csv`, in `loggers/` of the run. `wandb` and `mlflow` write files and reach no
+    server. Changing this reruns nothing."""
 
 
 class RunSettings(Settings):

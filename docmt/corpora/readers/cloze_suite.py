@@ -18,8 +18,8 @@ WORD = re.compile(r"\w+")
 class ClozeSuite(SuiteFormat):
     """Parallel documents as a contrastive suite: which of two forms follows, given the reference up to there?
 
-    An item is a sentence whose reference has forms of one kind only (*du*, *dich* against *ihr*, *euch*), with the
-    sentences before it. Its candidates end in the first of these forms and in what the other kind has in its place.
+    An item is a sentence whose reference has forms of one kind only (*du*, *dich* against *ihr*, *euch*), with its
+    context. Its candidates end in the first of these forms and in its counterpart.
     """
 
     reader: FormatName[Literal["cloze_suite"]]
@@ -28,17 +28,17 @@ class ClozeSuite(SuiteFormat):
     languages: list[str] = Field(min_length=2, max_length=2)
     """Source and target language."""
     phenomenon: str
-    """The phenomenon that the items test."""
+    """Tested phenomenon."""
     forms: dict[str, list[str]]
-    """Kind → its forms, in lower case; the order pairs both kinds. A form with two counterparts is repeated."""
+    """Kind → its forms, in lower case, paired by order. A form with two counterparts is repeated."""
     source_words: list[str]
-    """Words, in lower case, of which the source must have one."""
+    """Lower-case words of which the source must have one."""
     other_source_words: list[str] = []
-    """Words, in lower case, that the source must not have, because a form could translate them, too."""
+    """Lower-case words that the source must not have, since a form could translate them, too."""
     context_sentences: int = Field(default=10, ge=1)
     """Most sentences before the tested one."""
     context: Literal["own", "foreign"] = "own"
-    """`foreign` takes these sentences from anywhere in the other documents: a control."""
+    """`foreign`, a control, takes them from anywhere in other documents."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

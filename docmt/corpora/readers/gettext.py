@@ -68,20 +68,19 @@ class PoFiles(DocumentFormat):
     tags: Literal["keep", "remove"] = "keep"
     """Inline tags, such as `<emph>`: kept in the text, or removed."""
     accelerator: str | None = None
-    """The character that marks keys in menus, for example `~`, and is removed before letters."""
+    """Mark of menu keys, for example `~`, removed before letters."""
     hint_mark: str | None = None
-    """The character that ends a hint at the beginning of a source message, for example `^` in `female^cured`; hint and
-    mark are removed."""
+    """End of a hint before a source message, for example `^` in `female^cured`; both are removed."""
     except_tags: list[str] = []
     """Tags such as `bookmark_value`: messages that begin with one are left out."""
     identical: Literal["keep", "drop"] = "keep"
     """Whether messages that equal their translation are read."""
     listings: Literal["keep", "drop"] = "keep"
-    """Whether messages of several lines, which are program listings in manuals, are read."""
+    """Whether messages of several lines (listings in manuals) are read."""
     speakers: bool = False
     """Whether a source message begins with the name in the comment `[message]: speaker=NAME`, as `NAME: `."""
     units: Literal["messages", "sentences"] = "messages"
-    """`sentences`: messages are split where both sides have equally many sentences of similar lengths."""
+    """`sentences`: messages are split if both sides have equally many sentences of similar lengths."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

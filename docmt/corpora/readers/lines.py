@@ -89,7 +89,7 @@ class DocumentFiles(DocumentFormat):
 
 
 class SingleLines(DocumentFormat):
-    """One file per language, one sentence per line, no documents: every line is a separate document."""
+    """One file per language; every line is a document."""
 
     holds = "sentences"
 

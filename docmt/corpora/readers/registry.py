@@ -13,7 +13,7 @@ from docmt.plugins import Registry
 
 
 class PlainFiles(CorpusFormat):
-    """Files that are fetched but not read as text: treebanks, and further facts on test sets."""
+    """Files fetched but not read as text: treebanks, and facts on test sets."""
 
     holds = "files"
 

@@ -65,7 +65,7 @@ class WmtXml(DocumentFormat):
 
     reader: FormatName[Literal["wmt_xml"]]
     translator: str | None = None
-    """The `<ref translator>` to read; null for the first one."""
+    """The `<ref translator>` to read; null: the first."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

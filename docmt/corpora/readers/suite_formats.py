@@ -51,7 +51,7 @@ class VoitaSuite(SuiteFormat):
 class ContraProSuite(SuiteFormat):
     """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line.
 
-    The role `fields` adds the distances of items that are also in JSON files of ContraPro.
+    The role `fields` adds distances of items in JSON files of ContraPro.
     """
 
     reader: FormatName[Literal["contrapro_suite"]]
@@ -115,7 +115,7 @@ class CtxproGenerative(SuiteFormat):
 
     reader: FormatName[Literal["ctxpro_generative"]]
     phenomenon: str
-    """The phenomenon that the items test, such as `formality`."""
+    """Tested phenomenon, such as `formality`."""
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:

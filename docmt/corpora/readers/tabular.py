@@ -29,7 +29,7 @@ class TsvLines(DocumentFormat):
     columns: list[int] = Field(default=[1, 2], min_length=2, max_length=2)
     """Numbers, from 1, of the columns of source and target."""
     id_column: int | None = Field(default=None, ge=1)
-    """Number of the column with the document's id; null where blank lines separate documents."""
+    """Column of the document's id; null: blank lines separate documents."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -81,7 +81,7 @@ class DialogueCsv(NamedColumns):
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
     """The character between cells."""
     quotes: bool = True
-    """Whether quotation marks enclose cells; false: they are text, as usual in TSV."""
+    """Whether quotation marks enclose cells; false: they are text, as in TSV."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -112,7 +112,7 @@ class NamedLines(DocumentFormat):
 
     reader: FormatName[Literal["named_lines"]]
     id_cells: int | None = Field(default=None, ge=1)
-    """Cells, separated by tabs, that are the id: 2 in the `.ids` files of OPUS; null means the whole line."""
+    """Tab-separated cells of the id: 2 in OPUS's `.ids` files; null: the whole line."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -129,11 +129,11 @@ class ParaDocs(DocumentFormat):
 
     reader: FormatName[Literal["paradocs"]]
     max_frequency: int = 100
-    """A line that occurs more often in the collection ends a document, and is left out."""
+    """More frequent lines in the collection are left out and end a document."""
     min_language: float = 0.5
-    """So does a line with a lower probability of a language."""
+    """So are lines with a lower probability of a language."""
     max_gap: int = 2
-    """Most lines of the page that can be missing between two sentences of a document."""
+    """Most missing lines between two sentences of a document."""
     min_sentences: int = 2
     """Shorter documents are left out."""
 

@@ -26,7 +26,7 @@ class SrtPairs(DocumentFormat):
 
     reader: FormatName[Literal["srt_pairs"]]
     min_overlap: float = Field(default=0.5, gt=0, le=1)
-    """Share of the shorter of two cues during which both are shown, if they are a pair."""
+    """Least share of the shorter cue shown together with the other."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -85,7 +85,7 @@ class Tmx(DocumentFormat):
 
     reader: FormatName[Literal["tmx"]]
     document_prop: str | None = None
-    """Type of the `<prop>` of a unit that names its document; null makes each file one document."""
+    """Type of the `<prop>` that names a unit's document; null makes each file one document."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

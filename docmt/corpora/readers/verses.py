@@ -26,12 +26,12 @@ class Verses(DocumentFormat):
 
     reader: FormatName[Literal["verses"]]
     has_equal_chapters_only: bool = False
-    """Pair only chapters with the same verse numbers on both sides, for editions that number verses differently."""
+    """Pair only chapters with the same verse numbers on both sides."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
     part: Literal["train", "dev", "test", "books"] | None = None
-    """Only the chapters of one part: `books` are whole books (John, Ruth, Jonah, James); of the others, every tenth
-    chapter is `test`, every twentieth `dev`, and the rest `train`."""
+    """Chapters of one part: `books`: John, Ruth, Jonah, James; of the others, every tenth is `test`, every twentieth
+    `dev`, the rest `train`."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

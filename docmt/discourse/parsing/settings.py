@@ -63,32 +63,32 @@ class LinearSettings(Settings):
     """The two-stage linear parser and its training."""
 
     syntax: Literal["none", "file", "segmenter"] = "none"
-    """Source of parts of speech and dependencies: none; the file *.syntax.jsonl beside the documents, in training and
-    in parsing; or the auxiliary predictions of a segmenter."""
+    """Source of parts of speech and dependencies: none; *.syntax.jsonl beside the documents, in training and parsing;
+    or a segmenter's auxiliary predictions."""
     words: Literal["edges", "nucleus"] = Field(default="edges", exclude_if=lambda words: words == "edges")
-    """Words of a span that are features: those at its edges; or also all words of its nucleus EDU and the characters at
-    its edges, which helps with small treebanks."""
+    """Word features of a span: at its edges; or also all words of its nucleus EDU and the characters at its edges,
+    which helps with small treebanks."""
     cost: float = Field(default=1.0, gt=0)
     """C of the support vector machines (L1 penalty, squared hinge loss)."""
     tolerance: float = Field(default=1e-3, gt=0)
     """Stopping criterion of the solver."""
     max_iterations: int = Field(default=200, ge=1)
-    """Maximum number of passes of the solver per class."""
+    """Most passes of the solver per class."""
     min_count: int = Field(default=2, ge=1)
-    """Features of fewer states are left out."""
+    """Rarer features are left out."""
     paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
-    """Share of training documents whose paragraphs are hidden, so that the parser also works without paragraphs."""
+    """Share of training documents whose paragraphs are hidden, for parsing without paragraphs."""
 
 
 class ParserSettings(Settings):
     """An RST parser and its training."""
 
     kind: Literal["neural", "linear", "auto"] = "neural"
-    """`neural`: networks on the word states of a segmenter; `linear`: two stages of support vector machines; `auto`:
-    both are trained, and the one with the higher F on the development set is kept."""
+    """`neural`: networks on a segmenter's word states; `linear`: two stages of support vector machines; `auto`: both
+    are trained, and the one with the higher development F is kept."""
     relations: str | None = None
-    """Inventory whose coarse classes are learned (`gum`, `gcdt`, `rst_dt`, `controlled`); null: the relations of the
-    training trees, unchanged."""
+    """Inventory whose coarse classes are learned (`gum`, `gcdt`, `rst_dt`, `controlled`); null: the training trees'
+    relations."""
     sentence_constraint: bool = True
     """Make every sentence one complete subtree."""
     paragraph_constraint: bool = False

@@ -27,7 +27,7 @@ class NetworkSettings(Settings):
 
 
 class AuxiliaryWeights(Settings):
-    """Weights of the losses on syntax, per word, in training; the loss of the segmenter itself has weight 1."""
+    """Weights of the losses on syntax, per word; the segmenter's own has weight 1."""
 
     pos: float = Field(default=0.05, ge=0)
     """Part of speech of each word."""

@@ -122,7 +122,7 @@ def _metric(name: str) -> str:
 
 
 class Claim(Settings):
-    """A claim about systems of the study, tested over their seeds. docs/claims.md explains the verdicts."""
+    """A claim about systems, tested over their seeds (verdicts: docs/claims.md)."""
 
     later: ClassVar[tuple[str, ...]] = ("reaches", "control")
 
@@ -135,35 +135,34 @@ class Claim(Settings):
     reported: str = ""
     """The published finding."""
     metric: Annotated[str, AfterValidator(_metric)]
-    """The measure: a metric of the scores, or a column of the training history (`dev_loss`, `dev_nll`,
-    `below_uniform_cross` and the like)."""
+    """A metric of the scores, or a column of the training history (such as `dev_loss`, `dev_nll`,
+    `below_uniform_cross`)."""
     test: str | None = None
-    """Test set or suite of the dataset; needed by metrics of the scores."""
+    """Test set or suite; needed by metrics of the scores."""
     phenomenon: str | None = None
-    """Phenomenon, for suites that hold several; null means the whole suite."""
+    """Phenomenon of a suite; null means the whole suite."""
     distances: list[int] = []
     """Distances of contrastive items; empty means all."""
     kind: str | None = None
     """Kind of contrastive items; null means all."""
     at: int | Literal["best", "last"] = "best"
-    """Where a history is read: after that many updates, at the lowest validation loss, or at the end."""
+    """Place in the history: after that many updates, at the lowest validation loss, or at the end."""
     reaches: float | None = None
-    """Measures time instead: the first update at which the column of the history is at most that."""
+    """Measures time instead: the first update at which the column is at most that."""
     dataset: str | None = None
-    """Dataset of the systems in `relations` that name none (as `SYSTEM@DATASET`); needed if there are several."""
+    """Dataset of systems in `relations` without one (`SYSTEM@DATASET`); needed if there are several."""
     relations: list[Annotated[str, AfterValidator(lambda text: parse_relation(text) and text)]] = Field(min_length=1)
-    """Relations between the scores of systems, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or
-    `a - b > c - d`; all of them are claimed."""
+    """Relations between systems' scores, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`; all are
+    claimed."""
     margin: float = Field(default=0.0, ge=0)
-    """Smallest difference that matters: `a > b` claims more than that, `a >= b` allows as much in the other
-    direction."""
+    """Smallest difference that matters: `a > b` claims more, `a >= b` allows as much in the other direction."""
     min_seeds: int = Field(default=3, ge=2)
-    """Fewest seeds that all systems must have for a verdict."""
+    """Fewest seeds per system for a verdict."""
     control: str | None = None
-    """Another claim, that the systems have learned what their design can learn (`a > 90`). Unless it holds, the verdict
-    is *not learned yet*."""
+    """Another claim, that the systems have learned what they can (`a > 90`); unless it holds, the verdict is *not
+    learned yet*."""
     remark: str = ""
-    """Differences between the systems of this study and the paper's, or what else readers should know."""
+    """Differences from the paper's systems, or other remarks for readers."""
 
     @cached_property
     def comparisons(self) -> list[ClaimedDifference]:
