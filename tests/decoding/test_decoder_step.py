@@ -32,6 +32,10 @@ COUNTS = (4, 1, 12, 5)  # documents end early, and hypotheses are in different s
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
+    # Of the environment, if it is there: other tests may have loaded it, and a process can load one copy only.
+    for folder in decoder_step.FOLDERS:
+        if (folder / decoder_step.library_name()).exists():
+            return folder
     if shutil.which(os.environ.get("CXX", "c++")) is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("library")
