@@ -41,7 +41,7 @@ NOT_COMPILED = Outcome("needs triton, and a GPU with bfloat16 and flash attentio
 
 
 def needed(is_there: bool, value: str, defect: str) -> Outcome:
-    """What a check of something needed found, or what is missing."""
+    """The outcome for a requirement: `value` if it is met, else a failure that names the defect."""
     return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")
 
 

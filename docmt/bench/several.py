@@ -21,7 +21,7 @@ UPDATES = 12
 
 
 class SeveralDevices:
-    """The checks of all devices, which `docmt train --devices` uses; `names` are those of `CUDA_VISIBLE_DEVICES`."""
+    """Checks of `docmt train --devices` with all devices; `names` are their names in `CUDA_VISIBLE_DEVICES`."""
 
     def __init__(self, device: torch.device, names: list[str], *, size: str, tokens: int) -> None:
         self.names, self.n, self.is_cuda, self.size, self.tokens = (

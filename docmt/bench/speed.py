@@ -45,7 +45,7 @@ SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: so
 class Speed:
     """Measurements of G-Transformer in one size, in half precision where the device has it.
 
-    An update has about so many `tokens` on each side; `rows` are the outcomes so far, to compare with.
+    `tokens` is the approximate size of an update on each side; `rows` holds earlier outcomes, for comparisons.
     """
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:

@@ -115,7 +115,7 @@ class DecoderStep:
 def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
-    """The objects of the library for a layer; `numbers` are those of each part's cache and of the layer in it."""
+    """The library's sublayers of a layer; `numbers` maps each part to its cache and the layer's place in that cache."""
     # What replaces linear maps in a model for decoding has no type that modules know.
     modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer

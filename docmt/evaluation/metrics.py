@@ -69,7 +69,7 @@ class TranslatedTest:
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
     def read_source(self) -> list[str]:
-        """The source sentences. Raises UserError where they are not as many as those of the reference."""
+        """The source sentences. Raises UserError unless source and reference have equally many sentences."""
         path = text_path(self.prefix, self.src_lang)
         lines = read_lines(path)
         if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents

@@ -129,7 +129,7 @@ def _texts(path: Path) -> list[tuple[Cue, str]]:
 
 
 def _with_marks(segment: FileSegment, is_text: Callable[[Mark], bool]) -> str:
-    """The text of a segment, without those of its marks that are no text."""
+    """The text of a segment with the marks that `is_text` accepts, and without its other marks."""
 
     def raw(found: re.Match[str]) -> str:
         mark = segment.mark(found[0])
