@@ -8,9 +8,8 @@ add theirs by entry points of the group `docmt.metrics`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
@@ -81,7 +80,9 @@ class TranslatedTest:
     @cached_property
     def alignment(self) -> "Alignment":
         """The words of source, hypotheses and reference with their links; computed once, since the aligner is slow."""
-        return later("word_alignment", "align_test")(self)
+        from docmt.evaluation.word_alignment import align_test
+
+        return align_test(self)
 
     @property
     def is_aligned(self) -> bool:
@@ -125,21 +126,55 @@ class Metric:
     counts: "Callable[[TranslatedTest], SegmentCounts] | None" = None  # for paired tests; None: not tested
 
 
-def later(module: str, function: str, *arguments: Any) -> Callable[[TranslatedTest], Any]:
-    """A function that is imported when it is called, since sacreBLEU and the tokenizers are slow to import."""
-    return lambda test: getattr(import_module(f"docmt.evaluation.{module}"), function)(test, *arguments)
+# The scorers import their modules when they are called: sacreBLEU and the tokenizers are slow to import.
+def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of sacreBLEU's metrics."""
+    from docmt.evaluation.bleu import score_bleu
+
+    return score_bleu(test)
 
 
-score_bleu = later("bleu", "score_bleu")
-score_meteor = later("meteor", "score_meteor")
-score_apt = later("pronouns", "score_pronouns")
-score_blonde = later("blonde", "score_blonde")
-score_consistency = later("consistency", "score_consistency")
+def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of METEOR."""
+    from docmt.evaluation.meteor import score_meteor
+
+    return score_meteor(test)
+
+
+def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of APT."""
+    from docmt.evaluation.pronouns import score_pronouns
+
+    return score_pronouns(test)
+
+
+def score_blonde(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of BlonDe."""
+    from docmt.evaluation.blonde import score_blonde
+
+    return score_blonde(test)
+
+
+def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
+    """Rows of term and address consistency."""
+    from docmt.evaluation.consistency import score_consistency
+
+    return score_consistency(test)
 
 
 def context_metric(name: str, words: str, *needs: str) -> Metric:
     """F1 of a class of words that depend on context, tested over documents."""
-    score, count = (later("context_words", f"{verb}_context_words", name) for verb in ("score", "count"))
+
+    def score(test: TranslatedTest) -> "list[ScoreRow]":
+        from docmt.evaluation.context_words import score_context_words
+
+        return score_context_words(test, name)
+
+    def count(test: TranslatedTest) -> SegmentCounts:
+        from docmt.evaluation.context_words import count_context_words
+
+        return count_context_words(test, name)
+
     return Metric(f"F1 of {words}", score, needs=needs, on_request=True, counts=count)
 
 
