@@ -28,7 +28,7 @@ from docmt.models.layers import ACTIVATIONS, SUBLAYERS, DecoderLayer, FeedForwar
 log = logging.getLogger(__name__)
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path.home() / ".cache" / "docmt")
+FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path(os.path.expanduser("~"), ".cache", "docmt"))
 """Where the library is looked for; built in the first that can be written."""
 
 
