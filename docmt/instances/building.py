@@ -102,6 +102,8 @@ def build_instances(
         sides = {
             name: encode_sentences(text, vocabulary, folder / f"{name}_tokens.npy") for name, text in texts.items()
         }
+        for side in sides.values():
+            _check_length(len(side.lengths), sum(lengths), "the document index")
         manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
     return manifest["counts"]
 
@@ -225,10 +227,14 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
     for line in iterate_lines(path):
         n_lines += 1
         yield line.split()
+    _check_length(n_lines, n_sentences, str(documents), where=f"{path}: ")
+
+
+def _check_length(n_lines: int, n_sentences: int, index_name: str, *, where: str = "") -> None:
     if not n_lines:
-        raise UserError(f"{path}: the text is empty: there are no sentences to build instances from")
+        raise UserError(f"{where}the text is empty: there are no sentences to build instances from")
     if n_lines != n_sentences:
-        raise UserError(f"{path}: {n_lines} lines, but {documents} counts {n_sentences} sentences")
+        raise UserError(f"{where}{n_lines} lines, but {index_name} counts {n_sentences} sentences")
 
 
 def iterate_trees(

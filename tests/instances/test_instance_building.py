@@ -48,6 +48,11 @@ def test_a_limit_above_every_document_is_refused():
         build([repeated(3)], min_document_tokens=100)
 
 
+def test_no_document_is_refused():
+    with pytest.raises(UserError, match="text is empty"):
+        build([])
+
+
 # Files
 
 

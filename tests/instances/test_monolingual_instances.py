@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
 from docmt.instances.commands import instance_statistics
 from docmt.instances.restoration import Noise, RestorationSymbols
@@ -110,3 +111,8 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
     assert str(files / name) in error
     assert error.count("\n") == 1
     assert not (files / "out").exists()
+
+
+def test_an_index_of_other_sentences_is_refused():
+    with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
+        build_and_load([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())
