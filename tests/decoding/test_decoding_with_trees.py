@@ -85,3 +85,10 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
     assert tree.sentences_BC[0, : tree.n].tolist() == [1, 1, 1]
     tree.advance(torch.tensor([[2, 2]]))
     assert tree.bias_B1MN[:, 0].isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]
+
+
+def test_trees_change_the_translation_scores():
+    model = make_model("rst_mix")
+    documents = sources((8,), seed=3)
+    with_trees, without = search(model, documents, trees_of(documents)), search(model, documents, None)
+    assert with_trees[0][0].score != pytest.approx(without[0][0].score, rel=1e-4)

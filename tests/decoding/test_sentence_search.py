@@ -201,3 +201,12 @@ def test_given_translations_are_scored_with_and_without_context(study_files, con
 def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
     with pytest.raises(UserError, match=r"decoding\.context: none skips the context module"):
         use(untrained(study_files, architecture), DecodingSettings(context="none"))
+
+
+def test_a_beam_per_sentence_finds_what_one_beam_over_the_document_finds_or_better():
+    model = make_model("global_context")
+    documents = sources((6,) * 8, seed=3)
+    whole = run(model, documents, way=search_instances, beam_size=3)
+    apart = run(model, documents, beam_size=3)
+    gains = [one.log_probability - found[0].log_probability for one, found in zip(apart, whole, strict=True)]
+    assert np.mean(gains) > 0

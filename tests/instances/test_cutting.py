@@ -1,9 +1,12 @@
 """The counting rule and its boundaries."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from docmt.errors import UserError
-from docmt.instances.cutting import split_document
+from docmt.instances.cutting import split_document, split_documents
 from docmt.instances.settings import InstancesSettings
 
 
@@ -47,3 +50,26 @@ def test_sentences_of_each_instance(costs, max_tokens, max_sentences, expected):
 def test_bad_settings_are_named(values, message):
     with pytest.raises(UserError, match=message):
         InstancesSettings.load(values, where="instances")
+
+
+DOCUMENTS = st.lists(st.lists(st.integers(2, 40), min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+@given(DOCUMENTS, st.integers(8, 60), st.none() | st.integers(1, 5))
+def test_every_sentence_once_in_order_inside_its_document(documents, max_tokens, max_sentences):
+    settings = InstancesSettings(max_tokens=max_tokens, max_sentences=max_sentences)
+    costs = np.array([cost for document in documents for cost in document])
+    lengths = [len(document) for document in documents]
+    offsets, owners = split_documents(costs, lengths, settings)
+    assert offsets[0] == 0
+    assert offsets[-1] == len(costs)
+    assert (np.diff(offsets) > 0).all()
+    owner_of_sentence = np.repeat(np.arange(len(documents)), lengths)
+    for first, last, owner in zip(offsets[:-1], offsets[1:], owners, strict=True):
+        assert (owner_of_sentence[first:last] == owner).all()
+        total = costs[first:last].sum()
+        assert total <= max_tokens or last - first == 1
+        assert max_sentences is None or last - first <= max_sentences
+        # Greedy: the next sentence of the document would not have fitted.
+        if last < len(costs) and owner_of_sentence[last] == owner:
+            assert total + costs[last] > max_tokens or last - first == max_sentences

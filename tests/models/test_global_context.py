@@ -202,3 +202,31 @@ def test_numbers_of_parameters_are_those_of_table_9(pair):
             model = Transformer(settings, n_symbols)
         found.append(sum(parameter.numel() for parameter in model.parameters()) / 1e6)
     assert found == pytest.approx(published, rel=0.01)
+
+
+def test_a_document_of_one_sentence_goes_either_way():
+    model = make_model("global_context")
+    documents = random_documents((1, 1))
+    with_context, without = (
+        states(model, make_batch(model.settings, documents, context=context)) for context in ("document", "none")
+    )
+    assert (with_context - without).abs().max() > 0.1
+
+
+def test_both_encoders_share_self_attention_and_feed_forward():
+    """A sentence in a document is encoded by layers that its use without context trains."""
+    model = make_model("global_context")
+    batch = make_batch(model.settings, random_documents((3, 2)))
+    before = model.encode(batch.src_tokens_S, batch.layout)
+    other = copy.deepcopy(model)
+    plain = make_batch(model.settings, random_documents((3, 2)), context="none")
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    LossModule(other, 0.1)(plain).backward()
+    optimizer.step()
+    assert torch.equal(model.context.attention.in_weight, other.context.attention.in_weight)
+    hidden = {}
+    for name, which in (("before", model), ("after", other)):
+        which.context.gate.register_forward_pre_hook(lambda _, inputs, name=name: hidden.update({name: inputs[1]}))
+        which.encode(batch.src_tokens_S, batch.layout)
+    assert (hidden["before"] - hidden["after"]).abs().max() > 1e-3
+    assert not torch.equal(before, other.encode(batch.src_tokens_S, batch.layout))

@@ -2,13 +2,14 @@
 
 from dataclasses import is_dataclass, replace
 
+import numpy as np
 import pytest
 import torch
 from core_fixtures import document_trees, make_batch, make_model, random_documents
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.grouping import Grouping, VarlenInputs
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.presets import ARCHITECTURES
@@ -129,3 +130,22 @@ def test_tensors_in_a_buffer_keep_shape_type_and_order():
 def test_a_layout_is_no_dataclass():
     """Fabric takes dataclasses apart in every call of a model in mixed precision, and refuses frozen ones inside."""
     assert not is_dataclass(AttentionLayout)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context", "document_transformer"])
+def test_variable_length_plans_are_those_of_the_groupings(architecture):
+    _, batch = batch_of(architecture)
+    batch.prepare("varlen")
+    plans = [plan for grouping in batch.layout.groupings.values() for plan in grouping.kernel_inputs.items()]
+    assert {kernel for kernel, _ in plans} == {"varlen"}
+    for grouping in batch.layout.groupings.values():
+        plan = grouping.kernel_inputs.get("varlen")
+        assert isinstance(plan, VarlenInputs)
+        assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
+        assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
+        assert type(plan.max_queries) is type(plan.max_keys) is int
+        assert (plan.max_queries, plan.max_keys) == (grouping.query_lengths_G.max(), grouping.key_lengths_G.max())
+        if plan.key_rows_M is None:
+            assert (np.diff(grouping.key_rows) == 1).all()
+        else:
+            assert plan.key_rows_M.tolist() == grouping.key_rows.tolist()

@@ -13,6 +13,7 @@ from core_fixtures import (
     make_model,
     model_settings,
     random_documents,
+    random_sentence,
     random_trees,
 )
 from hypothesis import given, settings
@@ -313,3 +314,29 @@ def test_opening_keeps_what_is_open():
     opened = layout.opened(np.array([False, True, False]))
     assert opened.trees.open_B.tolist() == [True, True, False]
     assert layout.trees.open_B.tolist() == [True, False, False]
+
+
+def test_another_token_changes_the_outputs_of_related_edus_alone():
+    """One RST layer on four EDUs: 1 is the head of 0 and 3, 3 that of 2; bit by bit."""
+    attention = {"lower": "rst", "upper": "rst", "upper_layers": 1}
+    model = make_model("rst_mix", encoder_layers=1, encoder_attention=attention)
+    source = [random_sentence(np.random.default_rng(0), 6), random_sentence(np.random.default_rng(1), 5)]
+    trees = BatchTrees.of_instance(
+        edu_lengths=[3, 5, 2, 5], edu_heads=[1, -1, 3, 1], edu_counts=[2, 2], sentence_heads=[-1, 0]
+    )
+    first_tokens = np.array([0, 3, 8, 10])
+
+    def encode(changed=None):
+        sentences = [sentence.copy() for sentence in source]
+        if changed is not None:
+            sentence, place = (0, changed) if changed < 8 else (1, changed - 8)
+            sentences[sentence][place] = 9 if sentences[sentence][place] != 9 else 10
+        batch = make_batch(model.settings, [(sentences, sentences)], trees)
+        return model.encode(batch.src_tokens_S, batch.layout)
+
+    before = encode()
+    related = ((0, 1), (0, 1, 3), (2, 3), (1, 2, 3))
+    for edu, expected in enumerate(related):
+        is_changed = (encode(first_tokens[edu] + 1) != before).any(1)
+        changed_rows = np.flatnonzero(is_changed.numpy())
+        assert set(np.searchsorted(first_tokens, changed_rows, side="right") - 1) == set(expected)

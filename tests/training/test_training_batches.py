@@ -269,3 +269,15 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     assert found["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
     assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
     assert found["entropy_encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)
+
+
+def test_random_numbers_are_a_function_of_their_seed(study_files):
+    instance_set, settings = load_instances(study_files.instances()), make_model().settings
+
+    def numbers(*seed):
+        ((src, tgt, trees),) = draw_numbers(*n_inputs(instance_set, np.array([1]), settings), seed=seed)
+        return (*src, *tgt, trees)
+
+    assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
+    others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]
+    assert len({numbers(1, 0, 0, 0), *others}) == 5

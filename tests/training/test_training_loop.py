@@ -171,3 +171,18 @@ def test_bad_input_is_refused_before_anything_is_trained(study_files, tmp_path, 
     with pytest.raises(UserError, match=message):
         run_training(study_files, tmp_path, **{option: value})
     assert not (tmp_path / "checkpoints").exists()
+
+
+def test_epochs_end_a_training_and_are_validated_when_no_step_says_so(study_files, tmp_path):
+    recipe = {"max_steps": None, "max_epochs": 2, "validate_every_steps": None, "max_batch_tokens": 1000}
+    _, history = run_training(study_files, tmp_path, training=recipe)
+    assert history["epoch"].tolist() == [1, 2]
+    assert history["dev_loss"].notna().all()
+
+
+@pytest.mark.parametrize("steps", [1, 12])
+def test_divergence_is_an_error_that_says_what_to_do(study_files, tmp_path, steps):
+    recipe = {"learning_rate": 1e30, "warmup_steps": 0, "max_steps": steps}
+    with pytest.raises(UserError, match="lower learning_rate"):
+        run_training(study_files, tmp_path, training=recipe)
+    assert not (tmp_path / "model.pt").exists()
