@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BEGUN, FAILED
+from study_folders import BEGUN, FAILED
 
 from docmt.snakemake import SLURM_LOGS, read_jobs, read_workflow
 from docmt.status import cluster

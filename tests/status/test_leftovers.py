@@ -1,7 +1,7 @@
 """`docmt tidy`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
 import pytest
-from conftest import SMOKE
+from study_folders import SMOKE
 
 from docmt.cli.main import main
 from docmt.config.loading import load_config_files

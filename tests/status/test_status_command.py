@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SMOKE
+from study_folders import SMOKE
 
 from docmt.cli.main import main
 from docmt.status.display import bar, duration, shorten

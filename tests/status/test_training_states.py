@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BEGUN, FAILED
+from study_folders import BEGUN, FAILED
 
 PROGRESS = {"step": 5, "max_steps": 20, "epoch": 1, "tokens_per_second": 100, "dev_loss": 2.5, "best_loss": 2.0,
             "seconds": 10.0, "updated": "2026-11-21T05:43:08+00:00"}  # fmt: skip

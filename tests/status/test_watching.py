@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import BEGUN, SMOKE
+from study_folders import BEGUN, SMOKE
 
 from docmt.checksums import record_of
 from docmt.cli.main import main

@@ -2,7 +2,7 @@
 
 import re
 
-from conftest import Study, read_jobs, snakemake
+from studies import Study, read_jobs, snakemake
 
 METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
 GIVEN = {"hypotheses": {"controlled/controlled": "given.de"}}

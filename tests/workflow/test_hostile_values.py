@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 import yaml
-from conftest import SMOKE, snakemake
+from studies import SMOKE, snakemake
 
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.errors import UserError

@@ -9,8 +9,8 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import Study, clean_environment, snakemake
 from own_suites import CONTRASTIVE, GENERATIVE
+from studies import Study, clean_environment, snakemake
 from test_workflow_imports import ALLOWED, TEXT, TORCH, read_imports, too_many
 
 SYSTEMS = ("g_transformer", "greedy")

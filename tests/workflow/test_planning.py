@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT, SMOKE, Study, read_jobs, snakemake
+from studies import ROOT, SMOKE, Study, read_jobs, snakemake
 
 CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").rglob("*.yaml"))]
 

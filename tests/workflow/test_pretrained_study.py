@@ -5,10 +5,10 @@ import json
 
 import pytest
 import yaml
-from conftest import read_jobs, snakemake
 from core_fixtures import DOCUMENTS
 from core_fixtures import translate as translate_words
 from published_models import HEADS, INNER, LAYERS, WIDTH, write_text, write_weights
+from studies import read_jobs, snakemake
 
 from docmt.models.model_file import load_model
 from docmt.models.published.catalog import study_folder

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from conftest import SMOKE, read_jobs, snakemake
+from studies import SMOKE, read_jobs, snakemake
 
 from docmt.files import read_json
 from docmt.instances.storage import load_instances

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import yaml
-from conftest import read_jobs, snakemake
+from studies import read_jobs, snakemake
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config

@@ -3,8 +3,8 @@
 import collections
 
 import pytest
-from conftest import snakemake
 from damage import DAMAGES, Laboratory
+from studies import snakemake
 
 
 @pytest.fixture

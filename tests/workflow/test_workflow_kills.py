@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Study, start_snakemake
+from studies import Study, start_snakemake
 
 from docmt.checksums import FOLDER
 

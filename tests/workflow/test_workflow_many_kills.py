@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Study, start_snakemake
 from damage import lasting
+from studies import Study, start_snakemake
 from test_workflow_kills import wait_until, working_in
 
 from docmt.cli.main import main

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Study, read_jobs
+from studies import Study, read_jobs
 from test_workflow_reruns import NEW_SYSTEM, REPORT, of_rst, of_run, planned
 
 from docmt.checksums import FINGERPRINT_VARIABLE, record_of, recorded_fingerprint

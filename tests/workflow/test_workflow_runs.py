@@ -3,7 +3,7 @@
 import json
 import re
 
-from conftest import read_jobs, snakemake
+from studies import read_jobs, snakemake
 
 
 def test_run_makes_all_products(finished):

@@ -1,0 +1,105 @@
+"""Folders of studies made by hand, as a cluster and its failures leave them."""
+
+import base64
+import json
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.config.artifacts.runs import run_folder
+from docmt.config.plan import Plan
+from docmt.status.study import read_study
+
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
+
+HEAD = """SNAKEMAKE
+=========
+  Date: 2026-11-21 05:43:07
+  Host: {host}
+  Config file(s): [PosixPath('/somewhere/smoke.yaml')]
+
+Building DAG of jobs...
+"""
+BEGUN = """[Sat Nov 21 05:43:08 2026]
+localrule {rule}:
+    output: {outputs}
+    log: {log}
+    jobid: {number}
+    benchmark: results/benchmarks/{rule}/x.tsv
+    wildcards: dataset=d
+Select jobs to execute...
+"""
+FAILED = """[Sat Nov 21 05:43:09 2026]
+Error in rule {rule}:
+    message: None
+    jobid: {number}
+    output: {outputs}
+    log: {log} (check log file(s) for error details)
+    shell:
+        docmt …
+        (command exited with non-zero exit code)
+"""
+
+
+@dataclass
+class Folder:
+    """A folder of a study, and how to fill it."""
+
+    path: Path
+    plan: Plan
+
+    @property
+    def run(self):
+        """The first training of the plan."""
+        return self.plan.artifacts.trained[0]
+
+    @property
+    def stem(self):
+        """The name of its log."""
+        return f"{self.run.dataset}_{self.run.system}_seed{self.run.seed}"
+
+    @property
+    def run_folder(self):
+        return self.path / run_folder(self.run.dataset, self.run.system, self.run.seed)
+
+    @property
+    def model(self):
+        """Its model, relative to the folder."""
+        return f"{run_folder(self.run.dataset, self.run.system, self.run.seed)}/model.pt"
+
+    def write(self, name, text="", *, age=0.0):
+        """Write a file that is `age` seconds old."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+        os.utime(file, (time.time() - age,) * 2)
+        return file
+
+    def checkpoint(self, name, content, *, fingerprint="abc", age=0.0):
+        """A file of the first training's checkpoints."""
+        return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
+
+    def mark(self, output, job=None):
+        """Mark a file as incomplete, as Snakemake does; long names are split."""
+        name = base64.urlsafe_b64encode(output.encode()).decode()
+        parts = [name[i : i + 254] for i in range(0, len(name), 254)]
+        parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
+        self.write("/".join([".snakemake/incomplete", *parts]), {"external_jobid": job})
+
+    def snakemake(self, *blocks, host=None, name="2026-11-21T054307.1.snakemake.log"):
+        """Snakemake's messages."""
+        self.write(f".snakemake/log/{name}", HEAD.format(host=host or platform.node()) + "".join(blocks))
+
+    def lock(self):
+        """Snakemake's lock."""
+        self.write(".snakemake/locks/0.input.lock", "x\n")
+
+    def read(self):
+        """The state as docmt sees it."""
+        return read_study(self.path, self.plan)
+
+    def training(self):
+        """The state of the first training."""
+        return self.read().trainings[0]

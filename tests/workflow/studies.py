@@ -1,0 +1,112 @@
+"""Runs Snakemake in folders of studies, as a user does."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import warm
+import yaml
+
+from docmt.config.loading import merge, read_config_file
+from docmt.config.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+SMOKE = ROOT / "config/examples/smoke.yaml"
+RECORDER = Path(__file__).parent / "recorder"
+RUN = ("--cores", "2", "--show-failed-logs")
+
+
+def snakemake(folder, *arguments, config=SMOKE):
+    """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None)."""
+    return warm.run("snakemake", call_of(folder, arguments, config), environment=clean_environment())
+
+
+def start_snakemake(folder, *arguments, config=SMOKE, imports=None):
+    """Start Snakemake as `snakemake` does, in a process group that a test can kill."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *call_of(folder, arguments, config)],
+        env=clean_environment(imports),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def call_of(folder, arguments, config):
+    """The arguments of Snakemake."""
+    files = config if isinstance(config, list) else [config] if config else []
+    options = ["--configfile", *map(str, files)] if files else []
+    return [*arguments, "--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *options]
+
+
+def clean_environment(imports=None):
+    """The environment without what changes the behaviour of Snakemake or docmt.
+
+    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
+    if imports is not None:
+        environment["IMPORTS_FOLDER"] = str(imports)
+        environment["PYTHONPATH"] = os.pathsep.join([str(RECORDER), environment.get("PYTHONPATH", "")])
+    return environment
+
+
+@dataclass
+class Study:
+    """A study in a folder: what the smoke config says, with changes on top."""
+
+    folder: Path
+
+    def config(self, changes=None):
+        """A config file with changes on top."""
+        file = self.folder / "study.yaml"
+        file.write_text(yaml.safe_dump(merge(read_config_file(SMOKE), changes or {})), encoding="utf-8")
+        return file
+
+    @property
+    def imports(self):
+        """What the commands of the first run imported."""
+        return self.folder / "imports"
+
+    def run(self, *arguments, changes=None):
+        """Run what is asked for."""
+        return snakemake(self.folder, *RUN, *arguments, config=self.config(changes))
+
+    def make(self):
+        """Run it as a user does, every command in a new Python, and note what its commands import."""
+        self.imports.mkdir()
+        process = start_snakemake(self.folder, *RUN, config=self.config(), imports=self.imports)
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr[-5000:]
+
+    def jobs(self, changes=None):
+        """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""
+        done = snakemake(self.folder, "--dry-run", config=self.config(changes))
+        assert done.returncode == 0, done.stderr
+        return set(read_jobs(done.stdout + done.stderr))
+
+    def plan(self, changes=None):
+        """The plan that the Snakefile sees."""
+        return Plan.load(merge(read_config_file(SMOKE), changes or {}), files=[])
+
+
+def read_jobs(text):
+    """Rule and the values of its wildcards, of each job in the messages of a dry run; the target rule is left out."""
+    rule = None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(?:local)?rule (\w+):", line):
+            if rule not in (None, "all"):
+                yield rule
+            rule = match[1]
+        elif match := re.fullmatch(r"    wildcards: (.*)", line):
+            values = dict(pair.split("=") for pair in match[1].split(", "))
+            yield " ".join([rule, *(value for key, value in values.items() if key not in ("dataset", "seed"))])
+            rule = None
+    if rule not in (None, "all"):
+        yield rule
