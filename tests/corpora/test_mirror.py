@@ -21,6 +21,7 @@ HELD = {
     "bible-ende": "train",
     "bible-enru": "train",
     "bible-parts-ende": "train dev test books number number_foreign number_books",
+    "bible-parts-enru": "train dev test books number number_foreign number_books",
     "bible-enzh": "train",
     "contrapro-ende": "test generative",
     "contrapro-items-ende": "synonyms bolsena cat",
