@@ -42,13 +42,14 @@ class FolderLock:
         try:
             self.lock.acquire(timeout=TRIES * SECONDS_BETWEEN_TRIES)
         except Timeout:
-            holder = dict.fromkeys(("host", "pid", "started"), "unknown") | read_status(folder)
-            job = holder.get("job")
-            stop = f"`scancel {job}`" if job else f"`kill {holder['pid']}` there"
+            holder = read_status(folder)  # empty while the other one is about to write it
+            pid, job = holder.get("pid"), holder.get("job")
+            stop = f" with `scancel {job}`" if job else f" with `kill {pid}` there" if pid else ""
+            host, started = (holder.get(key, "unknown") for key in ("host", "started"))
             raise UserError(
-                f"{folder}: another trainer is running here: host {holder['host']}, process {holder['pid']}, job "
-                f"{job or 'none'}, since {holder['started']}: wait for it, or stop it with {stop}; it saves a "
-                "checkpoint, from which the next run resumes"
+                f"{folder}: another trainer is running here: host {host}, process {pid or 'unknown'}, job "
+                f"{job or 'none'}, since {started}: wait for it, or stop it{stop}; it saves a checkpoint, from which "
+                "the next run resumes"
             ) from None
         except OSError as error:
             if error.errno not in UNSUPPORTED:

@@ -53,6 +53,12 @@ def test_the_second_trainer_is_told_who_the_first_is(holder, tmp_path):
     with pytest.raises(UserError, match=expected), FolderLock(tmp_path / "run"):
         pass
     assert read_status(tmp_path / "run") == running
+    (tmp_path / "run/running.json").write_text("")
+    with (
+        pytest.raises(UserError, match=r"host unknown, process unknown, job none.*or stop it; it saves"),
+        FolderLock(tmp_path / "run"),
+    ):
+        pass
 
 
 def test_a_killed_trainer_leaves_nothing_to_remove(holder, tmp_path):

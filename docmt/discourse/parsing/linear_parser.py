@@ -31,6 +31,7 @@ from docmt.discourse.parsing.transitions import (
 )
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import DocumentSyntax, check_syntax
+from docmt.errors import UserError
 
 LEVELS = {SAME_SENTENCE: "sentence", SAME_PARAGRAPH: "paragraph", ABOVE: "document", UNKNOWN: "text"}
 """Names of the relation classifiers; `text` is for nodes above sentences in documents without paragraphs."""
@@ -156,6 +157,13 @@ def _pair_features(profile: LexicalProfile, name: str, left: NamedSpan | None, r
 def no_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
     """Return None for every document."""
     return [None] * len(documents)
+
+
+def missing_syntax(documents: Sequence[DiscourseDocument]) -> list[None]:
+    """Refuse documents that come without the syntax on which a parser was trained."""
+    raise UserError(
+        "the parser was trained on *.syntax.jsonl, which this text lacks: train one with `syntax: segmenter` or `none`"
+    )
 
 
 @dataclass(frozen=True)

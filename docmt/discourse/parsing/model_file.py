@@ -8,7 +8,7 @@ import torch
 
 from docmt.discourse.parsing.baselines import Parser
 from docmt.discourse.parsing.linear_classifier import LinearClassifier
-from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, SegmenterSyntax
+from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, SegmenterSyntax, missing_syntax
 from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
@@ -105,6 +105,8 @@ def _build_linear(settings: ParserSettings, content: dict[str, Any], segmenter: 
         if segmenter is None:
             raise ValueError("the segmenter whose syntax it reads is missing")
         parser.syntax = SegmenterSyntax(segmenter)
+    elif settings.linear.syntax == "file":
+        parser.syntax = missing_syntax
     return parser
 
 

@@ -251,4 +251,8 @@ def test_syntax_of_other_documents_is_one_line(folder, tmp_path):
         run(*arguments)
     with pytest.raises(UserError, match="expected the syntax of document 'document-20' next, found 'document-0'"):
         run(*arguments, "--syntax", folder / "train.syntax.jsonl")
+    (tmp_path / "text.en").write_text("Words .\nOther words .\n")
+    with pytest.raises(UserError, match=r"trained on \*.syntax.jsonl, which this text lacks"):
+        run("annotate", "--segmenter", folder / "segmenter.pt", "--parser", model, "--lang", "en",
+            "--text", tmp_path / "text.en", "--out", tmp_path / "o.jsonl")  # fmt: skip
     assert not (tmp_path / "o.jsonl").exists()
