@@ -1,9 +1,19 @@
-"""`docmt tidy`: what takes space although nothing needs it."""
+"""`docmt tidy`: checkpoints, runs that the configuration does not have, and what killed jobs left."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 from docmt.cli.status import StudyFolder
 from docmt.commands import CommandGroup
+from docmt.config.artifacts.runs import run_folder
+from docmt.config.plan import Plan
+from docmt.config.systems import list_runs
 from docmt.errors import UserError
-from docmt.status.leftovers import delete_leftovers, find_leftovers
+from docmt.snakemake import read_workflow
+from docmt.status.cluster import read_queue
 
 command = CommandGroup("tidy")
 
@@ -27,8 +37,48 @@ def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
         raise UserError(f"--directory {study.directory}: has no results: give the folder of a study")
     leftovers = list(find_leftovers(folder, plan))
     if delete:
-        delete_leftovers(folder, leftovers)
+        if read_workflow(folder).state in ("running", "locked") or read_queue(folder).jobs:
+            raise UserError(f"{folder}: Snakemake or jobs of this study are running: delete when they have ended")
+        for leftover in leftovers:
+            shutil.rmtree(folder / leftover.path)
     for leftover in leftovers:
         print(f"{leftover.n_bytes / 1e6:10.1f} MB  {leftover.path}  ({leftover.why})")
     total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
     print(f"{total}, {'deleted' if delete else 'which docmt tidy --delete deletes'}")
+
+
+# The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)
+UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A folder that can be deleted."""
+
+    path: Path  # relative to the folder of the study
+    why: str
+    n_bytes: int
+
+
+def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
+    """The folders that can be deleted; none of them is inside another."""
+    needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
+    found: set[Path] = set()
+    for place in sorted(folder.glob("results/*/runs/*/seed*")):
+        if str(place.relative_to(folder)) not in needed:
+            found.add(place)
+            yield _leftover(folder, place, "the configuration has no such run")
+        # A finished run keeps its model; checkpoints only serve to resume a training.
+        elif (place / "model.pt").exists() and (place / "checkpoints").is_dir():
+            found.add(place / "checkpoints")
+            yield _leftover(folder, place / "checkpoints", "the training is finished")
+    for place in sorted(folder.glob("results/**/.*")):
+        # A folder inside one that goes anyway would be counted and deleted twice.
+        if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):
+            found.add(place)
+            yield _leftover(folder, place, "the unfinished output of a job")
+
+
+def _leftover(study: Path, place: Path, why: str) -> Leftover:
+    n_bytes = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+    return Leftover(place.relative_to(study), why, n_bytes)

@@ -1,13 +1,15 @@
 """Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
 
-from docmt.config.discourse_checks import check_discourse, check_trees
+import itertools
+
+from docmt.config.discourse import PLAIN_PARSERS, TREEBANKS
 from docmt.config.references import check_reference, check_suite
 from docmt.config.report_checks import check_report
 from docmt.config.schema import Config
 from docmt.config.study_rows import TRAINED_ON, DatasetSettings, PretrainedInit, SystemSettings
-from docmt.config.system_checks import check_trained, check_user_output
 from docmt.config.systems import (
     PARTS_OF_TASKS,
+    check_trained,
     decoding_settings,
     list_runs,
     model_settings,
@@ -15,7 +17,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
-from docmt.settings import look_up
+from docmt.settings import look_up, nearest
 from docmt.text.tokenizer import check_language
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
 
@@ -25,7 +27,7 @@ def check_config(config: Config) -> None:
     # From data to report: each check may rely on the ones before it.
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)
-    check_discourse(config)
+    _check_discourse(config)
     for name, system in config.systems.items():
         _check_system(config, name, system)
     # After all systems: a chain of inits is followed only where each row is valid by itself.
@@ -77,16 +79,40 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         names[suite] = reference
 
 
+def _check_discourse(config: Config) -> None:
+    section = config.discourse
+    treebanks = dict.fromkeys([*TREEBANKS, *config.corpora.controlled])
+    for name in section.parsers:
+        if name in PLAIN_PARSERS:
+            where = f"config.discourse.parsers.{name}"
+            raise UserError(f"{where}: this name is reserved for a parser that needs no training; choose another")
+    for kind, rows in (("segmenters", section.segmenters), ("parsers", section.parsers)):
+        for name, row in rows.items():
+            look_up(treebanks, row.treebank, where=f"config.discourse.{kind}.{name}.treebank", what="treebank")
+    for kind, rows in (("parsers", section.parsers), ("trees", section.trees)):
+        for name, row in rows.items():
+            if row.segmenter is not None:
+                where = f"config.discourse.{kind}.{name}.segmenter"
+                look_up(section.segmenters, row.segmenter, where=where, what="segmenter")
+    parsers = dict.fromkeys([*section.parsers, *PLAIN_PARSERS])
+    for name, trees in section.trees.items():
+        if trees.parser is not None:
+            look_up(parsers, trees.parser, where=f"config.discourse.trees.{name}.parser", what="parser")
+    for name, cutting in config.instances.items():
+        if cutting.trees is not None:
+            look_up(section.trees, cutting.trees, where=f"config.instances.{name}.trees", what="trees")
+
+
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
     if system.has_user_output:
-        check_user_output(config, name)
+        _check_user_output(config, name)
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
     cutting = look_up(config.instances, system.cutting, where=f"{where}.cutting", what="cutting")
     decoding_settings(config, name)
-    check_trees(config, name)
+    _check_trees(config, name)
     if system.model_of is not None:
         check_trained(config, system.model_of, where=f"{where}.model_of")
         _check_runs_of(config, name, system.model_of, where=f"{where}.model_of")
@@ -107,6 +133,47 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
         )
+
+
+def _check_user_output(config: Config, system: str) -> None:
+    row, datasets = config.systems[system], config.datasets
+    tests = {f"{name}/{test}": None for name, dataset in datasets.items() for test in dataset.test}
+    suites = {f"{name}/{suite}": None for name, dataset in datasets.items() for suite in dataset.suite_names()}
+    for test in row.hypotheses:
+        look_up(tests, test, where=f"config.systems.{system}.hypotheses", what="test set")
+    for suite in row.log_probabilities:
+        look_up(suites, suite, where=f"config.systems.{system}.log_probabilities", what="suite")
+
+
+def _check_trees(config: Config, system: str) -> None:
+    row = config.systems[system]
+    cutting = config.instances[row.cutting]
+    if cutting.trees is None:
+        if row.model_of is None and model_settings(config, system).needs_trees:
+            raise UserError(
+                f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
+                f"instances.{row.cutting} names none; give it `trees`"
+            )
+        return
+    trees = config.discourse.trees[cutting.trees]
+    where = f"config.discourse.trees.{cutting.trees}"
+    for name in row.datasets or config.datasets:
+        dataset = config.datasets[name]
+        # Every split and suite, also what no system reads today: a study that grows should not stop half-way.
+        if trees.gold:
+            for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
+                if reference.split("/")[0] not in config.corpora.controlled:
+                    raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
+            # Trees of a generated corpus belong to its English side.
+            if dataset.src_lang != "en":
+                raise UserError(
+                    f"{where}.gold: generated corpora have trees for English, "
+                    f"but {name!r} translates from {dataset.src_lang}"
+                )
+        if trees.files:
+            for part in (*dataset.parts(), *(f"suite_{suite}" for suite in dataset.suite_names())):
+                if (key := f"{name}/{part}") not in trees.files:
+                    raise UserError(f"{where}.files: {key!r} is missing; {nearest(key, list(trees.files))}")
 
 
 def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None:

@@ -3,8 +3,7 @@
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
 from docmt.config.schema import Config
-from docmt.config.system_checks import check_output, check_scored, check_trained
-from docmt.config.systems import Run, list_runs
+from docmt.config.systems import Run, check_output, check_scored, check_trained, list_runs
 from docmt.errors import UserError
 from docmt.evaluation.metrics import (
     ACCURACIES,

@@ -1,4 +1,7 @@
-"""From a row of the config to a system's full settings: presets with overrides, merged once."""
+"""From a row of the config to a system's full settings: presets with overrides, merged once.
+
+At the end, checks of systems that other rows name.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,3 +169,26 @@ def dataset_cuttings(config: Config, dataset: str) -> list[str]:
     """The cuttings that the systems of a dataset use, each once."""
     rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
     return list(dict.fromkeys(row.cutting for row in rows if not row.has_user_output))
+
+
+def check_output(config: Config, system: str, test: str, *, is_suite: bool, where: str) -> None:
+    """Raises UserError when the output of a system is given, but not for this test set or suite (`DATASET/TEST`)."""
+    row = config.systems[system]
+    key = "log_probabilities" if is_suite else "hypotheses"
+    if row.has_user_output and test not in getattr(row, key):
+        raise UserError(f"{where}: {system!r} has no output for {test!r}; add it to systems.{system}.{key}")
+
+
+def check_scored(config: Config, system: str, *, where: str) -> None:
+    """Raises UserError unless there is such a system, and it is scored."""
+    if not look_up(config.systems, system, where=where, what="system").scored:
+        raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
+
+
+def check_trained(config: Config, system: str, *, where: str) -> None:
+    """Raises UserError unless docmt trains models of a system."""
+    row = look_up(config.systems, system, where=where, what="system")
+    if row.has_user_output:
+        raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")
+    if row.model_of is not None:
+        raise UserError(f"{where}: {system!r} trains no models; name {row.model_of!r}")

@@ -4,9 +4,9 @@ import pytest
 from study_folders import SMOKE
 
 from docmt.cli.main import main
+from docmt.cli.tidy import find_leftovers
 from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
-from docmt.status.leftovers import find_leftovers
 
 FINISHED = "results/controlled/runs/sentence_transformer/seed1"
 UNFINISHED = "results/controlled/runs/g_transformer_finetuned/seed1"
