@@ -127,6 +127,11 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
     _check_frozen(config, name, training)
+    if training.new_parts == "silent" and system.init is not None:
+        try:
+            model_settings(config, name).check_silent_start()
+        except UserError as error:
+            raise UserError(f"{where}: training.{error}") from None
     reads_documents = cutting.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
     if training.max_batch_tokens < cutting.max_tokens and reads_documents:
         raise UserError(

@@ -73,8 +73,9 @@ def freeze(model: Transformer, names: Set[str]) -> None:
 def silence_new_parts(model: Transformer) -> None:
     """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
 
-    Raises UserError for architectures that cannot start so.
+    Raises UserError as `ModelSettings.check_silent_start` does.
     """
+    model.settings.check_silent_start()
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
             attention.silence()

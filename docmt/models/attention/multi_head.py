@@ -140,13 +140,8 @@ class FusedAttention(nn.Module, ABC):
 
         Only where a gate joins the first part with others. The gate is half open and depends on nothing yet, the first
         part's output counts double, which rounds nothing, and the others give zero. Unlike a gate that is closed, this
-        lets gradients reach all of them. Raises UserError where no gate does.
+        lets gradients reach all of them.
         """
-        if not self.has_gate:
-            raise UserError(
-                "new_parts 'silent': this model has several attentions in one place with no gate between them, so it "
-                "cannot start as the sentence model that it is initialized from; use an architecture with gates"
-            )
         first, *others = parts(self)
         with torch.no_grad():
             for parameter in (*self.gate.parameters(), *(p for part in others for p in part.out.parameters())):

@@ -61,6 +61,7 @@ class Fusion:
     """Several attentions in the place of one, with these patterns, in the order in which they run."""
 
     parts: tuple[str, ...]
+    has_gate: bool = True  # whether a gate joins their outputs
 
 
 PATTERNS: dict[str, Pattern | Fusion] = {
@@ -72,10 +73,10 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "segments": Pattern(has_distances=True, slots=("encoder",)),
     "distances": Pattern(has_distances=True, has_encoder_layer=True, slots=("encoder",)),
     "memory": Pattern(cache="range", has_distances=True, slots=("decoder",)),
-    "long_short": Fusion(("group", "global")),
+    "long_short": Fusion(("group", "global"), has_gate=False),
     # G-Transformer and RST-Transformer.
     "combined": Fusion(("group", "global")),
-    "rst_serial": Fusion(("group", "rst")),
+    "rst_serial": Fusion(("group", "rst"), has_gate=False),
     "rst_parallel": Fusion(("group", "rst")),
     "rst_mix": Fusion(("group", "rst")),
     # Context modules.

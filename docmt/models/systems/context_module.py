@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.errors import UserError
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
@@ -175,8 +174,5 @@ class ContextModule(nn.Module):
         return []
 
     def silence(self) -> None:
-        """Start so that the model computes as the sentence model. Raises UserError for modules that cannot."""
-        raise UserError(
-            "new_parts 'silent': this context module cannot start without effect: leave the key out, or use context "
-            "kind 'global'"
-        )
+        """Start so that the model computes as the sentence model; only for kinds with the trait `can_be_silent`."""
+        raise NotImplementedError

@@ -22,6 +22,7 @@ class ContextTraits:
         sentences: how many previous sentences it reads by default; 0 if that is not what limits it.
         sees_target: whether a target sentence depends on others.
         drafts: whether it is a second decoder, for which the sentence model drafts a translation.
+        can_be_silent: whether it can start so that the model computes as the sentence model.
     """
 
     settings: tuple[str, ...] = ()
@@ -30,11 +31,15 @@ class ContextTraits:
     sentences: int = 0
     sees_target: bool = False
     drafts: bool = False
+    can_be_silent: bool = False
 
 
 CONTEXTS: dict[str, ContextTraits] = {
     "global": ContextTraits(
-        settings=("layers", "positions", "norm"), attentions=(("context", "global"),), indexes=(("src", "in_batch"),)
+        settings=("layers", "positions", "norm"),
+        attentions=(("context", "global"),),
+        indexes=(("src", "in_batch"),),
+        can_be_silent=True,
     ),
     "doct": ContextTraits(
         settings=("sentences",),

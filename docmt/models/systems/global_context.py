@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.errors import UserError
 from docmt.models.attention.multi_head import Gate, MultiHeadAttention
 from docmt.models.layers import Sublayer
 from docmt.models.numerics import call_layer
@@ -85,8 +84,3 @@ class ContextEncoder(ContextModule):
     @override
     def silence(self) -> None:
         """It adds nothing at first anyway; without its layer norm it changes nothing."""
-        if self.settings.norm or self.settings.positions != "sentence" or self.settings.layers is not None:
-            raise UserError(
-                "new_parts 'silent': a context encoder starts without effect only with norm false, positions "
-                "'sentence' and layers null: set these keys of model.context"
-            )
