@@ -1,0 +1,42 @@
+"""Every system of every shipped config can be built and can start from its init: no study fails after an hour."""
+
+from pathlib import Path
+
+import torch
+
+from docmt.config.loading import load_config, read_config_file
+from docmt.config.systems import is_trained, model_settings, training_settings
+from docmt.models.initialization import copy_weights, freeze, silence_new_parts
+from docmt.models.settings import ModelSettings
+from docmt.models.systems.transformer import Transformer
+
+CONFIGS = Path(__file__).parents[2] / "config"
+
+
+def starts():
+    """For each different start, the model's settings as JSON, those of its init, new_parts and frozen."""
+    for file in CONFIGS.rglob("*.yaml"):
+        config = load_config(read_config_file(file))
+        for system, row in config.systems.items():
+            if is_trained(config, system):
+                names = [system, *([row.init_system] if row.init_system else [])]
+                model, *init = (model_settings(config, name).model_dump_json() for name in names)
+                training = training_settings(config, system)
+                yield model, *(init or [None]), training.new_parts, training.frozen
+
+
+def build(settings):
+    with torch.device("meta"):  # shapes without memory
+        return Transformer(ModelSettings.model_validate_json(settings), 20)
+
+
+def test_every_system_can_start():
+    for settings, init, new_parts, frozen in dict.fromkeys(starts()):
+        model = build(settings)
+        if init is not None:
+            copied = copy_weights(model, build(init).state_dict())
+            assert copied
+            if new_parts == "silent":
+                silence_new_parts(model)
+            if frozen == "pretrained":
+                freeze(model, copied)
