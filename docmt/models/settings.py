@@ -5,7 +5,15 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
-from docmt.models.attention.patterns import ALL_PATTERNS, PATTERNS, Fusion, find_part, part_names, pattern_slots
+from docmt.models.attention.patterns import (
+    ALL_PATTERNS,
+    NO_GATE,
+    PATTERNS,
+    Fusion,
+    find_part,
+    part_names,
+    pattern_slots,
+)
 from docmt.models.systems.context_traits import ALL_CONTEXTS, CONTEXTS, ContextTraits
 from docmt.settings import Settings
 
@@ -210,18 +218,16 @@ class ModelSettings(Settings):
         """Raises UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
         fusions = [found for name in self.patterns() if isinstance(found := ALL_PATTERNS.find(name), Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
-            raise UserError(
-                "new_parts 'silent': this model has several attentions in one place with no gate between them, so it "
-                "cannot start as the sentence model that it is initialized from; use an architecture with gates"
-            )
-        if self.context is None:
-            return
-        if not self.context.traits.can_be_silent:
+            raise UserError(NO_GATE)
+        context = self.context
+        if context is not None and not context.traits.can_be_silent:
             raise UserError(
                 "new_parts 'silent': this context module cannot start without effect: leave the key out, or use "
                 "context kind 'global'"
             )
-        if self.context.norm or self.context.positions != "sentence" or self.context.layers is not None:
+        if context is None or context.kind != "global":  # only this kind reads the keys below
+            return
+        if context.norm or context.positions != "sentence" or context.layers is not None:
             raise UserError(
                 "new_parts 'silent': a context encoder starts without effect only with norm false, positions "
                 "'sentence' and layers null: set these keys of model.context"

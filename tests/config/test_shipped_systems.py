@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).parents[2] / "config"
 
 
 def starts():
-    """For each different start, the model's settings as JSON, those of its init, new_parts and frozen."""
+    """Model settings and init's model settings (JSON; None without init), `new_parts` and `frozen` of each system."""
     for file in CONFIGS.rglob("*.yaml"):
         config = load_config(read_config_file(file))
         for system, row in config.systems.items():

@@ -18,8 +18,8 @@ from plain_attention import (
 )
 
 from docmt.errors import UserError
-from docmt.models.attention.multi_head import MultiHeadAttention, SplitAttention, build_attention
-from docmt.models.attention.patterns import SIDES, SLOTS
+from docmt.models.attention.multi_head import FUSIONS, MultiHeadAttention, SplitAttention, build_attention
+from docmt.models.attention.patterns import PATTERNS, SIDES, SLOTS
 from docmt.models.initialization import copy_weights, silence_new_parts
 
 WIDTH, HEADS = 16, 4
@@ -85,6 +85,10 @@ def test_its_weights_start_another_one_of_its_kind():
     one, other = make_model("lstm_transformer", seed=1), make_model("lstm_transformer", seed=2)
     assert len(copy_weights(other, one.state_dict())) == len(list(other.parameters()))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_rows_of_fusions_tell_whether_their_classes_have_gates():
+    assert {name: PATTERNS[name].has_gate for name in FUSIONS} == {name: FUSIONS[name].has_gate for name in FUSIONS}
 
 
 def test_it_cannot_start_silently():

@@ -71,7 +71,7 @@ class Study:
 
     @property
     def imports(self):
-        """What the commands of the first run imported."""
+        """Folder with the names of all modules that commands of the first run imported."""
         return self.folder / "imports"
 
     def run(self, *arguments, changes=None):

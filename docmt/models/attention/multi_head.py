@@ -15,7 +15,7 @@ from typing_extensions import override
 from docmt.errors import UserError
 from docmt.models.attention.distances import ALL_DISTANCES, Distances
 from docmt.models.attention.grouping import AnyGrouping
-from docmt.models.attention.patterns import ALL_PATTERNS, Fusion, find_part
+from docmt.models.attention.patterns import ALL_PATTERNS, NO_GATE, Fusion, find_part
 from docmt.models.attention.projections import HeadProjections
 from docmt.models.attention.ragged import AttentionInputs, ragged_attention
 from docmt.models.numerics import product_dtype
@@ -140,8 +140,10 @@ class FusedAttention(nn.Module, ABC):
 
         Only where a gate joins the first part with others. The gate is half open and depends on nothing yet, the first
         part's output counts double, which rounds nothing, and the others give zero. Unlike a gate that is closed, this
-        lets gradients reach all of them.
+        lets gradients reach all of them. Raises UserError where no gate does.
         """
+        if not self.has_gate:
+            raise UserError(NO_GATE)
         first, *others = parts(self)
         with torch.no_grad():
             for parameter in (*self.gate.parameters(), *(p for part in others for p in part.out.parameters())):

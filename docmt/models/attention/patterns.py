@@ -61,7 +61,7 @@ class Fusion:
     """Several attentions in the place of one, with these patterns, in the order in which they run."""
 
     parts: tuple[str, ...]
-    has_gate: bool = True  # whether a gate joins their outputs
+    has_gate: bool = True  # whether a gate joins their outputs, as `FusedAttention.has_gate`
 
 
 PATTERNS: dict[str, Pattern | Fusion] = {
@@ -85,6 +85,12 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "drafts": Pattern(slots=()),
 }
 ALL_PATTERNS = Registry("docmt.patterns", "attention pattern", Pattern | Fusion, PATTERNS)
+
+
+NO_GATE = (
+    "new_parts 'silent': this model has several attentions in one place with no gate between them, so it cannot start "
+    "as the sentence model that it is initialized from; use an architecture with gates"
+)
 
 
 def part_names(name: str) -> tuple[str, ...]:

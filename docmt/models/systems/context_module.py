@@ -174,5 +174,7 @@ class ContextModule(nn.Module):
         return []
 
     def silence(self) -> None:
-        """Start so that the model computes as the sentence model; only for kinds with the trait `can_be_silent`."""
-        raise NotImplementedError
+        """Start so that the model computes as the sentence model; only for kinds with the trait `can_be_silent`.
+
+        Here, nothing: it is for kinds that already do, as the global context encoder without its layer norm.
+        """

@@ -7,7 +7,6 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import override
 
 from docmt.models.attention.multi_head import Gate, MultiHeadAttention
 from docmt.models.layers import Sublayer
@@ -80,7 +79,3 @@ class ContextEncoder(ContextModule):
         for layer, vectors in zip(source.layers, self.vectors, strict=False):
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), partial(attend, vectors))
         return self.gate(encoded_SD, hidden_SD)
-
-    @override
-    def silence(self) -> None:
-        """It adds nothing at first anyway; without its layer norm it changes nothing."""

@@ -1,13 +1,15 @@
 """`docmt tidy`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
+from pathlib import Path
+
 import pytest
-from study_folders import SMOKE
 
 from docmt.cli.main import main
 from docmt.cli.tidy import find_leftovers
 from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
 
+SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 FINISHED = "results/controlled/runs/sentence_transformer/seed1"
 UNFINISHED = "results/controlled/runs/g_transformer_finetuned/seed1"
 UNKNOWN = "results/controlled/runs/removed/seed1"
