@@ -1,6 +1,7 @@
 """A file of every corpus reader and of every format to translate, and what hostile hands make of them."""
 
 import contextlib
+import gc
 import io
 import json
 import random
@@ -233,12 +234,35 @@ def cpu_limit(seconds: float):
         signal.signal(signal.SIGPROF, before)
 
 
-def cpu_seconds(work) -> float:
-    """The CPU time that some work takes, which may end in a UserError."""
-    start = time.process_time()
-    with contextlib.suppress(UserError):
-        work()
-    return time.process_time() - start
+# Half-way, as a ratio, between linear (4) and quadratic (16) time: the noise of a busy machine stays below it.
+MOST_GROWTH = 8
+UNNOTICED = 0.01
+"""CPU seconds that are too few to be compared."""
+
+
+def is_linear(work, size: int = 4000) -> bool:
+    """Whether `work`, a function of a size, takes less than eight times as long for four times the size."""
+    # Again when it fails: other jobs of the machine change the speed from one moment to the next.
+    return any(
+        (large := _cpu_seconds(lambda: work(4 * size), enough=MOST_GROWTH * UNNOTICED)) <= MOST_GROWTH * UNNOTICED
+        or large <= MOST_GROWTH * max(UNNOTICED, _cpu_seconds(lambda: work(size), enough=UNNOTICED))
+        for _ in range(3)
+    )
+
+
+def _cpu_seconds(work, enough: float) -> float:
+    """The smallest of three times; one that is short enough is the last, as is a long one."""
+    times = []
+    gc.disable()  # its searches take longer with what other tests have left
+    for _ in range(3):
+        start = time.process_time()
+        with contextlib.suppress(UserError):
+            work()
+        times.append(time.process_time() - start)
+        if times[-1] > 1 or times[-1] <= enough:
+            break
+    gc.enable()
+    return min(times)
 
 
 def survey(name: str, files: dict[str, bytes], use, *, n_inputs: int, seconds: float) -> list[str]:

@@ -1,11 +1,10 @@
-"""Hostile text takes linear time in every format: four times the text takes less than eight times the time."""
+"""Hostile text takes linear time in every format."""
 
-import gc
-import time
 from pathlib import Path
 
 import pytest
 from formats_standin import packed, translated
+from hostile_files import is_linear
 
 from docmt.formats.markup import unescape
 
@@ -85,10 +84,6 @@ REPEATED = {
     "blanks of a run": ("a.docx", WORD.format("<w:r><w:rPr>{}</w:rPr><w:t>a</w:t></w:r>"), " ", ""),
     "strings": ("a.po", 'msgid ""\n{}msgstr ""\n', '"a b"\n', ""),
 }
-SIZE = 4000
-SHORTEST = 0.01
-# Half-way, as a ratio, between linear (4) and quadratic (16) time: the noise of a busy machine stays below it.
-LIMIT = 8
 
 
 def content(name, around, text):
@@ -96,29 +91,6 @@ def content(name, around, text):
         text = text.replace('"', '\\"').replace("\n", "\\n")
     data = around.replace("{}", text).encode()
     return packed(data, name[2:]) if name in ("a.docx", "a.odt") else data
-
-
-def seconds(work, enough=0.0):
-    """CPU time, the smallest of three runs; not below what can be measured. A run that is short enough is the last."""
-    times = []
-    gc.disable()  # its searches take longer with what other tests have left
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-        if times[-1] > 1 or times[-1] <= enough:
-            break
-    gc.enable()
-    return max(SHORTEST, min(times))
-
-
-def is_linear(work):
-    # Again when it fails: other jobs of the machine change the speed from one moment to the next.
-    return any(
-        (long := seconds(lambda: work(4 * SIZE), LIMIT * SHORTEST)) <= LIMIT * SHORTEST
-        or long <= LIMIT * seconds(lambda: work(SIZE))
-        for _ in range(3)
-    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
