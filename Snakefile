@@ -21,12 +21,14 @@ from docmt.snakemake import (
     keep_one_timer,
     note_farewell,
     spread_training,
+    stop_from_another_thread,
 )
 from docmt.status.display import farewell
 
 min_version("9.27")
 
 keep_one_timer()
+stop_from_another_thread()
 
 
 # A config given with --configfile is complete by itself; without one, the demo's is used.

@@ -13,6 +13,7 @@ import platform
 import re
 import signal
 import sys
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -125,6 +126,22 @@ def keep_one_timer() -> None:
             Timer(delay, look).start()
 
     JobScheduler._schedule_reevalutation = schedule_once
+
+
+def stop_from_another_thread() -> None:
+    """Keep SIGTERM from blocking Snakemake forever.
+
+    Its handler takes a lock that the main thread, in which handlers run, holds while it looks at finished jobs. Here
+    the handler starts a thread, which waits until the lock is free.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    stop = JobScheduler.exit_gracefully
+
+    def exit_gracefully(self: JobScheduler, *_: object) -> None:
+        start_new_thread(stop, (self,))  # not `Thread`, whose start takes a lock, too
+
+    JobScheduler.exit_gracefully = exit_gracefully
 
 
 def note_farewell(workflow: "SnakemakeWorkflow", farewell: Callable[[], str]) -> Callable[[], None]:

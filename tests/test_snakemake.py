@@ -2,10 +2,11 @@
 
 import re
 import shutil
+import signal
 import time
 from importlib import metadata
 from pathlib import Path
-from threading import Semaphore
+from threading import Lock, Semaphore
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +18,7 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from docmt.snakemake import TESTED, cores_per_gpu, keep_one_timer, spread_training
+from docmt.snakemake import TESTED, cores_per_gpu, keep_one_timer, spread_training, stop_from_another_thread
 
 ROOT = Path(__file__).parents[1]
 SNAKEFILE = """
@@ -87,6 +88,19 @@ def test_waiting_jobs_have_one_timer(monkeypatch):
         assert scheduler._open_jobs.acquire(timeout=10)
         time.sleep(0.2)
         assert not scheduler._open_jobs.acquire(blocking=False)
+
+
+def test_sigterm_while_snakemake_looks_at_finished_jobs_does_not_block_it(monkeypatch):
+    class Scheduler:
+        _lock, _open_jobs, _user_kill = Lock(), Semaphore(0), None
+
+    monkeypatch.setattr(JobScheduler, "exit_gracefully", JobScheduler.exit_gracefully)
+    stop_from_another_thread()
+    scheduler = Scheduler()
+    with scheduler._lock:
+        JobScheduler.exit_gracefully(scheduler, signal.SIGTERM, None)
+    assert scheduler._open_jobs.acquire(timeout=10)
+    assert scheduler._user_kill == "graceful"
 
 
 def test_the_installed_versions_are_those_that_were_tested():
