@@ -162,7 +162,7 @@ class Correctness:
             torch.cuda.set_sync_debug_mode("error" if is_quiet else "default")
 
         hook = register_optimizer_step_post_hook(note)
-        recipe = QUIET | {"max_steps": 12, "log_every_steps": LOGGED_EVERY}
+        recipe = QUIET | {"max_steps": 2 * LOGGED_EVERY, "log_every_steps": LOGGED_EVERY}
         try:
             with tempfile.TemporaryDirectory() as folder:
                 settings = model_settings(preset)

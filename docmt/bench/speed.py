@@ -169,15 +169,18 @@ class Speed:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
 
         def quickest(loss: Callable[[Batch], Tensor]) -> tuple[Counter[str], int, float]:
-            """Of three updates: what else the machine does only adds time."""
-            updates = [self._profiled(lambda: self._update(loss, batch, optimizer)) for _ in range(3)]
+            """Of a few updates: what else the machine does only adds time."""
+            n_updates = min(3, self.repetitions)
+            updates = [self._profiled(lambda: self._update(loss, batch, optimizer)) for _ in range(n_updates)]
             return min(updates, key=lambda found: sum(found[0].values()))
 
-        plain, alone = quickest(self.module)[0], quickest(states)[0]
-        loss_seconds = max(0.0, sum(plain.values()) - sum(alone.values()))
+        used, launches, busy = quickest(self.module)
+        alone = quickest(states)[0]
+        loss_seconds = max(0.0, sum(used.values()) - sum(alone.values()))
         # The compiler changes neither loss nor attention nor products, but all else.
         graph = self.graph if self.graph is not None and self.graph.compiled is not None else None
-        used, launches, busy = quickest(graph or self.module)
+        if graph is not None:
+            used, launches, busy = quickest(graph)
         total = sum(used.values())
         share = {"loss": loss_seconds / total, **{name: alone[name] / total for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))

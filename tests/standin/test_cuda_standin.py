@@ -24,6 +24,9 @@ from standin.build import UnavailableError, build_library, cache_folder
 
 ROOT = Path(__file__).parents[2]
 LOGGED_EVERY = 4
+PRESETS = list(MICRO_BATCH_LAUNCHES)
+ABLATIONS = {name for name in PRESETS if name.startswith("g_transformer_")}
+"""They combine the attentions of others."""
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +47,16 @@ def run():
 
 
 @pytest.fixture(scope="module")
-def results(run, tmp_path_factory):
+def results(run, request, tmp_path_factory):
+    """Of all presets, or of all but the ablations where no test asks for one."""
     folder = tmp_path_factory.mktemp("standin")
-    done = run("measure", folder)
+    asked = {item.callspec.params.get("preset") for item in request.session.items if hasattr(item, "callspec")}
+    done = run("measure", folder, *([] if asked & ABLATIONS else [name for name in PRESETS if name not in ABLATIONS]))
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
 
 
-@pytest.fixture(params=list(MICRO_BATCH_LAUNCHES))
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in ABLATIONS)) for name in PRESETS])
 def preset(request):
     return request.param
 

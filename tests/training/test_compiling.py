@@ -80,7 +80,11 @@ def compare(module, *, backend="eager", tolerance=1e-5):
     assert len(graphs) == 1
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+# Ablations of G-Transformer combine the attentions of others.
+@pytest.mark.parametrize(
+    "architecture",
+    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("g_transformer_")) for name in ARCHITECTURES],
+)
 def test_one_graph_serves_all_batches_and_one_without_a_backward_pass_validation(architecture):
     module = LossModule(make_model(architecture, **SMALL), 0.1).eval()
     compare(module)
