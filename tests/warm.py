@@ -66,11 +66,6 @@ def _server():
         "from pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "from warm import ask\n"
-        # The first call of a command that notes its imports starts as usual.
-        'if "IMPORTS_FOLDER" in os.environ:\n'
-        '    command = " ".join(word for word in sys.argv[1:3] if not word.startswith("-"))\n'
-        '    if not Path(os.environ["IMPORTS_FOLDER"], command + ".json").exists():\n'
-        f"        os.execv({str(Path(sys.executable).with_name('docmt'))!r}, sys.argv)\n"
         f"folder, streams = Path({str(folder)!r}), (sys.stdin, sys.stdout, sys.stderr)\n"
         'code = ask(folder, ["docmt", *sys.argv[1:]], dict(os.environ), os.getcwd(), streams)\n'
         "sys.exit(128 - code if code < 0 else code)\n"

@@ -169,7 +169,7 @@ class Speed:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
 
         def quickest(loss: Callable[[Batch], Tensor]) -> tuple[Counter[str], int, float]:
-            """Of a few updates: what else the machine does only adds time."""
+            """The quickest of a few updates: other work of the machine only adds time."""
             n_updates = min(3, self.repetitions)
             updates = [self._profiled(lambda: self._update(loss, batch, optimizer)) for _ in range(n_updates)]
             return min(updates, key=lambda found: sum(found[0].values()))

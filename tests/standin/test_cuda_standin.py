@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from architectures import ABLATIONS, SLOW_ABLATIONS
 
+from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
     MICRO_BATCH_LAUNCHES,
     SEARCH_COPIES,
@@ -24,9 +26,6 @@ from standin.build import UnavailableError, build_library, cache_folder
 
 ROOT = Path(__file__).parents[2]
 LOGGED_EVERY = 4
-PRESETS = list(MICRO_BATCH_LAUNCHES)
-ABLATIONS = {name for name in PRESETS if name.startswith("g_transformer_")}
-"""They combine the attentions of others."""
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +47,16 @@ def run():
 
 @pytest.fixture(scope="module")
 def results(run, request, tmp_path_factory):
-    """Of all presets, or of all but the ablations where no test asks for one."""
+    """Measurements of all presets; without the ablations if only quick tests run."""
     folder = tmp_path_factory.mktemp("standin")
     asked = {item.callspec.params.get("preset") for item in request.session.items if hasattr(item, "callspec")}
-    done = run("measure", folder, *([] if asked & ABLATIONS else [name for name in PRESETS if name not in ABLATIONS]))
+    presets = [] if asked & ABLATIONS else [name for name in ARCHITECTURES if name not in ABLATIONS]  # none: all
+    done = run("measure", folder, *presets)
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in ABLATIONS)) for name in PRESETS])
+@pytest.fixture(params=SLOW_ABLATIONS)
 def preset(request):
     return request.param
 
@@ -74,16 +74,12 @@ def found(results, preset):
 
 
 def test_every_preset_is_here():
-    from docmt.models.presets import ARCHITECTURES
-
     assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
 
 
 @pytest.mark.parametrize("kind", ["update", "training", "search", "contrast", "no-waiting"])
 def test_the_acceptance_accepts_every_preset(results, preset, kind):
     """The rows of `docmt bench gpu`, in which presets that are one model have one row."""
-    from docmt.models.presets import ARCHITECTURES
-
     (rows, *_), model = results["bench"]["rows"], ARCHITECTURES[preset]
     row = next(rows[f"{kind}/{name}"] for name in ARCHITECTURES if ARCHITECTURES[name] == model)
     assert row["verdict"] == "ok", row

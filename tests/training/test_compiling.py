@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch._dynamo
+from architectures import SLOW_ABLATIONS
 from core_fixtures import (
     assert_close,
     assert_same_training,
@@ -20,7 +21,6 @@ from plain_attention import take_plain_kernels
 from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 
 from docmt.models.attention import ragged, varlen
-from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer
 from docmt.training.compiling import CompiledLoss, compiled_loss
@@ -80,11 +80,7 @@ def compare(module, *, backend="eager", tolerance=1e-5):
     assert len(graphs) == 1
 
 
-# Ablations of G-Transformer combine the attentions of others.
-@pytest.mark.parametrize(
-    "architecture",
-    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith("g_transformer_")) for name in ARCHITECTURES],
-)
+@pytest.mark.parametrize("architecture", SLOW_ABLATIONS)
 def test_one_graph_serves_all_batches_and_one_without_a_backward_pass_validation(architecture):
     module = LossModule(make_model(architecture, **SMALL), 0.1).eval()
     compare(module)

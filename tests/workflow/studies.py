@@ -24,11 +24,11 @@ def snakemake(folder, *arguments, config=SMOKE):
     return warm.run("snakemake", call_of(folder, arguments, config), environment=clean_environment())
 
 
-def start_snakemake(folder, *arguments, config=SMOKE):
+def start_snakemake(folder, *arguments, config=SMOKE, imports=None):
     """Start Snakemake as `snakemake` does, in a process group that a test can kill."""
     return subprocess.Popen(
         [sys.executable, "-m", "snakemake", *call_of(folder, arguments, config)],
-        env=clean_environment(),
+        env=clean_environment(imports),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -47,7 +47,7 @@ def call_of(folder, arguments, config):
 def clean_environment(imports=None):
     """The environment without what changes the behaviour of Snakemake or docmt.
 
-    With a folder `imports`, the first call of each command notes there what it imports (recorder/sitecustomize.py).
+    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
@@ -71,7 +71,7 @@ class Study:
 
     @property
     def imports(self):
-        """Folder with the slow libraries that each command of the first run imported."""
+        """Folder with the names of all modules that commands of the first run imported."""
         return self.folder / "imports"
 
     def run(self, *arguments, changes=None):
@@ -79,11 +79,11 @@ class Study:
         return snakemake(self.folder, *RUN, *arguments, config=self.config(changes))
 
     def make(self):
-        """Run it, and note what its commands import."""
+        """Run it as a user does, every command in a new Python, and note what its commands import."""
         self.imports.mkdir()
-        call = call_of(self.folder, RUN, self.config())
-        done = warm.run("snakemake", call, environment=clean_environment(self.imports))
-        assert done.returncode == 0, done.stderr[-5000:]
+        process = start_snakemake(self.folder, *RUN, config=self.config(), imports=self.imports)
+        _, stderr = process.communicate()
+        assert process.returncode == 0, stderr[-5000:]
 
     def jobs(self, changes=None):
         """The jobs that would run: rule with the wildcards that matter, as `train sentence_transformer`."""

@@ -1,6 +1,7 @@
 """Commands start fast: each imports only those slow libraries that it needs."""
 
 import json
+from collections import defaultdict
 from importlib.util import find_spec
 
 TEXT = {"numpy", "sacremoses"}
@@ -46,8 +47,12 @@ ALLOWED = {
 
 
 def read_imports(study):
-    """What the first call of each command of a study imported."""
-    return {path.stem: set(json.loads(path.read_text(encoding="utf-8"))) for path in study.imports.glob("*.json")}
+    """What each command of a study imported."""
+    found = defaultdict(set)
+    for path in study.imports.glob("*.json"):
+        note = json.loads(path.read_text(encoding="utf-8"))
+        found["train" if note["command"].startswith("train") else note["command"]] |= set(note["imports"])
+    return found
 
 
 def too_many(found, allowed):

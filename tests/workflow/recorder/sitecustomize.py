@@ -1,6 +1,6 @@
 """Python runs this at its start if it finds it: a command notes which of the slow libraries it has imported.
 
-It writes the libraries as JSON to a file with the name of the command, in the folder IMPORTS_FOLDER.
+It writes a line of JSON, the command and the libraries, to a new file in the folder IMPORTS_FOLDER.
 """
 
 import atexit
@@ -30,10 +30,11 @@ SLOW = (
 
 
 def note() -> None:
-    """Write the file."""
-    command = " ".join(word for word in sys.argv[1:3] if not word.startswith("-"))
+    """Write the line."""
+    command = [word for word in sys.argv[1:3] if not word.startswith("-")]
     found = [name for name in SLOW if name in sys.modules]
-    Path(os.environ["IMPORTS_FOLDER"], f"{command}.json").write_text(json.dumps(found), encoding="utf-8")
+    path = Path(os.environ["IMPORTS_FOLDER"]) / f"{os.getpid()}.json"
+    path.write_text(json.dumps({"command": " ".join(command), "imports": found}), encoding="utf-8")
 
 
 if "IMPORTS_FOLDER" in os.environ and Path(sys.argv[0]).name == "docmt":
