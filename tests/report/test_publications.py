@@ -1,7 +1,6 @@
 """Published numbers: whole, consistent, and refused when misspelt."""
 
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
@@ -85,8 +84,3 @@ def test_statistics_agree_with_their_own_means():
 def test_misspelt_settings_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         ReportSettings.load(values, where="report")
-
-
-def test_every_published_row_is_in_the_manual():
-    manual = (Path(__file__).parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
-    assert [number.row for number in load_published() if f"`{number.row}`" not in manual] == []

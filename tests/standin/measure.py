@@ -18,6 +18,7 @@ import standin.device  # before torch
 
 import torch
 import torch.nn.functional as F
+from architectures import DIVERSE
 from core_fixtures import RECIPE, Study, make_study, run_training
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -143,7 +144,9 @@ def bench(folder: Path) -> dict[str, Any]:
     """The rows of `docmt bench gpu`; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json")]
-    only = ["--only", "environment", "probe", "speed", *(f"*/{name}" for name in sys.argv[2:])]
+    only = ["--only", "environment", "probe", "speed", "no-waiting/g_transformer"]
+    only += [f"training/{name}" for name in DIVERSE]
+    only += [f"{kind}/{name}" for kind in ("update", "search", "contrast") for name in sys.argv[2:]]
     codes = [main_of_docmt([*command, *(only if sys.argv[2:] else ())])]
     files = [json.loads((folder / "bench.json").read_text())]
     kernels, zero_grad = standin.kernels.SHORT_GROUPS, torch.optim.Optimizer.zero_grad

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architectures import ABLATIONS, SLOW_ABLATIONS
+from architectures import ABLATIONS, DIVERSE, SLOW_ABLATIONS
 
 from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
@@ -47,10 +47,10 @@ def run():
 
 @pytest.fixture(scope="module")
 def results(run, request, tmp_path_factory):
-    """Measurements of all presets; without the ablations if only quick tests run."""
+    """Measurements of all presets; without the ablations and most rows on waiting if only quick tests run."""
     folder = tmp_path_factory.mktemp("standin")
-    asked = {item.callspec.params.get("preset") for item in request.session.items if hasattr(item, "callspec")}
-    presets = [] if asked & ABLATIONS else [name for name in ARCHITECTURES if name not in ABLATIONS]  # none: all
+    has_slow_tests = any(item.get_closest_marker("slow") for item in request.session.items if item.path == request.path)
+    presets = () if has_slow_tests else (name for name in ARCHITECTURES if name not in ABLATIONS)  # none: all
     done = run("measure", folder, *presets)
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
@@ -77,14 +77,35 @@ def test_every_preset_is_here():
     assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
 
 
-@pytest.mark.parametrize("kind", ["update", "training", "search", "contrast", "no-waiting"])
-def test_the_acceptance_accepts_every_preset(results, preset, kind):
-    """The rows of `docmt bench gpu`, in which presets that are one model have one row."""
+def find_row(results, kind, preset):
+    """A row of `docmt bench gpu`, in which presets that are one model have one."""
     (rows, *_), model = results["bench"]["rows"], ARCHITECTURES[preset]
-    row = next(rows[f"{kind}/{name}"] for name in ARCHITECTURES if ARCHITECTURES[name] == model)
+    return next(rows[f"{kind}/{name}"] for name in ARCHITECTURES if ARCHITECTURES[name] == model)
+
+
+def slow_but(*quick):
+    """All presets as parameters, slow but for some."""
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in ARCHITECTURES]
+
+
+@pytest.mark.parametrize("kind", ["update", "search", "contrast"])
+def test_the_acceptance_accepts_every_preset(results, preset, kind):
+    row = find_row(results, kind, preset)
+    assert row["verdict"] == "ok", row
+    assert row["numbers"].get("different hypotheses", 0) == 0
+
+
+@pytest.mark.parametrize("preset", slow_but(*DIVERSE))
+def test_the_acceptance_accepts_trainings(results, preset):
+    row = find_row(results, "training", preset)
     assert row["verdict"] == "ok", row
     assert row["numbers"].get("resumed", 0) == 0
-    assert row["numbers"].get("different hypotheses", 0) == 0
+
+
+@pytest.mark.parametrize("preset", slow_but("g_transformer"))
+def test_the_acceptance_finds_no_waiting(results, preset):
+    """`test_an_update_lets_nobody_wait` counts the waits of all presets."""
+    assert find_row(results, "no-waiting", preset)["verdict"] == "ok"
 
 
 def test_the_acceptance_measures_and_says_what_it_did_not(results):
