@@ -22,7 +22,7 @@ import torch
 
 from docmt.decoding.beam_search import search_sentences
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import prepare_search
+from docmt.decoding.translation import prepare_search, run_in_batches
 from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES, SIZES
@@ -31,16 +31,15 @@ from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import N_SPECIALS, SPECIALS
 
-N_SYMBOLS = 8000
 SENTENCE_TOKENS = 26
 """Mean tokens per sentence, including `<s>` and `</s>`."""
 PRECISIONS = ("float32", "bfloat16", "int8")
 THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
 
 
-def export(model: Transformer, folder: Path) -> list[str]:
+def export(model: Transformer, folder: Path, n_symbols: int) -> list[str]:
     """Write a sentence Transformer as a CTranslate2 model of float32 weights; returns its vocabulary."""
-    vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, N_SYMBOLS))]
+    vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, n_symbols))]
     spec = ctranslate2_spec(model, vocabulary, Marks())
     spec.config.add_source_bos = spec.config.add_source_eos = False  # sentences here have their marks
     spec.optimize()
@@ -48,22 +47,28 @@ def export(model: Transformer, folder: Path) -> list[str]:
     return vocabulary
 
 
-def make_sentences(count: int) -> list[np.ndarray]:
+def make_sentences(count: int, n_symbols: int) -> list[np.ndarray]:
     """Random sentences of varied length, with marks."""
     generator = np.random.default_rng(0)
     lengths = generator.gamma(6, SENTENCE_TOKENS / 6, count).astype(int) + 4
-    return [np.concatenate(([1], generator.integers(N_SPECIALS, N_SYMBOLS, n - 2), [2])) for n in lengths]
+    return [np.concatenate(([1], generator.integers(N_SPECIALS, n_symbols, n - 2), [2])) for n in lengths]
 
 
 def our_translation(model: Transformer, sentences: list[np.ndarray], settings: DecodingSettings) -> Callable:
-    """A call that gives the words of each sentence."""
+    """A call that gives the words of each sentence, in batches of similar length, as `Translator` makes them."""
     prepared = prepare_search(model, settings, "cpu")
-    lengths, tokens = np.array([len(sentence) for sentence in sentences]), np.concatenate(sentences)
+    order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
+
+    def search(numbers: list[int]) -> list[list[int]]:
+        lengths = np.array([len(sentences[number]) for number in numbers])
+        layout = AttentionLayout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
+        tokens = np.concatenate([sentences[number] for number in numbers])
+        return [found.sentences[0] for found in search_sentences(prepared, tokens, layout, settings)]
 
     def translate() -> list[list[int]]:
-        layout = AttentionLayout.of_source(lengths, np.ones_like(lengths), settings=model.settings)
-        found = search_sentences(prepared, tokens, layout, settings)
-        return [hypothesis.sentences[0] for hypothesis in found]
+        batches = run_in_batches(order, search, settings.max_batch_tokens, cost=lambda number: len(sentences[number]))
+        words = dict(pair for batch in batches for pair in batch)
+        return [words[number] for number in range(len(sentences))]
 
     return translate
 
@@ -100,13 +105,15 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """One row for each program and precision, from medians over repetitions."""
     architecture = SIZES[options.size] | ARCHITECTURES["sentence_transformer"] | {"dropout": 0.0}
     torch.manual_seed(0)
-    model = Transformer(ModelSettings.load(architecture, where="model"), N_SYMBOLS).eval()
-    sentences = make_sentences(options.sentences)
+    model = Transformer(ModelSettings.load(architecture, where="model"), options.symbols).eval()
+    sentences = make_sentences(options.sentences, options.symbols)
     # The ratio is 0 but for rounding: only the offset limits.
-    limits = DecodingSettings(beam_size=5, max_length_ratio=1e-9, max_length_offset=options.words)
+    limits = DecodingSettings(
+        beam_size=5, max_length_ratio=1e-9, max_length_offset=options.words, max_batch_tokens=options.batch_tokens
+    )
     calls: dict[tuple[str, str], Callable] = {}
     with tempfile.TemporaryDirectory() as folder:
-        vocabulary = export(model, Path(folder))
+        vocabulary = export(model, Path(folder), options.symbols)
         for precision in options.precisions:
             settings = limits.model_copy(update={"precision": precision})
             calls["docmt", precision] = our_translation(model, sentences, settings)
@@ -143,8 +150,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Decoding of a sentence model with docmt and CTranslate2 on a CPU.")
     parser.add_argument("--size", choices=("small", "base"), default="small")
     parser.add_argument("--sentences", type=int, default=150)
+    parser.add_argument("--symbols", type=int, default=8000, help="size of the vocabulary")
     parser.add_argument("--words", type=int, default=25, help="words in each translation")
     parser.add_argument("--batch", type=int, default=32, help="sentences in a batch of CTranslate2")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="source tokens in a batch of docmt")
     parser.add_argument("--precisions", nargs="+", default=list(PRECISIONS), choices=PRECISIONS)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
