@@ -1,4 +1,4 @@
-"""What installed packages add to docmt, found through Python entry points."""
+"""Additions of installed packages to docmt, found through Python entry points."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

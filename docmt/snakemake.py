@@ -282,13 +282,13 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What distinguishes it from other jobs of its rule."""
+        """A name that no other job of its rule has."""
         return Path(self.log).stem if self.log else ", ".join(self.outputs)
 
 
 @dataclass(frozen=True)
 class Workflow:
-    """What Snakemake says about a study.
+    """The state of a study as Snakemake records it.
 
     Attributes:
         state: `idle`, `running`, `killed` (locked, but no Snakemake runs on the host that locked it), or `locked`
@@ -373,7 +373,7 @@ def _facts(text: str) -> dict[str, str]:
 
 
 def _marks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What Snakemake noted about outputs. A note is named by the path in base64, in pieces when it is long."""
+    """Snakemake's notes about outputs. A note is named by the path in base64, in pieces when it is long."""
     for mark in folder.rglob("*"):
         if mark.is_file():
             name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)

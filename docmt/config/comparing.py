@@ -1,4 +1,4 @@
-"""What two configurations differ in, and which jobs of a study a change runs again."""
+"""Differences between two configurations, and the jobs that a change runs again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

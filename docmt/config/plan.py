@@ -111,7 +111,7 @@ class Plan:
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
-        """By stage, the files that it makes for later stages or for the user."""
+        """The files of each stage that later stages or the user need."""
         return self.artifacts.targets
 
     def compare_records(self) -> tuple[list[str], list[str]]:

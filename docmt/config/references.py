@@ -15,7 +15,7 @@ CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
-"""What `docmt corpora generate` makes; the suites depend on the kind of documents."""
+"""Splits and suites that `docmt controlled generate` makes; the suites depend on the kind of documents."""
 
 Kind = Literal["controlled", "custom", "catalog"]
 

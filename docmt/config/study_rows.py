@@ -58,7 +58,7 @@ class DatasetSettings(Settings):
         return self.src_lang, self.tgt_lang
 
     def parts(self) -> dict[str, list[str]]:
-        """Its splits by their names in paths: `train`, `dev` and `test_{name}`."""
+        """The splits, by their names in paths: `train`, `dev` and `test_{name}`."""
         return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
 
     def parallel_parts(self) -> dict[str, list[str]]:
@@ -83,7 +83,7 @@ class DatasetSettings(Settings):
         return bool(self.sentences or self.monolingual)
 
     def suite_names(self) -> list[str]:
-        """Its contrastive test sets by their names in paths."""
+        """The names of its contrastive test sets in paths."""
         return [reference.split("/")[1] for reference in self.suites]
 
     def suite_reference(self, suite: str) -> str:

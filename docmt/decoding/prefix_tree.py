@@ -32,7 +32,7 @@ class View:
         return None
 
     def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """As `sees`, for a token of the row's sentence or of a later one."""
+        """`sees` for a token of the row's sentence or of a later one."""
         return self.sees(sentences_BM, nodes_BN)
 
 
@@ -198,6 +198,6 @@ class PerSentencePrefixTree(PrefixTree):
         self.bias_JBMN = torch.where(is_seen_JBMN, self.nothing, self.hidden)
 
     def attend_per_sentence(self, layer: int, projected_R3HK: Tensor) -> Tensor:
-        """As `attend`, to each sentence; [J, R, H × K]."""
+        """`attend` to each sentence separately; [J, R, H × K]."""
         added = self._add(layer, projected_R3HK)
         return torch.stack([attend_side_by_side(*added, bias_BMN[:, None]) for bias_BMN in self.bias_JBMN])

@@ -40,7 +40,7 @@ class BlockwiseTopK:
     def best_next(
         self, states_RD: Tensor, logits: Callable[[Tensor], Tensor], scores_BMX: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """As `best`, for the symbols after some states, of which `logits` gives the logits [rows, V].
+        """`best` for the symbols after some states, whose logits [rows, V] `logits` gives.
 
         In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
         give their memory back to the system after every step.

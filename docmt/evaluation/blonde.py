@@ -21,7 +21,7 @@ LISTS = Path(__file__).parent / "data/blonde/en.yaml"
 
 @cache
 def read_lists() -> dict[str, dict[str, tuple[tuple[str, ...], ...]]]:
-    """By list and kind, the phrases as tuples of words."""
+    """The phrases of each list and kind, as tuples of words."""
     lists = yaml.safe_load(LISTS.read_text(encoding="utf-8"))
     return {
         key: {kind: tuple(tuple(phrase.split()) for phrase in phrases) for kind, phrases in kinds.items()}

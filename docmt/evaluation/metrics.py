@@ -135,7 +135,7 @@ def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
 
 
 def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of METEOR."""
+    """Score rows of METEOR."""
     from docmt.evaluation.meteor import score_meteor
 
     return score_meteor(test)
@@ -273,7 +273,7 @@ def known_metrics(*names: str) -> Mapping[str, Metric]:
 
 
 def selectable_metrics(known: Mapping[str, Metric] = METRICS) -> list[str]:
-    """What the settings of evaluation may name."""
+    """The metrics that `evaluation.metrics` may name."""
     return [
         name
         for name, metric in known.items()
@@ -282,7 +282,7 @@ def selectable_metrics(known: Mapping[str, Metric] = METRICS) -> list[str]:
 
 
 def default_metrics() -> list[str]:
-    """What is computed unless the settings say otherwise: all that needs nothing beyond Python."""
+    """The default of `evaluation.metrics`: all that need nothing beyond Python."""
     return [name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)]
 
 

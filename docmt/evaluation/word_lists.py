@@ -45,7 +45,7 @@ class PronounLists(WordLists):
     equivalent: list[list[str]]
     """Groups of words that count half for each other."""
     ambiguous: dict[str, dict[str, list[str]]]
-    """By source pronoun, the target pronouns among which it does not decide, each with its other sources."""
+    """Target pronouns that a source pronoun leaves open, each with its other source pronouns; by source pronoun."""
 
     @field_validator("source", "target", mode="before")
     @classmethod
@@ -70,7 +70,7 @@ class AddressForms(WordLists):
 
     informal: dict[str, list[str]] = Field(min_length=1)
     formal: dict[str, list[str]] = Field(min_length=1)
-    """As written if `capitals_matter`."""
+    """Formal words, by class; capitals count if `capitals_matter`."""
     capitals_matter: bool = False
     """Whether formal words count as written, and not at the beginning of a sentence."""
     by_source: dict[str, dict[str, str]] = {}

@@ -59,7 +59,7 @@ class InstanceSet:
         return len(self.instances) - 1
 
     def n_sentences(self) -> np.ndarray:
-        """Of each instance; int64."""
+        """Sentences of each instance; int64."""
         return np.diff(self.instances)
 
     def n_tokens(self) -> np.ndarray:

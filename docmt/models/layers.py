@@ -17,7 +17,7 @@ from docmt.models.settings import ModelSettings
 from docmt.plugins import Registry
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
-"""By the names of the settings; `gelu` is the exact one."""
+"""Functions by their names in the settings; `gelu` is the exact one."""
 
 
 class Sublayer(nn.Module):
@@ -50,7 +50,7 @@ class PreNormSublayer(Sublayer):
 
 
 SUBLAYERS = {"post": Sublayer, "pre": PreNormSublayer}
-"""By the place of the norm in the settings."""
+"""Sub-layers by the place of the norm (`form.norm`)."""
 
 
 class FeedForward(nn.Module):

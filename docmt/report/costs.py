@@ -58,7 +58,7 @@ class JobFacts(BaseModel):
 
 @dataclass(frozen=True)
 class JobCost:
-    """What one job took.
+    """The cost of one job.
 
     Attributes:
         stage, rule, name: the job; the name is that of its benchmark.

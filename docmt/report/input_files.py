@@ -1,4 +1,4 @@
-"""What the report reads: the long table of scores, and the files that the manifest lists."""
+"""The input of the report: the long table of scores, and the files that the manifest lists."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -141,7 +141,7 @@ def read_tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:
 
 
 def _find_foreign_svg(svg: str) -> str | None:
-    """What makes an SVG unsafe to include in a page: only the plain elements of our pictures of trees are allowed."""
+    """The reason why an SVG is unsafe in a page: only the plain elements of our pictures of trees are allowed."""
     # Entities are refused before parsing, because the parser would expand them.
     if "<!" in svg:
         return "it has a document type, an entity or a comment"

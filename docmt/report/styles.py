@@ -68,7 +68,7 @@ class Styles:
         return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
 
     def hatch(self, system: str) -> str:
-        """What fills bars whose color another system has too."""
+        """The pattern that fills bars whose color another system has, too."""
         return HATCHES[self._round(system) % len(HATCHES)]
 
     def sign(self, system: str) -> str:

@@ -1,4 +1,4 @@
-"""What the processes of a training tell each other: signals that ask them to stop, and what updates measured."""
+"""Messages among the processes of a training: signals that ask them to stop, and measurements of updates."""
 
 import itertools
 import logging

@@ -50,7 +50,7 @@ class CompiledPass:
         self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
-        """What `plain` computes of a batch."""
+        """The result of `plain` for a batch."""
         tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1

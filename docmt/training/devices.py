@@ -118,7 +118,7 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         return torch.float32
 
     def product(dtype: torch.dtype) -> Callable[[], Tensor]:
-        """Of a feed-forward module of this width."""
+        """The product of a feed-forward layer of this width."""
         return partial(F.linear, *(torch.ones(n, width, dtype=dtype) for n in (MEASURED_ROWS, 4 * width)))
 
     fastest = fastest_precision({"float32": product(torch.float32), "bfloat16": product(torch.bfloat16)})

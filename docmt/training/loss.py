@@ -42,7 +42,7 @@ class LossModule(nn.Module):
     def loss(
         self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, tgt_labels_N: Tensor, layout: AttentionLayout | CompiledLayout
     ) -> Tensor:
-        """As `forward`, of the parts of a batch."""
+        """`forward` for a batch given by its parts."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
         table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
         options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
@@ -178,7 +178,7 @@ loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradi
 def _in_compiled_chunks(
     hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """As `loss_and_gradients`, in chunks of one size, for which one graph is compiled; the last one is padded."""
+    """`loss_and_gradients` in chunks of equal size, for which one graph is compiled; the last one is padded."""
     n_labels, n_symbols = len(hidden_ND), len(table_VD)
     n_rows = min(CHUNK_ROWS, max(64, CHUNK_SCORES["cuda"] // n_symbols // 64 * 64))
     # cuBLAS takes several times as long when rows of scores begin at any address.

@@ -79,7 +79,7 @@ class Artifact:
         return replace(self, files=[path for path in self.files if path.endswith(suffix)], shared=self.job)
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
-        """What the rule reads, under one name or under all."""
+        """The inputs of the rule, under one name or under all."""
         for key, value in self.inputs.items():
             if name in (None, key):
                 yield from [value] if isinstance(value, Artifact | str) else value
@@ -185,7 +185,7 @@ class Declarations:
 
 
 def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
-    """By stage, the files that later stages read, or nobody, among all that lead to `finals`."""
+    """The files of each stage that another stage reads, or none, among all that lead to `finals`."""
     found: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
     seen: set[tuple[str, ...]] = set()
 

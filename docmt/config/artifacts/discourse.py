@@ -142,7 +142,7 @@ class DiscourseArtifacts(TextArtifacts):
         return Artifact([file], drawn.parts, {"input": drawn}, command=discourse.draw)
 
     def _tree_parts(self, trees: str) -> list[Any]:
-        """What makes trees: a segmenter and a parser, or gold, or files."""
+        """The origin of trees: a segmenter and a parser, or gold, or files."""
         row = self.config.discourse.trees[trees]
         segmenter = self.segmenter(row.segmenter) if row.segmenter else None
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser

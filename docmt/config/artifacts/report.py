@@ -273,7 +273,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """By stage, the files for later stages or for the user."""
+        """The files of each stage that later stages or the user need."""
         return handed_on(self.finals)
 
     @cached_property

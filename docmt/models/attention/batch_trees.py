@@ -64,7 +64,7 @@ class BatchTrees:
     def join_known(
         cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
     ) -> "BatchTrees | None":
-        """As `join`, with instances without trees open, sentences of `src_lengths` tokens. None if none has trees."""
+        """`join`, with open instances (sentences of `src_lengths` tokens) where trees are missing; None if all are."""
         if all(trees is None for trees in batches):
             return None
         pairs = zip(batches, src_lengths, strict=True)

@@ -249,7 +249,7 @@ class Grouping:
 
 
 AnyGrouping = Grouping | CompiledGrouping
-"""As a model computes with it, or as a compiler sees it."""
+"""A grouping as a model computes with it, or as a compiler sees it."""
 
 
 def _bucket_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:

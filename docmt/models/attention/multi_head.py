@@ -74,7 +74,7 @@ class MultiHeadAttention(HeadProjections):
         return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
-        """As `FusedAttention.fuse`, with one part."""
+        """`FusedAttention.fuse` with one part."""
         return attend(self, query_ND)
 
     @staticmethod

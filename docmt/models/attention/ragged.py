@@ -38,7 +38,7 @@ Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class AttentionInputs(NamedTuple):
-    """What one attention computes with; `adjust` is None where keys do not depend on who sees them."""
+    """The inputs of one attention; `adjust` is None where keys do not depend on who sees them."""
 
     query_NHK: Tensor
     key_MHK: Tensor
@@ -126,7 +126,7 @@ def varlen_attention(
 def compiled_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: CompiledGrouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """As `varlen_attention`."""
+    """`varlen_attention` as a compiler sees it."""
     inputs = grouping.inputs
     if inputs.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, inputs.key_rows_M) for rows in (key_MHK, value_MHK))

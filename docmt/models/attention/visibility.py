@@ -136,7 +136,7 @@ def see_related(layout: PackedLengths, slot: Slot) -> Grouping:
 
 
 def see_segments(layout: PackedLengths, slot: Slot) -> Grouping:
-    """As `see_window`, with distance 0 to keys of the same sentence and 1 to all others."""
+    """`see_window` with distance 0 to keys of the same sentence and 1 to all others."""
     grouping = see_window(layout, slot)
     return replace(grouping, distances=_sentences_back(layout, slot, grouping).clip(max=1))
 

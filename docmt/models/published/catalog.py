@@ -27,7 +27,7 @@ class ModelEntry(Settings):
     languages: list[str]
     """Source and target language; for models of many languages all of them, or none listed."""
     version: str
-    """What identifies the content: a commit of its repository."""
+    """The commit of its repository, which identifies the content."""
     license: str
     """The terms under which it may be used."""
     terms: Literal["open", "noncommercial", "licensed"]
@@ -40,7 +40,7 @@ class ModelEntry(Settings):
     obtain: str | None = None
     """For a model that no address serves: what to obtain, and where."""
     files: list[str] = Field(min_length=1)
-    """Its files besides config.json."""
+    """The files besides config.json."""
     sha256: dict[str, str] = {}
     """Checksums of files, where they are published."""
 

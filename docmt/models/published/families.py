@@ -79,11 +79,11 @@ FAMILIES: dict[str, PublishedFamily] = {
         {"norm": "pre", "final_norm": True, "output_bias": True, "position_offset": 2}, M2M_MARKS
     ),
 }
-"""By `model_type`."""
+"""Families by the `model_type` of config.json."""
 
 
 def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
-    """The family of a config.json. Raises UserError for a model that docmt cannot be."""
+    """The family of a config.json. Raises UserError for an architecture that docmt does not have."""
     name = config.get("model_type")
     # mBART and mBART50 share a `model_type`; they differ in the symbol that the decoder reads first.
     if name == "mbart" and config.get("decoder_start_token_id") == config.get("eos_token_id", 2):

@@ -65,7 +65,7 @@ class Judgment:
 
     @property
     def verdict(self) -> Verdict:
-        """That all comparisons lead to together: one that does not hold decides, and before all of them the control."""
+        """The verdict over all comparisons: one that does not hold decides; the control comes before them all."""
         if self.control is not None and self.control.verdict != "holds":
             return "not run" if self.control.verdict == "not run" else "not learned yet"
         order: list[Verdict] = ["not run", "does not hold", "untestable here", "cannot be told", "holds"]
