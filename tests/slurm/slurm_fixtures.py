@@ -146,6 +146,7 @@ class Study:
         command = [sys.executable, "-m", "snakemake", *targets, "--directory", str(self.folder), *options]
         if profile:
             command += ["--profile", profile, "--slurm-init-seconds-before-status-checks", "2"]
+            command += ["--max-jobs-per-timespan", "600/1m"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
         environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
         environment["PYTHONPATH"] = f"{ROOT}{os.pathsep}{HERE / 'polling'}"

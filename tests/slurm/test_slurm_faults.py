@@ -119,20 +119,16 @@ def test_one_interruption_ends_the_jobs_after_they_saved(study, expected):
     assert_same_model(study, expected)
 
 
-def test_a_restart_of_the_controller_goes_unnoticed(study, expected, cluster, alone):
-    call = study.call(MODEL)
-    call.wait_for_update(50)
-    cluster.stop_controller()
-    time.sleep(30)
-    cluster.start_controller()
-    assert call.finish() == 0, call.text[-3000:]
-    assert_same_model(study, expected)
-
-
-def test_a_refused_submission_is_retried(study, expected, cluster, alone):
+def test_a_refused_submission_is_retried_and_a_restart_of_the_controller_goes_unnoticed(
+    study, expected, cluster, alone
+):
     cluster.stop_controller()
     call = study.call(MODEL)
     call.wait_for("sbatch failed|Trying to restart")
+    cluster.start_controller()
+    call.wait_for_update(50)
+    cluster.stop_controller()
+    time.sleep(30)
     cluster.start_controller()
     assert call.finish() == 0, call.text[-3000:]
     assert_same_model(study, expected)
