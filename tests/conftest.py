@@ -15,12 +15,6 @@ FIRST = ("/test_slurm_study", "/workflow/", "/training/", "/report/", "/standin/
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """One more process than there are cores, since some tests wait for what they have started."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Divide tests among processes by file, those on the finished study in one, which makes it; those of Slurm singly.
 
