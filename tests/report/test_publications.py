@@ -3,9 +3,10 @@
 from itertools import groupby
 
 import pytest
+import yaml
 
 from docmt.errors import UserError
-from docmt.report.publications import find_published, load_published, load_published_statistics
+from docmt.report.publications import FOLDER, find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 
 
@@ -84,3 +85,15 @@ def test_statistics_agree_with_their_own_means():
 def test_misspelt_settings_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         ReportSettings.load(values, where="report")
+
+
+def test_the_keys_of_a_papers_file_are_its_rows():
+    """As the manual says (docs/report.md)."""
+    papers = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.yaml")}
+    rows = {
+        (paper, key)
+        for paper, content in papers.items()
+        for table in content["tables"].values()
+        for key in table["rows"]
+    }
+    assert {number.row for number in load_published()} == {f"{paper}/{key}" for paper, key in rows}

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architectures import ABLATIONS, DIVERSE, SLOW_ABLATIONS
+from architectures import ABLATIONS, DIVERSE, SLOW_ABLATIONS, slow_but
 
 from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
@@ -47,7 +47,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def results(run, request, tmp_path_factory):
-    """Measurements of all presets; without the ablations and most rows on waiting if only quick tests run."""
+    """Measurements of all presets; if only quick tests run, without what slow ones look at."""
     folder = tmp_path_factory.mktemp("standin")
     has_slow_tests = any(item.get_closest_marker("slow") for item in request.session.items if item.path == request.path)
     presets = () if has_slow_tests else (name for name in ARCHITECTURES if name not in ABLATIONS)  # none: all
@@ -83,11 +83,6 @@ def find_row(results, kind, preset):
     return next(rows[f"{kind}/{name}"] for name in ARCHITECTURES if ARCHITECTURES[name] == model)
 
 
-def slow_but(*quick):
-    """All presets as parameters, slow but for some."""
-    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in ARCHITECTURES]
-
-
 @pytest.mark.parametrize("kind", ["update", "search", "contrast"])
 def test_the_acceptance_accepts_every_preset(results, preset, kind):
     row = find_row(results, kind, preset)
@@ -95,14 +90,14 @@ def test_the_acceptance_accepts_every_preset(results, preset, kind):
     assert row["numbers"].get("different hypotheses", 0) == 0
 
 
-@pytest.mark.parametrize("preset", slow_but(*DIVERSE))
+@pytest.mark.parametrize("preset", slow_but(DIVERSE))
 def test_the_acceptance_accepts_trainings(results, preset):
     row = find_row(results, "training", preset)
     assert row["verdict"] == "ok", row
     assert row["numbers"].get("resumed", 0) == 0
 
 
-@pytest.mark.parametrize("preset", slow_but("g_transformer"))
+@pytest.mark.parametrize("preset", slow_but(["g_transformer"]))
 def test_the_acceptance_finds_no_waiting(results, preset):
     """`test_an_update_lets_nobody_wait` counts the waits of all presets."""
     assert find_row(results, "no-waiting", preset)["verdict"] == "ok"
