@@ -199,7 +199,11 @@ class Study:
         return step
 
     def training_log(self):
-        return (self.folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
+        log = self.folder / "logs/train/controlled_sentence_transformer_seed1.log"
+        try:
+            return log.read_text(encoding="utf-8")
+        except FileNotFoundError:  # Snakemake removes the log of a job that it starts again.
+            return ""
 
 
 def copy_of(study, folder):
