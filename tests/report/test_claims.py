@@ -369,15 +369,35 @@ def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(m
         assert found.findings[0].mean == value
 
 
-@pytest.mark.parametrize(("reaches", "seeds", "verdict"), [(4.5, (1, 2, 3), "holds"), (2.0, (1,), "not run")])
-def test_the_update_at_which_a_loss_is_reached(reaches, seeds, verdict):
+def test_the_update_at_which_a_loss_is_reached():
     """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
     histories = [history("a", seed=seed) for seed in (1, 2, 3)]
-    found = judged([], "a > 0", histories=histories, metric="dev_loss", test=None, reaches=reaches)
-    assert {seed: each.value for seed, each in found.measured[A].items()} == {
-        seed: 50 if reaches == 4.5 and seed == 1 else 150 for seed in seeds
-    }
+    found = judged([], "a > 0", histories=histories, metric="dev_loss", test=None, reaches=4.5)
+    assert {seed: each.value for seed, each in found.measured[A].items()} == {1: 50, 2: 150, 3: 150}
+    assert found.verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("relation", "verdict", "low", "high"),
+    [
+        ("a > 100", "holds", 34.67, math.inf),
+        ("a > 300", "cannot be told", -165.33, math.inf),
+        ("a < 300", "cannot be told", -math.inf, 165.34),
+        ("a < 100", "does not hold", -math.inf, -34.66),
+        ("a - b > 30", "cannot be told", -math.inf, math.inf),
+        ("|a - 150| <= 100", "cannot be told", -15.34, math.inf),
+        ("|a - 10| <= 100", "does not hold", 124.66, math.inf),
+    ],
+)
+def test_an_update_that_is_never_reached_is_at_least_the_last(relation, verdict, low, high):
+    """Seed 1 reaches 2.5 at update 150; the losses of the others stay above it until the end, at update 200."""
+    histories = [history(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
+    found = judged([], relation, histories=histories, metric="dev_loss", test=None, reaches=2.5)
+    assert [(each.value, each.is_at_least) for each in found.measured[A].values()] == [
+        (150, False), (200, True), (200, True),
+    ]  # fmt: skip
     assert found.verdict == verdict
+    assert (found.findings[0].low, found.findings[0].high) == pytest.approx((low, high), abs=0.01)
 
 
 # The table.
@@ -428,6 +448,16 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
         "a > b, margin 0.5: 2.67 [-1.23, 6.56], 10 seeds show 1.97",
         "not run",
     ]
+
+
+def test_a_row_says_which_update_was_never_reached():
+    claims = {"late": {"statement": "A is late", "metric": "dev_loss", "reaches": 2.5, "relations": ["a > 100"]}}
+    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
+    found = claims_table(table(ROWS), histories, ReportSettings.load({"claims": claims}, where="report"))
+    assert found is not None
+    assert found.rows[0][3:] == [
+        "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "holds",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,9 @@ class Call:
 
     def wait_for_update(self, step):
         """Wait until the training has reached an update in this run."""
-        log = self.folder / "logs/train/controlled_sentence_transformer_seed1.log"
 
         def is_there():
-            updates = re.findall(r"update (\d+) ", log.read_text()) if log.exists() else []
+            updates = re.findall(r"update (\d+) ", training_log(self.folder))
             return updates and int(updates[-1]) >= step
 
         self.wait_until(is_there, what=f"update {step}")
@@ -199,11 +198,15 @@ class Study:
         return step
 
     def training_log(self):
-        log = self.folder / "logs/train/controlled_sentence_transformer_seed1.log"
-        try:
-            return log.read_text(encoding="utf-8")
-        except FileNotFoundError:  # Snakemake removes the log of a job that it starts again.
-            return ""
+        return training_log(self.folder)
+
+
+def training_log(folder):
+    """The log of the training so far; empty before a job starts, for the first time or again."""
+    try:
+        return (folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
+    except FileNotFoundError:  # Snakemake removes it before each start.
+        return ""
 
 
 def copy_of(study, folder):

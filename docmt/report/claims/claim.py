@@ -148,7 +148,7 @@ class Claim(Settings):
     at: int | Literal["best", "last"] = "best"
     """Place in the history: after that many updates, at the lowest validation loss, or at the end."""
     reaches: float | None = None
-    """Measures time instead: the first update at which the column is at most that."""
+    """Measures time instead: the first update at which the column is at most that, or at least the last one."""
     dataset: str | None = None
     """Dataset of systems in `relations` without one (`SYSTEM@DATASET`); needed if there are several."""
     relations: list[Annotated[str, AfterValidator(lambda text: parse_relation(text) and text)]] = Field(min_length=1)

@@ -52,10 +52,12 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
         what = f"first update with {what} of at most {claim.reaches:g}" if claim.reaches is not None else what
     measured = []
     for term in claim.terms:
-        values = [found.value for found in judgment.measured[term].values()]
+        runs = judgment.measured[term].values()
+        values = [run.value for run in runs]
         mean, deviation = fmean(values) if values else None, stdev(values) if len(values) > 1 else None
         name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
-        measured.append(f"{name} {format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
+        bound = "at least " if any(run.is_at_least for run in runs) else ""
+        measured.append(f"{name} {bound}{format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
     if judgment.control is not None:
         measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
     return [

@@ -28,6 +28,7 @@ class Measured:
     value: float
     error: float = 0.0  # standard error over test items, 0 where it is not estimated
     groups: tuple[float, ...] = ()  # scores of groups of its items (`group_means`), where they are recorded
+    is_at_least: bool = False  # the last update of a training that never reached what is looked for
 
 
 Seeds = Mapping[int, Measured]
@@ -39,7 +40,8 @@ class Finding:
 
     Attributes:
         seeds: that all its systems have. Without enough of them, all numbers are NaN.
-        mean, sd, low, high: of the difference over these seeds, with its interval.
+        mean, sd, low, high: of the difference over these seeds, with its interval. An end that no training reached is
+            infinite.
         shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
     """
 
@@ -126,24 +128,24 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     for history in histories:
         if history.system == term.system and dataset in (None, history.dataset):
             value = _read_history(history.table, claim)
-            if not is_missing(value):
-                found[history.seed] = Measured(value)
+            if not is_missing(value.value):
+                found[history.seed] = value
     return found
 
 
-def _read_history(table: pd.DataFrame, claim: Claim) -> float:
-    """A column at an update, or the update that reaches a value; NaN where it was not measured or reached."""
+def _read_history(table: pd.DataFrame, claim: Claim) -> Measured:
+    """A column at an update, or the update that reaches a value; NaN where it was not measured."""
     name, at = claim.metric, claim.at
-    if claim.reaches is not None:
-        reached = [row["step"] for row in records(table) if row.get(name, math.nan) <= claim.reaches]
-        return min(reached, default=math.nan)
-    needed = "dev_loss" if at == "best" else name
+    needed = "dev_loss" if at == "best" and claim.reaches is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
+    if claim.reaches is not None and rows:
+        reached = [row["step"] for row in rows if row[name] <= claim.reaches]
+        return Measured(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
     if at == "best":
         rows.sort(key=lambda row: -row["dev_loss"])
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
-    return float(rows[-1].get(name, math.nan)) if rows else math.nan
+    return Measured(float(rows[-1].get(name, math.nan)) if rows else math.nan)
 
 
 def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> Finding:
@@ -158,12 +160,19 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     # Differences are taken seed by seed, so that all systems count with the same seeds.
     mean, sd = fmean(differences), stdev(differences)
     half = half_width(sd, len(seeds), error=error)
+    low, high = mean - half, mean + half
+    # An update that was never reached bounds the difference from one side only: longer training, not more seeds, would
+    # find the other bound.
+    for term, weight in comparison.weights.items():
+        if any(measured[term][seed].is_at_least for seed in seeds):
+            low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
     shown = smallest_effect(sd, MANY_SEEDS, error=error)
-    verdict = decide(comparison, mean - half, mean + half, margin=claim.margin)
+    verdict = decide(comparison, low, high, margin=claim.margin)
     limits = {"above": [claim.margin], "not below": [-claim.margin], "within": [-comparison.bound, comparison.bound]}
-    if verdict == "cannot be told" and min(abs(mean - limit) for limit in limits[comparison.kind]) <= shown:
+    is_near = min(abs(mean - limit) for limit in limits[comparison.kind]) <= shown
+    if verdict == "cannot be told" and is_near and math.isfinite(high - low):
         verdict = "untestable here"
-    return Finding(comparison, verdict, seeds, mean, sd, mean - half, mean + half, shown)
+    return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
 
 
 def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Measured]]) -> float:
