@@ -393,6 +393,7 @@ def prepare_search(model: Transformer, settings: DecodingSettings, device: str) 
     return InferenceTransformer(prepared)
 
 
+@torch.inference_mode()
 def precision_for(model: Transformer) -> str:
     """The precision in which a search with a model is fastest on this CPU, by measuring some of its products."""
     maps = [layer.weight for layer in model.decoder.modules() if isinstance(layer, nn.Linear)]

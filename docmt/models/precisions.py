@@ -13,16 +13,16 @@ MIN_GAIN = 1.25
 and loses half with AVX-512 BF16 alone."""
 
 
-def fastest_precision(products: Mapping[str, Callable[[], object]]) -> str:
-    """The name of the fastest of the same products in several precisions: of `float32`, unless another one gains much.
+def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:
+    """The name of the fastest of the same steps in several precisions: of `float32`, unless another one gains much.
 
     They are computed four times each.
     """
-    times = {name: milliseconds(product) for name, product in products.items()}
+    times = {name: milliseconds(step) for name, step in steps.items()}
     best = min(times, key=times.__getitem__)
     chosen = best if MIN_GAIN * times[best] <= times["float32"] else "float32"
     shown = ", ".join(f"{time:.2f} in {name}" for name, time in times.items())
-    log.info("precision: %s: measured products take, in ms, %s", chosen, shown)
+    log.info("precision: %s: a measured step takes, in ms, %s", chosen, shown)
     return chosen
 
 
@@ -32,11 +32,10 @@ def milliseconds(compute: Callable[[], object]) -> float:
     The call before them prepares.
     """
     times = []
-    with torch.inference_mode():
-        for _ in range(4):
-            started = thread_time()
-            compute()
-            times.append(1000 * (thread_time() - started))
+    for _ in range(4):
+        started = thread_time()
+        compute()
+        times.append(1000 * (thread_time() - started))
     return min(times[1:])
 
 

@@ -2,17 +2,15 @@
 
 import logging
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from lightning_fabric.strategies.ddp import DDPStrategy
-from torch import Tensor
+from torch import nn
 
 from docmt.errors import UserError
 from docmt.models.gpus import (
@@ -32,9 +30,7 @@ ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 FABRIC_PRECISIONS: dict[torch.dtype, Literal["32-true", "bf16-mixed", "16-mixed"]]
 FABRIC_PRECISIONS = {torch.float32: "32-true", torch.bfloat16: "bf16-mixed", torch.float16: "16-mixed"}
 DTYPES: dict[str, torch.dtype] = {name: dtype for dtype, name in FABRIC_PRECISIONS.items()}
-MIN_WIDTH_FOR_BFLOAT16 = 256
-"""On a CPU, narrower models lose more time to conversion than they gain (docs/experiments/performance.md)."""
-MEASURED_ROWS = 1024
+MEASURED_BATCH = (40, 26)  # sentences and their tokens
 
 
 def make_fabric(
@@ -114,14 +110,20 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         if not cpu_has_bfloat16():
             log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
         return torch.bfloat16
-    if precision == "auto" or width < MIN_WIDTH_FOR_BFLOAT16 or not cpu_has_bfloat16():
+    if precision == "auto" or not cpu_has_bfloat16():
         return torch.float32
+    # Conversions count as well as products: narrow models lose more time to the former than they gain in the latter.
+    with torch.random.fork_rng(devices=[]):
+        layer = nn.TransformerEncoderLayer(width, 1, 4 * width, batch_first=True)
 
-    def product(dtype: torch.dtype) -> Callable[[], Tensor]:
-        """The product of a feed-forward layer of this width."""
-        return partial(F.linear, *(torch.ones(n, width, dtype=dtype) for n in (MEASURED_ROWS, 4 * width)))
+        def step(dtype: torch.dtype) -> None:
+            with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+                states = layer(torch.ones(*MEASURED_BATCH, width))
+            states.sum().backward()
 
-    fastest = fastest_precision({"float32": product(torch.float32), "bfloat16": product(torch.bfloat16)})
+        fastest = fastest_precision(
+            {"float32": partial(step, torch.float32), "bfloat16": partial(step, torch.bfloat16)}
+        )
     return torch.bfloat16 if fastest == "bfloat16" else torch.float32
 
 

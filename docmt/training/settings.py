@@ -84,9 +84,9 @@ class TrainingSettings(Settings):
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
     """Updates between further checkpoints; null makes none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
-    """`auto`: bfloat16 on a GPU, float32 on a CPU; `fastest`: bfloat16 also on CPUs measured to be faster in it, from
-    width 256 on, and float16 on GPUs before bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products on GPUs that
-    have it; `float32` never uses TF32; `float16`: for GPUs, with a scaled loss."""
+    """`auto`: bfloat16 on a GPU, float32 on a CPU; `fastest`: bfloat16 also on CPUs on which a layer trains faster
+    in it, and float16 on GPUs before bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products on GPUs that have
+    it; `float32` never uses TF32; `float16`: for GPUs, with a scaled loss."""
     compile: Literal["auto", "off"] = "auto"
     """`auto`: `torch.compile` for model and loss on GPUs with flash attention and triton. Results are the same up to
     rounding and dropout's draws."""

@@ -393,9 +393,8 @@ def test_an_update_that_is_never_reached_is_at_least_the_last(relation, verdict,
     """Seed 1 reaches 2.5 at update 150; the losses of the others stay above it until the end, at update 200."""
     histories = [history(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
     found = judged([], relation, histories=histories, metric="dev_loss", test=None, reaches=2.5)
-    assert [(each.value, each.is_at_least) for each in found.measured[A].values()] == [
-        (150, False), (200, True), (200, True),
-    ]  # fmt: skip
+    updates = [(each.value, each.is_at_least) for each in found.measured[A].values()]
+    assert updates == [(150, False), (200, True), (200, True)]
     assert found.verdict == verdict
     assert (found.findings[0].low, found.findings[0].high) == pytest.approx((low, high), abs=0.01)
 

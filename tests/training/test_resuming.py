@@ -111,7 +111,6 @@ def test_a_signal_after_the_last_validation_does_not_matter(study_files, tmp_pat
 @pytest.mark.parametrize(("first", "then"), [("float32", "bfloat16"), ("bfloat16", "float32")])
 def test_the_fastest_precision_is_measured_once(study_files, tmp_path, monkeypatch, first, then):
     """A machine that is busy at the start of a later session does not change the precision in the middle."""
-    monkeypatch.setattr("docmt.training.devices.MIN_WIDTH_FOR_BFLOAT16", 1)
     monkeypatch.setattr("docmt.training.devices.cpu_has_bfloat16", lambda: True)
 
     def train(folder, fastest):

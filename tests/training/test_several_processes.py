@@ -89,7 +89,7 @@ import os, sys, torch
 from docmt.training import devices
 rank = int(os.environ["LOCAL_RANK"])
 devices.cpu_has_bfloat16 = lambda: True
-devices.fastest_precision = lambda products: "float32" if rank else "bfloat16"
+devices.fastest_precision = lambda steps: "float32" if rank else "bfloat16"
 fabric = devices.make_fabric("fastest", "cpu", width=512, devices=2)
 print(rank, devices.matmul_dtype(fabric), fabric.broadcast(rank))
 """
