@@ -1,4 +1,4 @@
-"""The precision in which this CPU multiplies matrices fastest: measured, since what it can do does not say how fast."""
+"""The precision in which this CPU computes fastest: measured, since what it can do does not say how fast."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,8 +9,8 @@ import torch
 log = logging.getLogger(__name__)
 
 MIN_GAIN = 1.25
-"""Least gain over float32 for which another type pays, whose conversions cost time. bfloat16 gains four times with AMX,
-and loses half with AVX-512 BF16 alone."""
+"""Least gain over float32 for which another type pays: whatever is not measured gains less. Products in bfloat16 gain
+four times with AMX, and lose half with AVX-512 BF16 alone."""
 
 
 def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:

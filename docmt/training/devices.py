@@ -113,6 +113,7 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
     if precision == "auto" or not cpu_has_bfloat16():
         return torch.float32
     # Conversions count as well as products: narrow models lose more time to the former than they gain in the latter.
+    # The layer draws random numbers, which must not be the training's.
     with torch.random.fork_rng(devices=[]):
         layer = nn.TransformerEncoderLayer(width, 1, 4 * width, batch_first=True)
 
@@ -121,10 +122,8 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
                 states = layer(torch.ones(*MEASURED_BATCH, width))
             states.sum().backward()
 
-        fastest = fastest_precision(
-            {"float32": partial(step, torch.float32), "bfloat16": partial(step, torch.bfloat16)}
-        )
-    return torch.bfloat16 if fastest == "bfloat16" else torch.float32
+        types = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+        return types[fastest_precision({name: partial(step, dtype) for name, dtype in types.items()})]
 
 
 def _choose_gpu(accelerator: str, devices: int) -> bool:

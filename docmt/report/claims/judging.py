@@ -128,13 +128,13 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     for history in histories:
         if history.system == term.system and dataset in (None, history.dataset):
             value = _read_history(history.table, claim)
-            if not is_missing(value.value):
+            if value is not None:
                 found[history.seed] = value
     return found
 
 
-def _read_history(table: pd.DataFrame, claim: Claim) -> Measured:
-    """A column at an update, or the update that reaches a value; NaN where it was not measured."""
+def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
+    """A column at an update, or the update that reaches a value; None where it was not measured."""
     name, at = claim.metric, claim.at
     needed = "dev_loss" if at == "best" and claim.reaches is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
@@ -145,7 +145,8 @@ def _read_history(table: pd.DataFrame, claim: Claim) -> Measured:
         rows.sort(key=lambda row: -row["dev_loss"])
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
-    return Measured(float(rows[-1].get(name, math.nan)) if rows else math.nan)
+    value = rows[-1].get(name, math.nan) if rows else math.nan
+    return None if is_missing(value) else Measured(float(value))
 
 
 def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> Finding:
