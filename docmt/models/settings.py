@@ -112,6 +112,14 @@ class FormSettings(Settings):
     zero_start: bool = False
     """The embedding of `<s>` is zero, as in Marian."""
 
+    def check_positions(self, n_positions: int) -> None:
+        """Raises UserError for more positions in a row than have been learned."""
+        if self.learned_positions is not None and n_positions > self.learned_positions:
+            raise UserError(
+                f"{n_positions} tokens in a row, but the model has learned {self.learned_positions} positions: lower "
+                "max_tokens of its instances, or set positions of the model to 'sentence'"
+            )
+
 
 class MarkSettings(Settings):
     """Symbols before and after the words of each sentence.

@@ -55,8 +55,9 @@ class CompiledPass:
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
-        n_positions = layout.most_positions() + self.settings.form.position_offset
-        table_TD = sinusoids(n_positions, self.settings.width, device=tokens[0].device)
+        n_positions, form = layout.most_positions(), self.settings.form
+        form.check_positions(n_positions)  # a graph has no errors to raise
+        table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
         arguments = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), _of_any_length)
         try:
             with _options():

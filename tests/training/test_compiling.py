@@ -20,6 +20,7 @@ from core_fixtures import (
 from plain_attention import take_plain_kernels
 from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 
+from docmt.errors import UserError
 from docmt.models.attention import ragged, varlen
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer
@@ -165,6 +166,15 @@ def test_a_batch_of_one_token_is_computed_plainly():
     batch = make_batch(module.model.settings, [([empty], [empty])])
     assert len(batch.tgt_inputs_N) == 1
     assert torch.equal(compiled(batch), module(batch))
+    assert compiled.compiled is not None
+
+
+def test_positions_that_were_not_learned_are_refused_in_a_graph_too():
+    module = LossModule(make_model(**SMALL, form={"learned_positions": 6}), 0.1)
+    compiled = CompiledLoss(module, counting("eager")[0])
+    for compute in (module, compiled):
+        with pytest.raises(UserError, match="tokens in a row, but the model has learned 6 positions"):
+            compute(batch_of(module.model.settings, [7, 3], 0))
     assert compiled.compiled is not None
 
 

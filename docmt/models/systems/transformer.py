@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docmt.errors import UserError
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import Attention
@@ -182,20 +181,16 @@ class Transformer(nn.Module):
     def _embed(
         self, tokens_N: Tensor, layout: AttentionLayout | CompiledLayout, side: Side, *, within: Positions | None = None
     ) -> Tensor:
-        positions_N = layout.positions(side, tokens_N.device, within=within)
         inputs = self.tgt_inputs if side == "tgt" else self.src_inputs
-        has_numbers = inputs.sentences is not None and side == "src"
-        numbers_N = layout.index("src", "number", tokens_N.device) if has_numbers else None
         if isinstance(layout, CompiledLayout):
             table_TD = layout.table_TD if inputs.positions is None else inputs.positions.weight
-            return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
-        n_positions = layout.n_positions(side, within=within)
-        table_TD = inputs.table(n_positions, tokens_N.device)
-        if n_positions > len(table_TD):
-            raise UserError(
-                f"{n_positions} tokens in a row, but the model has learned {len(table_TD)} positions: lower max_tokens "
-                "of its instances, or set positions of the model to 'sentence'"
-            )
+        else:
+            n_positions = layout.n_positions(side, within=within)
+            self.settings.form.check_positions(n_positions)
+            table_TD = inputs.table(n_positions, tokens_N.device)
+        positions_N = layout.positions(side, tokens_N.device, within=within)
+        has_numbers = inputs.sentences is not None and side == "src"
+        numbers_N = layout.index("src", "number", tokens_N.device) if has_numbers else None
         return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
