@@ -15,7 +15,7 @@ from docmt.discourse.documents import DiscourseDocument, edus_from_starts, itera
 from docmt.discourse.parsing.baselines import BASELINES, RELATION, Parser, baseline
 from docmt.discourse.parsing.model_file import parser_from_bytes, reads_states_of
 from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
-from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, read_lines
 from docmt.logs import progress
@@ -194,7 +194,7 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
 def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> DiscourseBundle:
     """Read both from their files; `parser` can be the name of a baseline."""
     data = read_bytes(segmenter)
-    segmenter_from_bytes(data, where=str(segmenter))
+    Segmenter.from_bytes(data, where=str(segmenter))  # which checks it
     if parser in BASELINES:
         return DiscourseBundle(parser, data, sentences)
     content = read_bytes(Path(parser))
@@ -217,7 +217,7 @@ class BundleAnnotator:
             self.parser, data = trained.parser, data or trained.segmenter
         if data is None:
             raise UserError("the model file: has a parser without a segmenter: bundle them again")
-        self.segmenter = Segmenter(segmenter_from_bytes(data, where="the model file: segmenter"))
+        self.segmenter = Segmenter.from_bytes(data, where="the model file: segmenter")
 
     def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
         """EDUs and trees of documents, given as plain sentences."""

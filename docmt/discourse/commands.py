@@ -117,7 +117,7 @@ def evaluate_segmenter(
         raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")
     segmenter = Segmenter.load(model)
     scores = evaluate_segmenter(segmenter, gold, text=text, lang=lang)
-    facts = {"model": segmenter.trained.provenance, "gold": sha256_file(gold)}
+    facts = {"model": segmenter.provenance, "gold": sha256_file(gold)}
     write_json(out, {"provenance": describe(**facts), "scores": scores})
 
 

@@ -12,8 +12,7 @@ from docmt.discourse.parsing.linear_parser import LEVELS, LinearParser, Segmente
 from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
-from docmt.errors import UserError
+from docmt.discourse.segmentation.segmenter import Segmenter, weights_refused
 from docmt.files import atomic_path, read_bytes
 from docmt.tensor_files import read_tensors
 
@@ -70,12 +69,11 @@ def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
     content = read_tensors(data, where=where, what="a parser", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
     settings = ParserSettings.load(content["settings"], where=f"{where}: settings")
     read = content["segmenter"].numpy().tobytes() if content["segmenter"] is not None else None
-    segmenter = Segmenter(segmenter_from_bytes(read, where=f"{where}: segmenter")) if read is not None else None
+    segmenter = Segmenter.from_bytes(read, where=f"{where}: segmenter") if read is not None else None
     try:
         parser = (_build_neural if settings.kind == "neural" else _build_linear)(settings, content, segmenter)
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
+        raise weights_refused(error, where=where) from None
     parser.sentence_constraint = settings.sentence_constraint
     parser.paragraph_constraint = settings.paragraph_constraint
     return TrainedParser(parser, settings, read, content["scores"], content["provenance"])
@@ -115,10 +113,10 @@ def reads_states_of(parser: Parser, segmenter: Segmenter) -> bool:
     if not isinstance(parser, NeuralParser):
         return False
     # Compared by content: the parser's file holds a copy of its segmenter.
-    own, other = parser.segmenter.trained, segmenter.trained
-    weights, others = own.network.state_dict(), other.network.state_dict()
+    own = parser.segmenter
+    weights, others = own.network.state_dict(), segmenter.network.state_dict()
     return (
-        own.settings == other.settings
-        and own.vocabulary == other.vocabulary
+        own.settings == segmenter.settings
+        and own.vocabulary == segmenter.vocabulary
         and all(torch.equal(weights[name], others[name]) for name in weights)
     )

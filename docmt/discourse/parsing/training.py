@@ -15,7 +15,7 @@ from docmt.discourse.parsing.model_file import TrainedParser
 from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.neural_training import train_neural
 from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.segmenter import Segmenter, segmenter_from_bytes
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import read_syntax
 from docmt.errors import UserError
 from docmt.files import read_bytes
@@ -40,7 +40,7 @@ def train_parser(
             else "train-parser: the linear parser reads a segmenter only with syntax: segmenter; leave --segmenter out"
         )
     data = read_bytes(segmenter) if segmenter is not None else None
-    model = Segmenter(segmenter_from_bytes(data, where=str(segmenter))) if data is not None else None
+    model = Segmenter.from_bytes(data, where=str(segmenter)) if data is not None else None
     coarse = coarse_classes(settings.relations)
     everything = read_discourse(Path(f"{train}.discourse.jsonl"))
     documents = [document for document in everything if document.edus]

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -32,47 +32,6 @@ MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
 CONTEXT_WORDS = 50
 """Longer sentences are read in windows with context on both sides: time and memory grow linearly with their length."""
-
-
-@dataclass(frozen=True)
-class TrainedSegmenter:
-    """A segmenter with its origin."""
-
-    network: SegmenterNetwork  # on the CPU, in evaluation mode
-    settings: SegmenterSettings  # of the network
-    vocabulary: WordVocabulary
-    scores: dict[str, Any] = field(default_factory=dict)  # on the development set, with the training history
-    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and data of the training
-
-
-def save_segmenter(path: Path, trained: TrainedSegmenter) -> None:
-    """Write a model file; it appears only when complete."""
-    content = {
-        "format": FORMAT,
-        "kind": KIND,
-        "settings": trained.settings.model_dump(),
-        "vocabulary": trained.vocabulary.to_dict(),
-        "weights": trained.network.state_dict(),
-        "scores": trained.scores,
-        "provenance": trained.provenance,
-    }
-    with atomic_path(path) as temporary:
-        torch.save(content, temporary)
-
-
-def segmenter_from_bytes(data: bytes, *, where: str) -> TrainedSegmenter:
-    """Read a segmenter from the bytes of its file, which holds tensors and plain values: nothing in it can run code."""
-    mend = "train it with `docmt discourse train-segmenter`"
-    content = read_tensors(data, where=where, what="a segmenter", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
-    settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
-    vocabulary = WordVocabulary.from_dict(content["vocabulary"])
-    network = SegmenterNetwork(settings.network, vocabulary)
-    try:
-        network.load_state_dict(content["weights"])
-    except (RuntimeError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{where}: weights and settings do not match ({reason}): train it again") from None
-    return TrainedSegmenter(network.eval(), settings, vocabulary, content["scores"], content["provenance"])
 
 
 @dataclass(frozen=True)
@@ -109,17 +68,57 @@ def cut_windows(sentence: int, n_words: int) -> Iterator[SentenceWindow]:
         yield SentenceWindow(sentence, max(0, core - CONTEXT_WORDS), min(n_words, end + CONTEXT_WORDS), core, end)
 
 
+@dataclass(frozen=True, eq=False)
 class Segmenter:
     """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
 
-    def __init__(self, trained: TrainedSegmenter) -> None:
-        self.trained, self._network = trained, trained.network.eval()
-        # Widths of the states of both BiLSTMs.
-        self.width, self.lower_width = trained.network.upper.width, trained.network.lower.width
+    network: SegmenterNetwork  # on the CPU, in evaluation mode
+    settings: SegmenterSettings  # of the network and its training
+    vocabulary: WordVocabulary
+    scores: dict[str, Any] = field(default_factory=dict)  # on the development set, with the training history
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and data of the training
 
     @classmethod
-    def load(cls, path: Path) -> "Segmenter":
-        return cls(segmenter_from_bytes(read_bytes(path), where=str(path)))
+    def load(cls, path: Path) -> Self:
+        return cls.from_bytes(read_bytes(path), where=str(path))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, where: str) -> Self:
+        """Read the content of a model file, which holds tensors and plain values: nothing in it can run code."""
+        mend = "train it with `docmt discourse train-segmenter`"
+        content = read_tensors(data, where=where, what="a segmenter", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
+        settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
+        vocabulary = WordVocabulary.from_dict(content["vocabulary"])
+        network = SegmenterNetwork(settings.network, vocabulary)
+        try:
+            network.load_state_dict(content["weights"])
+        except (RuntimeError, TypeError, AttributeError) as error:
+            raise weights_refused(error, where=where) from None
+        return cls(network.eval(), settings, vocabulary, content["scores"], content["provenance"])
+
+    def save(self, path: Path) -> None:
+        """Write a model file; it appears only when complete."""
+        content = {
+            "format": FORMAT,
+            "kind": KIND,
+            "settings": self.settings.model_dump(),
+            "vocabulary": self.vocabulary.to_dict(),
+            "weights": self.network.state_dict(),
+            "scores": self.scores,
+            "provenance": self.provenance,
+        }
+        with atomic_path(path) as temporary:
+            torch.save(content, temporary)
+
+    @property
+    def width(self) -> int:
+        """Width of the states of the upper BiLSTM."""
+        return self.network.upper.width
+
+    @property
+    def lower_width(self) -> int:
+        """Width of the states of the lower BiLSTM."""
+        return self.network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""
@@ -146,10 +145,10 @@ class Segmenter:
 
         Each head is the most probable one for its word, so there may be cycles or several roots.
         """
-        heads = self._network.auxiliary
+        heads = self.network.auxiliary
         if heads is None:
             raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
-        vocabulary = self.trained.vocabulary
+        vocabulary = self.vocabulary
         # For each sentence three columns: part of speech, head and relation of each word.
         columns: list[tuple[list[str], list[int], list[str]]] = [
             ([""] * len(words), [NO_HEAD] * len(words), [""] * len(words)) for words in sentences
@@ -173,7 +172,7 @@ class Segmenter:
     ) -> None:
         """Add the starts found in the windows to their sentences, in any order."""
         with torch.no_grad():
-            labels_BT = self._network.crf.viterbi(self._network.emissions(states), batch.lengths_B)
+            labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
         for window, labels_T in zip(windows, labels_BT, strict=True):
             found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
             starts[window.sentence] += found.tolist()
@@ -181,19 +180,25 @@ class Segmenter:
     def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[SentenceWindow], SentenceBatch, States]]:
         """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
         names, words = number_types(sentences)
-        types = WordTypes.encode(names, self.trained.vocabulary)
+        types = WordTypes.encode(names, self.vocabulary)
         windows = [window for number, sentence in enumerate(words) for window in cut_windows(number, len(sentence))]
         if not windows:
             return
         lengths = [window.end - window.start for window in windows]
         order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
         with torch.no_grad():  # not inference mode: a parser may train on the states
-            encoded_UD = torch.cat([self._network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
+            encoded_UD = torch.cat([self.network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
         for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
             batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
             with torch.no_grad():
-                states = self._network.states(encoded_UD[batch.index_BT], batch)
+                states = self.network.states(encoded_UD[batch.index_BT], batch)
             yield [windows[i] for i in chosen], batch, states
+
+
+def weights_refused(error: Exception, *, where: str) -> UserError:
+    """The error for a model file whose weights do not fit its settings."""
+    reason = " ".join(str(error).split())[:200]
+    return UserError(f"{where}: weights and settings do not match ({reason}): train it again")
 
 
 def score_starts(

@@ -19,7 +19,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
-from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter, save_segmenter, score_starts
+from docmt.discourse.segmentation.segmenter import Segmenter, score_starts
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
 from docmt.files import sha256_file
@@ -34,19 +34,17 @@ PERFECT = 100.0
 """An F1 that no later epoch can beat."""
 
 
-def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> TrainedSegmenter:
+def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> None:
     """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save."""
-    trained = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
+    segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
     data = {path.name: sha256_file(path) for path in names if path.exists()}
-    trained = replace(trained, provenance=describe(settings=settings.model_dump(), seed=seed, data=data))
-    save_segmenter(out, trained)
-    return trained
+    replace(segmenter, provenance=describe(settings=settings.model_dump(), seed=seed, data=data)).save(out)
 
 
 def train_segmenter(
     train: Sequence[SentenceExample], dev: Sequence[SentenceExample], *, settings: SegmenterSettings, seed: int
-) -> TrainedSegmenter:
+) -> Segmenter:
     """Train from scratch; equal seeds give equal weights.
 
     Returns:
@@ -76,7 +74,7 @@ def train_segmenter(
         network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
         average = averaged(network, recipe.average_decay, head_start=1)
         # What is scored and kept is the average; AveragedModel is not generic.
-        segmenter = Segmenter(TrainedSegmenter(cast(SegmenterNetwork, average.module), settings, vocabulary))
+        segmenter = Segmenter(cast(SegmenterNetwork, average.module), settings, vocabulary)
         optimizer = adam(network, recipe.learning_rate, recipe.weight_decay)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
         for epoch, batches in enumerate(epochs, start=1):
@@ -108,7 +106,7 @@ def train_segmenter(
     average.module.load_state_dict(best)
     chosen = max(history, key=lambda row: row["inside"]["f1"])
     kept = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
-    return replace(segmenter.trained, scores=kept)
+    return replace(segmenter, scores=kept)
 
 
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:

@@ -217,7 +217,7 @@ def test_a_parser_knows_its_own_segmenter(folder, tmp_path):
     expected = [document.tree for document in parser.parse_batch(documents)]
     assert [document.tree for document in parser.parse_batch(documents, states)] == expected
     with torch.no_grad():
-        next(segmenter.trained.network.parameters()).add_(1.0)
+        next(segmenter.network.parameters()).add_(1.0)
     assert not reads_states_of(parser, segmenter)
 
 

@@ -4,7 +4,7 @@ import torch
 
 from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.network import SegmenterNetwork
-from docmt.discourse.segmentation.segmenter import Segmenter, TrainedSegmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.training import learn_vocabulary
 from docmt.discourse.syntax import SentenceSyntax
@@ -62,4 +62,4 @@ def untrained(*, seed=0, examples=EXAMPLES):
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.3)
             network.output.weight *= 10
-    return Segmenter(TrainedSegmenter(network, settings, vocabulary, {}, {}))
+    return Segmenter(network, settings, vocabulary)

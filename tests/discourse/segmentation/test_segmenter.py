@@ -45,7 +45,7 @@ def test_auxiliary_predictions_batched_equal_one_by_one():
 def test_the_first_word_is_never_an_inner_start():
     segmenter = untrained()
     with torch.no_grad():
-        segmenter.trained.network.output.bias[1] = 50  # everything else becomes one
+        segmenter.network.output.bias[1] = 50  # everything else becomes one
     assert segmenter.segment([["a", "b", "c"], ["a"], []]) == [[1, 2], [], []]
 
 

@@ -10,7 +10,7 @@ from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 from docmt.checksums import forget
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
-from docmt.discourse.segmentation.segmenter import Segmenter, save_segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
 from docmt.errors import UserError
 from docmt.files import write_jsonl
@@ -32,8 +32,7 @@ def trained():
 
 
 def test_five_sentences_are_learned_by_heart(trained):
-    segmenter = Segmenter(trained)
-    assert segmenter.segment([e.words for e in EXAMPLES]) == [list(e.starts) for e in EXAMPLES]
+    assert trained.segment([e.words for e in EXAMPLES]) == [list(e.starts) for e in EXAMPLES]
     assert trained.scores["inside"]["f1"] == 100
     assert trained.scores["all"]["f1"] == 100
 
@@ -76,7 +75,7 @@ def test_equal_seeds_give_equal_weights_and_others_do_not():
 
 
 def test_the_average_moves_slowly_and_starts_at_once():
-    network = untrained().trained.network
+    network = untrained().network
     average = averaged(network, 0.9, head_start=1)
     with torch.no_grad():
         network.output.bias += 1.0
@@ -89,19 +88,18 @@ def test_the_average_moves_slowly_and_starts_at_once():
 
 
 def test_saved_and_loaded_is_the_same(trained, tmp_path):
-    save_segmenter(tmp_path / "segmenter.pt", trained)
-    loaded = Segmenter.load(tmp_path / "segmenter.pt").trained
+    trained.save(tmp_path / "segmenter.pt")
+    loaded = Segmenter.load(tmp_path / "segmenter.pt")
     assert (loaded.settings, loaded.vocabulary, loaded.scores) == (trained.settings, trained.vocabulary, trained.scores)
     sentences = [["He", "said", "that", "Zoe", "sang", "."], [], ["Yes"]]
-    one, other = Segmenter(trained), Segmenter.load(tmp_path / "segmenter.pt")
-    pairs = zip(one.read(sentences), other.read(sentences), strict=True)
+    pairs = zip(trained.read(sentences), loaded.read(sentences), strict=True)
     assert all(torch.equal(a.states_TD, b.states_TD) for a, b in pairs)
-    assert one.segment(sentences) == other.segment(sentences)
+    assert trained.segment(sentences) == loaded.segment(sentences)
 
 
 def test_damaged_files_are_one_line(trained, tmp_path):
     path = tmp_path / "segmenter.pt"
-    save_segmenter(path, trained)
+    trained.save(path)
     whole = path.read_bytes()
     content = torch.load(path, weights_only=True)
     for name, bad in {"cut": whole[: len(whole) // 2], "empty": b"", "text": b"no model\n"}.items():
