@@ -26,6 +26,13 @@ def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
     return cast(pd.DataFrame, table[is_kept])
 
 
+def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows with a value in each of some columns; a list names several values."""
+    for name, value in values.items():
+        table = keep(table, column(table, name).isin(value if isinstance(value, list) else [value]))
+    return table
+
+
 def choose(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Some columns, in the order given."""
     return cast(pd.DataFrame, table[list(names)])
@@ -37,9 +44,9 @@ def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]
         yield str(value), members
 
 
-def means(table: pd.DataFrame, of: str, *, by: str) -> dict[str, float]:
-    """The mean of one column for each value of another."""
-    return pd.Series(column(table, of).groupby(column(table, by)).mean()).to_dict()
+def means(table: pd.DataFrame, of: str, *, by: str | list[str]) -> dict[Any, float]:
+    """The mean of one column for each value of another one, or each combination of values of several."""
+    return pd.Series(table.groupby(by)[of].mean()).to_dict()
 
 
 def is_missing(value: object) -> bool:

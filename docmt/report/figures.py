@@ -1,7 +1,7 @@
 """The pictures of the report: trainings, accuracy by phenomenon and by distance, scores over a fact about systems."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.dataframes import choose, column, groups, is_missing, keep, means, records
+from docmt.report.dataframes import choose, column, groups, means, records, select
 from docmt.report.distances import sort_ranges
 from docmt.report.input_files import History
 from docmt.report.paper_tables import PaperColumns, choose_rows, name_columns, score_keys
@@ -137,13 +137,12 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
     is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
-    described: dict[str, Any] = {"title": layout.title, "caption": caption, "x_label": "updates"}
-    described |= {"y_label": layout.y_label, "is_long": key.startswith("entropies")}
-    together: list[tuple[str, Draw]] = [
+    draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
+    together = [
         (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
         for title, of_panel in panels.items()
     ]
-    plots = [Plot(draw_picture(together, key=key, **described), values)]
+    pictures = [draw(together, key=key, title=layout.title, caption=caption)]
     if is_crowded:
         apart: list[tuple[str, Draw] | None] = []
         for title, of_panel in panels.items():
@@ -152,10 +151,10 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
                 heading = f"{styles.label(system)}\n{title}"
                 apart.append((heading, partial(_draw_curves, shown=[lines], others=others)))
             apart += [None] * (-len(apart) % 4)
-        described["title"] += ", by system"
-        described["caption"] = f"A panel for each system, the others in gray. {caption}"
-        plots.append(Plot(draw_picture(apart, key=f"{key}_by_system", n_columns=4, height=2.1, **described), values))
-    return plots
+        title = f"{layout.title}, by system"
+        caption = f"A panel for each system, the others in gray. {caption}"
+        pictures.append(draw(apart, key=f"{key}_by_system", title=title, caption=caption, n_columns=4, height=2.1))
+    return [Plot(picture, values) for picture in pictures]
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
@@ -220,11 +219,12 @@ def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
 
 
 def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
-    suites, systems = list(dict.fromkeys(rows["suite"])), list(dict.fromkeys(rows["system"]))
-    width = 0.8 / len(systems)
-    for i, system in enumerate(systems):
-        own = keep(rows, column(rows, "system") == system).set_index("suite").reindex(suites)
-        places = np.arange(len(suites)) + (i - (len(systems) - 1) / 2) * width
+    suites = list(dict.fromkeys(rows["suite"]))
+    n_systems = rows["system"].nunique()
+    width = 0.8 / n_systems
+    for i, (system, own) in enumerate(groups(rows, "system")):
+        own = own.set_index("suite").reindex(suites)
+        places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
         look: Look = {"color": styles.color(system), "hatch": styles.hatch(system), "label": styles.label(system)}
         axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **look)
         axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
@@ -268,12 +268,13 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
 
 
 def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
-    sizes = {row["distance"]: row["n"] for row in records(rows)}
-    ranges, systems = sort_ranges(sizes), list(dict.fromkeys(rows["system"]))
-    for i, system in enumerate(systems):
-        own = keep(rows, column(rows, "system") == system).set_index("distance").reindex(ranges)
+    sizes = dict(zip(rows["distance"], rows["n"], strict=True))
+    ranges = sort_ranges(sizes)
+    n_systems = rows["system"].nunique()
+    for i, (system, own) in enumerate(groups(rows, "system")):
+        own = own.set_index("distance").reindex(ranges)
         # Beside each other, so that the whiskers of many systems can be told apart.
-        places = np.arange(len(ranges)) + (i - (len(systems) - 1) / 2) * min(0.08, 0.6 / len(systems))
+        places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
         axes.errorbar(places, own["mean"], _whiskers(own), elinewidth=0.8, capsize=1.5, **styles.look(system))
     chances = means(rows, "chance", by="distance")
     axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
@@ -293,16 +294,16 @@ def _plot_scores(
     headings = name_columns(rows, layout)
     rows = rows.assign(panel=[headings[key] for key in score_keys(rows)])
     points = _points(rows, layout, settings, places, headings)
-    axis = Axis.of([place for system, place in places.items() if any(point["system"] == system for point in points)])
+    shown = set(points["system"])
+    positions = axis_positions(place for system, place in places.items() if system in shown)
     sources = [published_number(settings, system, key) for key in headings for system in layout.systems]
     cited = sorted({f"{number.paper}, {number.table}" for number in sources if number is not None})
     caption = f"{layout.note} Mean over seeds with the sample deviation; dots: single seeds.".strip()
-    panels: list[tuple[str, Draw]] = []
-    for panel in dict.fromkeys(point["panel"] for point in points):
-        of_panel = [point for point in points if point["panel"] == panel]
-        runs = records(keep(rows, column(rows, "panel") == panel))
-        seeds = [(row["system"], row["value"]) for row in runs]
-        panels.append((panel, partial(_draw_points, points=of_panel, seeds=seeds, axis=axis, styles=styles)))
+    draw = partial(_draw_points, positions=positions, styles=styles)
+    panels = [
+        (panel, partial(draw, points=of_panel, runs=select(rows, panel=panel)))
+        for panel, of_panel in groups(points, "panel")
+    ]
     picture = draw_picture(
         panels,
         key=name,
@@ -311,7 +312,7 @@ def _plot_scores(
         x_label=layout.x_label or layout.x or "",
         y_label="score",
     )
-    return Plot(picture, pd.DataFrame(points))
+    return Plot(picture, points)
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> dict[str, float | str]:
@@ -329,30 +330,11 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
         return {system: str(place) for system, place in words.items()}
 
 
-@dataclass(frozen=True)
-class Axis:
-    """The horizontal axis with the places to mark: numbers, linear or logarithmic, or words at equal steps."""
-
-    places: Sequence[float | str]
-
-    @classmethod
-    def of(cls, places: Sequence[float | str]) -> "Axis":
-        """The axis of numbers, sorted, or of words in the order of their first appearance."""
-        numbers = [place for place in places if isinstance(place, float)]
-        return cls(sorted(set(numbers)) if numbers else list(dict.fromkeys(places)))
-
-    def position(self, place: float | str) -> float:
-        """Where a place is, in the units of the axis."""
-        return place if isinstance(place, float) else float(self.places.index(place))
-
-    def apply(self, axes: Axes) -> None:
-        """Mark the places, and choose the scale."""
-        positions = [self.position(place) for place in self.places]
-        if isinstance(self.places[0], float) and min(positions) > 0 and max(positions) >= LOG_RATIO * min(positions):
-            axes.set_xscale("log")
-        words = [f"{place:,.10g}" if isinstance(place, float) else str(place) for place in self.places]
-        axes.set_xticks(positions, words)
-        axes.minorticks_off()
+def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
+    """Each place on the horizontal axis: numbers in order where they are, words at equal steps as they appear."""
+    found = dict.fromkeys(places)
+    numbers = sorted(place for place in found if isinstance(place, float))
+    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(found)}
 
 
 def _points(
@@ -361,8 +343,8 @@ def _points(
     settings: ReportSettings,
     places: Mapping[str, float | str],
     headings: Mapping[ScoreKey, str],
-) -> list[dict[str, Any]]:
-    """One record per point: panel, line, system, x, mean, sd, seeds and the published number."""
+) -> pd.DataFrame:
+    """One row per point: panel, line, system, x, mean, sd, seeds and the published number."""
     found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
@@ -372,26 +354,30 @@ def _points(
                 point = {"panel": panel, "line": line, "system": system, "x": places[system]}
                 point |= {name: ours.get(name, math.nan) for name in ("mean", "sd")} | {"seeds": ours.get("seeds", 0)}
                 points.append(point | {"published": published.value if published else math.nan})
-    return points
+    return pd.DataFrame(points)
 
 
 def _draw_points(
-    axes: Axes, *, points: list[dict[str, Any]], seeds: list[tuple[str, float]], axis: Axis, styles: Styles
+    axes: Axes, *, points: pd.DataFrame, runs: pd.DataFrame, positions: dict[float | str, float], styles: Styles
 ) -> None:
     """Error bars through our means, with dots for seeds; thin lines with hollow marks through published numbers."""
-    for line in dict.fromkeys(point["line"] for point in points):
-        own = sorted((point for point in points if point["line"] == line), key=lambda point: axis.position(point["x"]))
+    for line, own in groups(points, "line"):
+        own = own.assign(at=[positions[place] for place in own["x"]]).sort_values("at", kind="stable")
         style: Look = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
-        if ours := [point for point in own if not is_missing(point["mean"])]:
-            x, mean, sd = zip(*((axis.position(point["x"]), point["mean"], point["sd"]) for point in ours), strict=True)
-            axes.errorbar(x, mean, sd, markersize=5, capsize=2.5, elinewidth=0.9, label=label, **style)
-        if published := [point for point in own if not is_missing(point["published"])]:
-            x, values = zip(*((axis.position(point["x"]), point["published"]) for point in published), strict=True)
+        ours, published = own.dropna(subset="mean"), own.dropna(subset="published")
+        if len(ours):
+            bars: Look = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
+            axes.errorbar(ours["at"], ours["mean"], ours["sd"], **bars, **style)
+        if len(published):
             style |= {"markersize": 6, "markerfacecolor": "none", "linestyle": (0, (1, 2)), "linewidth": 0.9}
-            axes.plot(x, values, label=f"{label}, published", **style)
-        for point in own:
-            values = [value for system, value in seeds if system == point["system"]]
-            x = [axis.position(point["x"])] * len(values)
-            axes.plot(x, values, ".", color=styles.color(line), markersize=3, alpha=0.5)
-    axis.apply(axes)
+            axes.plot(published["at"], published["published"], label=f"{label}, published", **style)
+        for system, at in zip(own["system"], own["at"], strict=True):
+            values = select(runs, system=system)["value"]
+            axes.plot([at] * len(values), values, ".", color=styles.color(line), markersize=3, alpha=0.5)
+    first, last = min(positions.values()), max(positions.values())
+    if 0 < first <= last / LOG_RATIO:  # words begin at 0
+        axes.set_xscale("log")
+    words = [f"{place:,.10g}" if isinstance(place, float) else str(place) for place in positions]
+    axes.set_xticks(list(positions.values()), words)
+    axes.minorticks_off()

@@ -8,11 +8,18 @@ import pandas as pd
 
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES, GENERATIVE, find_metric
-from docmt.report.dataframes import column, keep
+from docmt.report.dataframes import column, keep, select
 from docmt.report.differences import UNTESTED, Differences
 from docmt.report.score_tables import Grid, build_grid
 from docmt.report.settings import PaperTable, ReportSettings, ScoreFigure, shows
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, summarize, translation_scores
+from docmt.report.summary import (
+    ScoreKey,
+    contrastive_scores,
+    name_suites,
+    score_keys,
+    summarize,
+    translation_scores,
+)
 from docmt.report.tables import MISSING, Table
 
 AVERAGE = "average"  # dataset and test of means over tests
@@ -80,11 +87,10 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
     """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
     accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
     kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
-    kept = keep(kept, column(kept, "metric").isin(layout.metrics) & column(kept, "system").isin(layout.systems))
+    kept = select(kept, metric=layout.metrics, system=layout.systems)
     is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
     kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
-    places = column(kept, "system").map(layout.systems.index)
-    return kept.assign(place=places).sort_values("place", kind="stable").drop(columns="place")
+    return kept.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
 
 
 def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
@@ -96,12 +102,6 @@ def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
     means = means[means["found"] == len(tests)].drop(columns="found")
     # Without `astype`, pandas would turn the columns that averages lack into objects.
     return pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))
-
-
-def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
-    """The scored test, metric and phenomenon of each row."""
-    phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
-    return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:

@@ -1,5 +1,6 @@
 """Tables of scores: systems by metrics, suites, distances or kinds, with published numbers beside ours."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,13 +9,13 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from docmt.evaluation.metrics import ACCURACY, GENERATIVE, Metric, find_metric
-from docmt.report.dataframes import column, is_missing, keep, means, records
+from docmt.report.dataframes import is_missing, means, records, select
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
 from docmt.report.distances import sort_ranges
 from docmt.report.footnotes import signatures_footnote, unlike_footnote, unlike_parts
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
+from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, score_keys, translation_scores
 from docmt.report.tables import MISSING, Table, blank_repeats, format_count, format_score
 
 GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
@@ -94,18 +95,14 @@ def build_grid(
     highlighted. The note says why a score or mark is missing.
     """
     cells = _collect(rows, grid, settings, differences)
-    unlike = {
-        (label, name): parts
-        for members in _groups(cells)
-        for name in grid.columns
-        for label, parts in unlike_parts({label: cells[label][name].signatures for label in members}).items()
-    }
-    mixed = {(label[:-1], name) for label, name in unlike}
-    best = {
-        (label, name)
-        for label, name in (_best_cells(cells, grid.columns) if compare else ())
-        if (label[:-1], name) not in mixed
-    }
+    unlike, mixed, best = {}, set(), set()
+    for members, (name, metric) in itertools.product(_groups(cells), grid.columns.items()):
+        scores = {label: cells[label][name] for label in members}
+        if parts := unlike_parts({label: cell.signatures for label, cell in scores.items()}):
+            unlike |= {(label, name): of_label for label, of_label in parts.items()}
+            mixed |= {(label, name) for label in members}
+        elif compare and (leader := _find_leader(scores, metric)):
+            best.add((leader, name))
     several = any(cell.seeds > 1 for row in cells.values() for cell in row.values())
     caption = f"{unit}{'; mean and sample deviation over seeds' if several else ''}. {caption}".strip()
     caption += " The best of ours is in bold." if best else ""
@@ -123,7 +120,7 @@ def build_grid(
             digits = grid.columns[name].digits
             marks = [cell.tested.mark if cell.tested else "", "†" if (label, name) in unlike else ""]
             # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
-            if (label[:-1], name) in mixed or (cell.tested and not round(cell.tested.difference, digits)):
+            if (label, name) in mixed or (cell.tested and not round(cell.tested.difference, digits)):
                 marks[0] = ""
             if (label, name) in best:
                 stressed.add((i, len(line)))
@@ -193,25 +190,19 @@ def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differenc
 
 def _groups(cells: Cells) -> list[list[Label]]:
     """The labels of each group of rows: systems on the same test."""
-    return [[label for label in cells if label[:-1] == group] for group in dict.fromkeys(label[:-1] for label in cells)]
+    return [list(labels) for _, labels in itertools.groupby(cells, key=lambda label: label[:-1])]
 
 
-def _best_cells(cells: Cells, columns: Mapping[str, Metric]) -> set[tuple[Label, str]]:
-    """The best mean of each group and column, if it leads as displayed, is above chance and over equal segments."""
-    best = set()
-    for members in _groups(cells):
-        for name, metric in columns.items():
-            found = {label: cells[label][name] for label in members if not is_missing(cells[label][name].mean)}
-            if len(found) < 2 or not is_comparable(metric, [cell.n for cell in found.values()]):
-                continue
-            sign = -1 if metric.lower_is_better else 1
-            ranked = sorted(found, key=lambda label: sign * found[label].mean, reverse=True)
-            first, second = (found[label] for label in ranked[:2])
-            above = is_above_chance(first.mean, first.low, first.chance)
-            # Equal as displayed is a tie: no reader can see which one leads.
-            if above and round(first.mean, metric.digits) != round(second.mean, metric.digits):
-                best.add((ranked[0], name))
-    return best
+def _find_leader(scores: Mapping[Label, Cell], metric: Metric) -> Label | None:
+    """Where the best mean is, if it leads as displayed, is above chance and over equal segments."""
+    found = {label: cell for label, cell in scores.items() if not is_missing(cell.mean)}
+    if len(found) < 2 or not is_comparable(metric, [cell.n for cell in found.values()]):
+        return None
+    ranked = sorted(found, key=lambda label: found[label].mean, reverse=not metric.lower_is_better)
+    first, second = (found[label] for label in ranked[:2])
+    # Equal as displayed is a tie: no reader can see which one leads.
+    leads = round(first.mean, metric.digits) != round(second.mean, metric.digits)
+    return ranked[0] if leads and is_above_chance(first.mean, first.low, first.chance) else None
 
 
 def is_above_chance(mean: float, low: float, chance: float) -> bool:
@@ -226,14 +217,13 @@ def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
 
 def _add_last_rows(cells: Cells, rows: pd.DataFrame, grid: Grid, last: str) -> Cells:
     """End each group with the accuracy of guessing, or with the number of items."""
+    *of_group, _ = grid.labels.values()
+    found = means(rows, "chance" if last == GUESSING else "n", by=[*of_group, grid.column])
     extended: Cells = {}
     for labels in _groups(cells):
         extended |= {label: cells[label] for label in labels}
-        group, members = labels[0][:-1], rows
-        for name, value in zip(grid.labels.values(), group, strict=False):
-            members = keep(members, column(members, name) == value)
-        found = means(members, "chance" if last == GUESSING else "n", by=grid.column)
-        values = {name: found.get(name, NAN) for name in grid.columns}
+        group = labels[0][:-1]
+        values = {name: found.get((*group, name), NAN) for name in grid.columns}
         extended[*group, last] = {
             name: Cell(mean=value) if last == GUESSING else Cell(n=None if is_missing(value) else round(value))
             for name, value in values.items()
@@ -248,9 +238,12 @@ def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
         values: dict[str, Any] = dict(zip(grid.labels.values(), label, strict=True))
         for name, cell in row.items():
             values |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
-            values[f"{name} p"] = cell.tested.p if cell.tested else None
-            values[f"{name} p (sign test)"] = cell.tested.sign_p if cell.tested else None
-            values[f"{name} p (randomization)"] = cell.tested.randomization_p if cell.tested else None
+            for test, attribute in {
+                "p": "p",
+                "p (sign test)": "sign_p",
+                "p (randomization)": "randomization_p",
+            }.items():
+                values[f"{name} {test}"] = getattr(cell.tested, attribute, None)
             values[f"{name} published"] = cell.published
         sources = dict.fromkeys(cell.source for cell in row.values() if cell.source)
         rows.append(values | {"source": "; ".join(sources) or None})
@@ -298,18 +291,16 @@ def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[lis
     rows = translation_scores(summary)
     chosen: tuple[list[str], list[str]] = [], []
     for name in settings.metrics:
-        scores = keep(rows, column(rows, "metric") == name)
-        sizes = [list(group["n"]) for _, group in scores.groupby(["dataset", "test"], sort=False)]
+        sizes = [list(of_test["n"]) for _, of_test in select(rows, metric=name).groupby(["dataset", "test"])]
         if sizes:
-            chosen[not all(is_comparable(find_metric(name), group) for group in sizes)].append(name)
+            chosen[not all(is_comparable(find_metric(name), of_test) for of_test in sizes)].append(name)
     return chosen
 
 
 def _translation_table(
     summary: pd.DataFrame, metrics: Sequence[str], settings: ReportSettings, **described: Any
 ) -> Table | None:
-    rows = translation_scores(summary)
-    rows = keep(rows, column(rows, "metric").isin(metrics))
+    rows = select(translation_scores(summary), metric=list(metrics))
     grid = Grid(
         {"Dataset": "dataset", "Test": "test", "System": "system"},
         "metric",
@@ -357,11 +348,7 @@ def contrastive_table(
 
 def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:
     """The scores over whole suites, by dataset and name of the suite."""
-    keys = {}
-    for row in records(rows):
-        phenomenon = None if is_missing(row["phenomenon"]) else row["phenomenon"]
-        keys[row["dataset"], row["suite"]] = ScoreKey(row["dataset"], row["test"], row["metric"], phenomenon)
-    return keys
+    return dict(zip(zip(rows["dataset"], rows["suite"], strict=True), score_keys(rows), strict=True))
 
 
 def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY
-from docmt.report.dataframes import column, keep
+from docmt.report.dataframes import column, keep, select
 from docmt.report.distances import range_of
 from docmt.report.score_files import KEY
 
@@ -53,9 +53,8 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     """The long table with one row per range of distances in place of one row per distance."""
-    split = column(scores, "distance").notna()
-    rows = keep(scores, split & column(scores, "value").notna())
-    whole = keep(scores, ~split)
+    whole = keep(scores, column(scores, "distance").isna())
+    rows = scores.dropna(subset=["distance", "value"])
     names = [range_of(distance) for distance in rows["distance"]]
     rows = rows.assign(distance=names, right=rows["value"] * rows["n"] / 100, guessed=rows["chance"] * rows["n"])
     pooled = rows.groupby(KEY, sort=False, dropna=False, as_index=False).agg(
@@ -79,10 +78,16 @@ def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
 
 def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: str = ACCURACY) -> pd.DataFrame:
     """The rows with contrastive or generative accuracy: over whole phenomena, or by `distance` or `kind`."""
-    rows = keep(summary, column(summary, "metric") == metric)
+    rows = select(summary, metric=metric)
     if by is None:
         return keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
     return keep(rows, column(rows, by).notna())
+
+
+def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
+    """The scored test, metric and phenomenon of each row."""
+    phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
+    return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:

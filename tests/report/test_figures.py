@@ -7,7 +7,7 @@ import pytest
 from score_rows import long_table, score
 
 from docmt.cli.main import main
-from docmt.report.figures import Axis, draw_plot, study_styles, write_plot
+from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
 from docmt.report.input_files import History
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
@@ -64,12 +64,11 @@ def test_a_given_place_replaces_that_of_the_config():
 
 
 def test_numbers_are_in_order_and_words_at_equal_steps():
-    assert Axis.of([512.0, 64.0, 512.0]).places == [64.0, 512.0]
+    assert list(axis_positions([512.0, 64.0, 512.0]).items()) == [(64.0, 64.0), (512.0, 512.0)]
     sizes = {"a64": "large", "a512": "base", "b64": "base", "b512": "large"}
     plot = draw([score(name, 1) for name in FACTS], x=None, values=sizes)
     assert [point[2] for point in points(plot)] == ["base", "large", "base", "large"]
-    axis = Axis.of(["base", "large", "base"])
-    assert [axis.position(place) for place in ("base", "large")] == [0, 1]
+    assert axis_positions(["base", "large", "base"]) == {"base": 0, "large": 1}
 
 
 def test_a_system_without_a_place_is_an_error():
