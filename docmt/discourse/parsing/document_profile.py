@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from docmt.discourse.documents import DiscourseDocument, DocumentUnits
-from docmt.discourse.parsing.transitions import N_ACTIONS, State
+from docmt.discourse.parsing.transitions import N_ACTIONS, Constituent, State
 
 BUCKETS = 8
 NO_BUCKET = BUCKETS
@@ -159,9 +159,10 @@ class DocumentProfile:
 
     def stack_span(self, state: State, depth: int) -> Span:
         """Return the span at a depth of the stack, 1 for the top; `NO_SPAN` where there is none."""
-        if len(state.firsts) < depth:
-            return NO_SPAN
-        return self.span(state.firsts[-depth], state.lasts[-depth], state.nuclei[-depth], state.forms[-depth])
+        return self.span_of(state.stack[-depth]) if len(state.stack) >= depth else NO_SPAN
+
+    def span_of(self, node: Constituent) -> Span:
+        return self.span(node.first, node.last, node.nucleus, node.form)
 
     def paragraph_places(self, first: int, last: int) -> tuple[int, int, int, int]:
         """Buckets: sentences from the start of the paragraph, to its end, paragraphs before and after a span."""

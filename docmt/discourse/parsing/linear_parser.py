@@ -7,7 +7,7 @@ conjoined with the level of the boundary (in a state) or the form of the node.
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
@@ -21,13 +21,10 @@ from docmt.discourse.parsing.settings import LinearSettings
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
 from docmt.discourse.parsing.transitions import (
     FORMS,
-    Merge,
+    Constituent,
     ShiftReduceParser,
     State,
-    build_tree,
     gold_actions,
-    merges,
-    parse_greedily,
 )
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import DocumentSyntax, check_syntax
@@ -42,8 +39,6 @@ EDGE_CHARACTERS = (1, 2)
 """Numbers of characters at the edges of a span that are features."""
 
 SyntaxSource = Callable[[Sequence[DiscourseDocument]], Sequence[DocumentSyntax | None]]
-NamedSpan = tuple[str, int, int, int]
-"""Name of a span in features; its first, last and nucleus EDU."""
 
 
 class LexicalProfile(DocumentProfile):
@@ -81,12 +76,12 @@ class LexicalProfile(DocumentProfile):
                 if head >= 0:
                     self.links[number].setdefault(edu_at[edu.sentence, head], label)
 
-    def link(self, left: tuple[int, int], right: tuple[int, int]) -> str:
-        """Describe how a word of one span depends on a word of the other. Spans are first and last EDU."""
-        for name, (first, last), (head_first, head_last) in (("left", left, right), ("right", right, left)):
-            for edu in range(first, last + 1):
+    def link(self, left: Constituent, right: Constituent) -> str:
+        """Describe how a word of one span depends on a word of the other."""
+        for name, span, other in (("left", left, right), ("right", right, left)):
+            for edu in range(span.first, span.last + 1):
                 for head, label in self.links[edu].items():
-                    if head_first <= head <= head_last:
+                    if other.first <= head <= other.last:
                         return f"{name} {label}"
         return "none"
 
@@ -95,36 +90,33 @@ def state_features(profile: LexicalProfile, state: State) -> list[str]:
     """List the features of a state; one that occurs twice counts twice."""
     values = state_values(profile, state)
     features = [f"{name}={value}" for (name, _), value in zip(STATE_TEMPLATES, values, strict=True)]
-    s1, s2 = (
-        (name, state.firsts[-i], state.lasts[-i], state.nuclei[-i]) if len(state.firsts) >= i else None
-        for name, i in (("s1", 1), ("s2", 2))
-    )
-    q1 = ("q1", state.next, state.next, state.next) if state.next < state.n_edus else None
-    for span in (s1, s2, q1):
+    s1, s2 = (state.stack[-i] if len(state.stack) >= i else None for i in (1, 2))
+    q1 = Constituent(state.next, state.next, state.next) if state.next < state.n_edus else None
+    for name, span in (("s1", s1), ("s2", s2), ("q1", q1)):
         if span is not None:
-            features += _span_features(profile, *span)
+            features += _span_features(profile, name, span)
     features += _pair_features(profile, "s2 s1", s2, s1)
     features += _pair_features(profile, "s1 q1", s1, q1)
-    boundary = values[-2] if len(state.firsts) > 1 else NOTHING
+    boundary = values[-2] if s2 is not None else NOTHING
     return features + [f"{boundary}|{feature}" for feature in features]
 
 
-def merge_features(profile: LexicalProfile, values: Sequence[int], merge: Merge) -> list[str]:
+def merge_features(profile: LexicalProfile, values: Sequence[int], node: Constituent) -> list[str]:
     """List the features of an internal node, among them its structural values."""
     features = [f"{name}={value}" for (name, _), value in zip(MERGE_TEMPLATES, values, strict=True)]
-    left, right = ("left", *merge.left), ("right", *merge.right)
-    features += _span_features(profile, *left)
-    features += _span_features(profile, *right)
+    left, right = node.children
+    features += _span_features(profile, "left", left)
+    features += _span_features(profile, "right", right)
     features += _pair_features(profile, "pair", left, right)
-    return features + [f"{merge.form}|{feature}" for feature in features]
+    return features + [f"{node.form}|{feature}" for feature in features]
 
 
-def _span_features(profile: LexicalProfile, name: str, first: int, last: int, nucleus: int) -> list[str]:
+def _span_features(profile: LexicalProfile, name: str, span: Constituent) -> list[str]:
     """Words and parts of speech at both ends of a span, and words of its nucleus EDU whose heads are outside it."""
     features = []
     for kind, rows in (("word", profile.words), ("pos", profile.pos)):
         if rows:
-            start, end = rows[first], rows[last]
+            start, end = rows[span.first], rows[span.last]
             features += [
                 f"{name} first {kind}={start[0] if start else NO_WORD}",
                 f"{name} last {kind}={end[-1] if end else NO_WORD}",
@@ -132,24 +124,26 @@ def _span_features(profile: LexicalProfile, name: str, first: int, last: int, nu
                 f"{name} last two {kind}={' '.join(end[-2:])}",
             ]
     if profile.reads_nucleus:
-        start, end = "".join(profile.words[first]), "".join(profile.words[last])
+        start, end = "".join(profile.words[span.first]), "".join(profile.words[span.last])
         features += [f"{name} first characters={start[:size]}" for size in EDGE_CHARACTERS]
         features += [f"{name} last characters={end[-size:]}" for size in EDGE_CHARACTERS]
-        features += [f"{name} nucleus word={word}" for word in dict.fromkeys(profile.words[nucleus])]
-    return features + [f"{name} nucleus {feature}" for feature in profile.outward[nucleus]]
+        features += [f"{name} nucleus word={word}" for word in dict.fromkeys(profile.words[span.nucleus])]
+    return features + [f"{name} nucleus {feature}" for feature in profile.outward[span.nucleus]]
 
 
-def _pair_features(profile: LexicalProfile, name: str, left: NamedSpan | None, right: NamedSpan | None) -> list[str]:
+def _pair_features(
+    profile: LexicalProfile, name: str, left: Constituent | None, right: Constituent | None
+) -> list[str]:
     """First words of both spans, and the dependency between the spans if they are in the same sentence."""
     if left is None or right is None:
         return []
     features = []
     for kind, rows in (("word", profile.words), ("pos", profile.pos)):
         if rows:
-            words = [(rows[part[1]] or [NO_WORD])[0] for part in (left, right)]
+            words = [(rows[span.first] or [NO_WORD])[0] for span in (left, right)]
             features.append(f"{name} first {kind}={' '.join(words)}")
-    if profile.pos and profile.units.level(left[1], right[2]) == SAME_SENTENCE:
-        link = profile.link((left[1], left[2]), (right[1], right[2]))
+    if profile.pos and profile.units.level(left.first, right.last) == SAME_SENTENCE:
+        link = profile.link(left, right)
         features += [f"{name} link={link}", f"{name} direction={link.split()[0]}"]
     return features
 
@@ -192,29 +186,27 @@ class LinearParser(ShiftReduceParser):
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        syntax = self.syntax(documents)  # of all at once: a segmenter is faster on many sentences
-        return [self._parse(document, found) for document, found in zip(documents, syntax, strict=True)]
-
-    def _parse(self, document: DiscourseDocument, syntax: DocumentSyntax | None) -> DiscourseDocument:
-        if syntax is not None:
-            check_syntax(document, syntax)
-        profile = LexicalProfile(document, syntax, reads_nucleus=self.reads_nucleus)
+        profiles: list[LexicalProfile] = []
+        # The syntax of all documents at once: a segmenter is faster on many sentences.
+        for document, syntax in zip(documents, self.syntax(documents), strict=True):
+            if syntax is not None:
+                check_syntax(document, syntax)
+            profiles.append(LexicalProfile(document, syntax, reads_nucleus=self.reads_nucleus))
         # An action that training never needed has no class: it gets a score below all others.
         columns = [self.actions.classes.index(name) if name in self.actions.classes else None for name in ACTION_NAMES]
 
-        def score(states: list[State], _: list[int]) -> list[list[float]]:
-            scores = self.actions.scores(state_features(profile, states[0])).tolist()
-            return [[-1e9 if column is None else scores[column] for column in columns]]
+        def score(states: list[State], numbers: list[int]) -> list[list[float]]:
+            pairs = zip(states, numbers, strict=True)
+            rows = [self.actions.scores(state_features(profiles[number], state)).tolist() for state, number in pairs]
+            return [[-1e9 if column is None else row[column] for column in columns] for row in rows]
 
-        states, n_enforced = parse_greedily([self.constraint(profile.units)], [len(document.edus)], score)
-        nodes = merges(states[0].actions)
-        names = []
-        for node, values in zip(nodes, merge_values(profile, nodes), strict=True):
-            classifier = self.relations[LEVELS[profile.units.level(node.left[0], node.right[1])]]
-            names.append(classifier.classes[classifier.scores(merge_features(profile, values, node)).argmax()])
-        self.counts.update(documents=1, edus=len(document.edus), enforced=n_enforced)
-        tree = build_tree(states[0].actions, names) if document.edus else None
-        return replace(document, tree=tree, arcs=None)
+        def relate(nodes: list[list[Constituent]]) -> Iterator[str]:
+            for profile, own in zip(profiles, nodes, strict=True):
+                for node, values in zip(own, merge_values(profile, own), strict=True):
+                    classifier = self.relations[LEVELS[profile.units.level(node.first, node.last)]]
+                    yield classifier.classes[classifier.scores(merge_features(profile, values, node)).argmax()]
+
+        return self.parse_together(documents, [profile.units for profile in profiles], score, relate)
 
 
 def train_linear(
@@ -236,21 +228,19 @@ def train_linear(
     nodes_of = {name: Instances() for name in LEVELS.values()}
     for document, tree, words in zip(documents, trees, syntax, strict=True):
         without_paragraphs = replace(document, paragraphs=None)
-        actions = gold_actions(tree)
         is_hidden = chance.random() < settings.paragraph_dropout
         seen = without_paragraphs if is_hidden else document
         profile = LexicalProfile(seen, words, reads_nucleus=reads_nucleus)
         state = State(len(document.edus))
-        for action in actions:
+        for action in gold_actions(tree):
             steps.add(state_features(profile, state), ACTION_NAMES[action])
             state.apply(action)
         relations = [node.relation for node in tree.postorder() if not node.is_leaf]
-        nodes = merges(actions)
         # Relations are learned twice, without and with paragraphs, so that every level of `LEVELS` has examples.
         for variant in (without_paragraphs, document) if document.paragraphs is not None else (document,):
             profile = LexicalProfile(variant, words, reads_nucleus=reads_nucleus)
-            for node, values, relation in zip(nodes, merge_values(profile, nodes), relations, strict=True):
-                level = profile.units.level(node.left[0], node.right[1])
+            for node, values, relation in zip(state.nodes, merge_values(profile, state.nodes), relations, strict=True):
+                level = profile.units.level(node.first, node.last)
                 if level != SAME_SENTENCE or variant.paragraphs is None:  # nodes inside sentences count once
                     nodes_of[LEVELS[level]].add(merge_features(profile, values, node), relation)
     fitted = {name: fit(nodes, settings) for name, nodes in nodes_of.items() if nodes.labels}

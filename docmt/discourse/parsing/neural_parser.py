@@ -17,7 +17,7 @@ from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.neural_network import EduInputs, Ensemble
 from docmt.discourse.parsing.structural_features import merge_values, state_values
-from docmt.discourse.parsing.transitions import Merge, ShiftReduceParser, State, build_tree, merges, parse_greedily
+from docmt.discourse.parsing.transitions import Constituent, ShiftReduceParser, State
 from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 
 MAX_BATCH_EDUS = 1000
@@ -43,22 +43,19 @@ class NeuralParser(ShiftReduceParser):
             readings = self.segmenter.read([words for document in documents for words in document.sentences])
             states = word_states(readings, documents, reads_lower=self.reads_lower)
         parsed: list[DiscourseDocument] = []
-        pairs = zip(documents, states, strict=True)
-        for group in fill_batches(pairs, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
+        full = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]
+        for group in fill_batches(full, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
                 parsed += self._parse_group([document for document, _ in group], [own for _, own in group])
-        return parsed
+        self.counts["documents"] += len(documents) - len(full)
+        found = iter(parsed)
+        return [next(found) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
-        """Parse documents side by side, so that each step of all is one call of the networks."""
-        self.counts.update(documents=len(documents), edus=sum(len(document.edus) for document in documents))
-        parsed = [replace(document, tree=None, arcs=None) for document in documents]
-        full = [number for number, document in enumerate(documents) if document.edus]
-        if not full:
-            return parsed
+        """Parse documents with EDUs side by side, so that each step of all is one call of the networks."""
         word_numbers = number_words(self.words)
-        inputs = [edu_inputs(documents[number], states[number], word_numbers) for number in full]
-        profiles = [DocumentProfile(documents[number]) for number in full]
+        inputs = [edu_inputs(document, own, word_numbers) for document, own in zip(documents, states, strict=True)]
+        profiles = list(map(DocumentProfile, documents))
         lengths = [profile.units.n_edus for profile in profiles]
         offsets = [0, *itertools.accumulate(lengths)]
         encoded = self.ensemble.encode(EduInputs.join(inputs))
@@ -74,22 +71,18 @@ class NeuralParser(ShiftReduceParser):
             values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
-        final, n_enforced = parse_greedily([self.constraint(own.units) for own in profiles], lengths, score)
-        self.counts["enforced"] += n_enforced
-        # The second stage: the relations of all internal nodes of all documents at once.
-        nodes = [merges(state.actions) for state in final]
-        best = iter(())
-        if any(nodes):
+        def relate(nodes: list[list[Constituent]]) -> list[str]:
+            if not any(nodes):
+                return []
             slots = [place(merge_slots(node), number) for number, own in enumerate(nodes) for node in own]
             values = [row for profile, own in zip(profiles, nodes, strict=True) for row in merge_values(profile, own)]
             numbers = torch.tensor([number for number, own in enumerate(nodes) for _ in own])
             classifier = self.ensemble.relations
             rows = torch.tensor(slots), torch.tensor(values), numbers
-            best = iter(classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1).tolist())
-        for number, state, own in zip(full, final, nodes, strict=True):
-            names = [self.relations[relation] for relation in itertools.islice(best, len(own))]
-            parsed[number] = replace(parsed[number], tree=build_tree(state.actions, names))
-        return parsed
+            best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
+            return [self.relations[int(relation)] for relation in best]
+
+        return self.parse_together(documents, [profile.units for profile in profiles], score, relate)
 
 
 def word_states(
@@ -135,13 +128,10 @@ def state_slots(profile: DocumentProfile, state: State) -> list[int]:
     EDU of the queue, the last one of its sentence, and the first one after that.
     """
     slots = [NO_EDU] * 11
-    n_stack = len(state.firsts)
-    if n_stack:
-        slots[0:3] = state.firsts[-1], state.lasts[-1], state.nuclei[-1]
-    if n_stack > 1:
-        slots[3:6] = state.firsts[-2], state.lasts[-2], state.nuclei[-2]
-    if n_stack > 2:
-        slots[6:8] = state.lasts[-3], state.nuclei[-3]
+    for place, span in zip((0, 3), state.stack[:-3:-1], strict=False):
+        slots[place : place + 3] = span.first, span.last, span.nucleus
+    if len(state.stack) > 2:
+        slots[6:8] = state.stack[-3].last, state.stack[-3].nucleus
     if state.next < state.n_edus:
         end = profile.units.sentences.last[state.next]
         slots[8:10] = state.next, end
@@ -150,6 +140,6 @@ def state_slots(profile: DocumentProfile, state: State) -> list[int]:
     return slots
 
 
-def merge_slots(merge: Merge) -> list[int]:
+def merge_slots(node: Constituent) -> list[int]:
     """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
-    return [*merge.left, *merge.right]
+    return [edu for child in node.children for edu in (child.first, child.last, child.nucleus)]

@@ -31,7 +31,7 @@ from docmt.discourse.parsing.neural_parser import (
 )
 from docmt.discourse.parsing.settings import NeuralSettings
 from docmt.discourse.parsing.structural_features import merge_values, state_values
-from docmt.discourse.parsing.transitions import State, gold_actions, merges
+from docmt.discourse.parsing.transitions import State, gold_actions
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.training import adam, averaged
 
@@ -160,9 +160,8 @@ def make_example(
     """
     # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
     actions = gold_actions(tree)
-    nodes = merges(actions)
     names = [node.relation for node in tree.postorder() if not node.is_leaf]
-    step_values, node_values, slots = [], [], []
+    step_values, node_values, slots, node_slots = [], [], [], []
     for variant in (document, replace(document, paragraphs=None)):
         profile, state = DocumentProfile(variant), State(len(document.edus))
         rows, slots = [], []
@@ -171,8 +170,9 @@ def make_example(
             slots.append(state_slots(profile, state))
             state.apply(action)
         step_values.append(np.array(rows, dtype=np.int16))
-        node_values.append(np.array(merge_values(profile, nodes), dtype=np.int16))
-    node_slots, labels = [merge_slots(node) for node in nodes], [relations.index(name) for name in names]
+        node_values.append(np.array(merge_values(profile, state.nodes), dtype=np.int16))
+        node_slots = list(map(merge_slots, state.nodes))
+    labels = [relations.index(name) for name in names]
     return ParserExample(
         edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),

@@ -27,7 +27,7 @@ from docmt.discourse.parsing.document_profile import (
     bucket,
     cohesion_class,
 )
-from docmt.discourse.parsing.transitions import N_ACTIONS, Merge, State
+from docmt.discourse.parsing.transitions import N_ACTIONS, Constituent, State
 
 NO_ACTION = NO_FORM
 
@@ -53,7 +53,7 @@ class _StateView:
 
     def __init__(self, profile: DocumentProfile, state: State) -> None:
         units = profile.units
-        self.n_edus, self.front, self.n_stack = state.n_edus, state.next, len(state.firsts)
+        self.n_edus, self.front, self.n_stack = state.n_edus, state.next, len(state.stack)
         self.actions = [NO_ACTION] * (3 - len(state.actions)) + state.actions[-3:]
         self.s1 = s1 = profile.stack_span(state, 1)
         self.s2 = s2 = profile.stack_span(state, 2)
@@ -204,23 +204,22 @@ MERGE_TEMPLATES = tuple((name, size) for name, size, _ in _MERGE)
 _MERGE_FUNCTIONS = tuple(value for *_, value in _MERGE)
 
 
-def merge_values(profile: DocumentProfile, nodes: Sequence[Merge]) -> list[list[int]]:
-    """Compute, for each node of a tree, one value per template of `MERGE_TEMPLATES`."""
-    depths = [0] * len(nodes)
-    # Parents come after their children, so their depths are known first from the end.
-    for number in reversed(range(len(nodes))):
-        if (parent := nodes[number].parent) >= 0:
-            depths[number] = depths[parent] + 1
+def merge_values(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list[list[int]]:
+    """Compute, for each node of a tree, children before parents, one value per template of `MERGE_TEMPLATES`."""
+    # From the root down: the depth of each node, and the form of its parent with the side on which it is.
+    depth, form_parent = dict.fromkeys(nodes[-1:], 0), dict.fromkeys(nodes[-1:], 2 * NO_FORM)
+    for node in reversed(nodes):
+        for is_left, child in zip((True, False), node.children, strict=True):
+            depth[child], form_parent[child] = depth[node] + 1, 2 * node.form + is_left
     rows = []
-    for node, depth in zip(nodes, depths, strict=True):
-        left, right = profile.span(*node.left, node.left_form), profile.span(*node.right, node.right_form)
-        parent_form = nodes[node.parent].form if node.parent >= 0 else NO_FORM
+    for node in nodes:
+        left, right = map(profile.span_of, node.children)
         view = _MergeView(
             left,
             right,
             form=node.form,
-            form_parent=2 * parent_form + node.is_left,
-            depth=depth,
+            form_parent=form_parent[node],
+            depth=depth[node],
             height=node.height,
             places=profile.paragraph_places(left.first, right.last),
             cohesion=cohesion_class(left.vector, right.vector),

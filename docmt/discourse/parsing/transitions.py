@@ -3,12 +3,13 @@
 A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finished tree by a second stage.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
-from docmt.discourse.constituents import Node, join_pair, leaf
+from docmt.discourse.constituents import Node, from_json
 from docmt.discourse.documents import DiscourseDocument, DocumentUnits
 from docmt.discourse.parsing.baselines import Parser
 
@@ -18,47 +19,44 @@ FORMS = ("", "NN", "NS", "SN")
 """Nuclearity of the node that an action makes; the EDU of a Shift has none."""
 
 
+@dataclass(slots=True, eq=False)
+class Constituent:
+    """A span of EDUs that an action made."""
+
+    first: int  # its first and last EDU
+    last: int
+    nucleus: int  # its nucleus EDU; with two nuclei, that of the left one
+    form: int = SHIFT  # the action that made it
+    height: int = 0  # steps down to its deepest EDU
+    children: tuple["Constituent", ...] = ()  # the left and the right one; none for an EDU
+
+
+@dataclass(slots=True)
 class State:
-    """The stack and the queue of one document; lists run from the bottom of the stack to its top.
+    """The stack and the queue of one document."""
 
-    Attributes:
-        firsts, lasts: the first and last EDU of each span on the stack.
-        nuclei: the nucleus EDU of each span; with two nuclei, of the left one.
-        forms: the action that made each span.
-        next: the EDU at the front of the queue; n_edus when the queue is empty.
-        actions: all actions so far.
-    """
-
-    __slots__ = ("actions", "firsts", "forms", "lasts", "n_edus", "next", "nuclei")
-
-    def __init__(self, n_edus: int) -> None:
-        self.n_edus = n_edus
-        self.next = 0
-        self.firsts: list[int] = []
-        self.lasts: list[int] = []
-        self.nuclei: list[int] = []
-        self.forms: list[int] = []
-        self.actions: list[int] = []
+    n_edus: int
+    next: int = 0  # the EDU at the front of the queue; n_edus when the queue is empty
+    stack: list[Constituent] = field(default_factory=list)  # from its bottom to its top
+    actions: list[int] = field(default_factory=list)  # so far
+    nodes: list[Constituent] = field(default_factory=list)  # results of the Reduce actions: children before parents
 
     @property
     def is_final(self) -> bool:
         """Whether one span covers all EDUs."""
-        return self.next == self.n_edus and len(self.firsts) <= 1
+        return self.next == self.n_edus and len(self.stack) <= 1
 
     def apply(self, action: int) -> None:
         """Take a step. The action must be possible."""
         if action == SHIFT:
-            for part in (self.firsts, self.lasts, self.nuclei):
-                part.append(self.next)
+            self.stack.append(Constituent(self.next, self.next, self.next))
             self.next += 1
-            self.forms.append(SHIFT)
         else:
-            self.firsts.pop()
-            self.lasts[-2:] = self.lasts[-1:]
-            nucleus = self.nuclei.pop()
-            if action == SN:
-                self.nuclei[-1] = nucleus
-            self.forms[-2:] = [action]
+            right, left = self.stack.pop(), self.stack.pop()
+            nucleus = (right if action == SN else left).nucleus
+            height = 1 + max(left.height, right.height)
+            self.nodes.append(Constituent(left.first, right.last, nucleus, action, height, (left, right)))
+            self.stack.append(self.nodes[-1])
         self.actions.append(action)
 
 
@@ -74,9 +72,9 @@ class Constraint:
         # When a unit must be completed before the next one begins, the two upper spans are inside it and can be joined;
         # when a Reduce would cross the start of an unfinished unit, the rest of the unit is still in the queue.
         can_shift, can_reduce = possible(state)
-        if not state.firsts:
+        if not state.stack:
             return can_shift, can_reduce
-        first, last = state.firsts[-1], state.lasts[-1]
+        first, last = state.stack[-1].first, state.stack[-1].last
         for units in self.units:
             if can_shift and units.number_of[state.next] != units.number_of[last] and first > units.first[last]:
                 can_shift = False
@@ -87,7 +85,7 @@ class Constraint:
 
 def possible(state: State) -> tuple[bool, bool]:
     """Whether Shift and Reduce are possible without constraints."""
-    return state.next < state.n_edus, len(state.firsts) >= 2
+    return state.next < state.n_edus, len(state.stack) >= 2
 
 
 def gold_actions(tree: Node) -> list[int]:
@@ -95,60 +93,21 @@ def gold_actions(tree: Node) -> list[int]:
     return [FORMS.index(node.nuclearity) for node in tree.postorder()]
 
 
-@dataclass(slots=True)
-class Merge:
-    """An internal node of a tree as input of the second stage."""
-
-    left: tuple[int, int, int]  # first EDU, last EDU, nucleus EDU of the left and of the right child
-    right: tuple[int, int, int]
-    left_form: int  # the actions that made the children
-    right_form: int
-    form: int  # the action that made the node
-    height: int  # steps down to its deepest EDU
-    parent: int = -1  # the index of its parent among the merges; −1 for the root
-    is_left: bool = False  # whether it is a left child
-
-
-def merges(actions: Sequence[int]) -> list[Merge]:
-    """Return the internal nodes of the tree that the actions build, children before parents."""
-    stack: list[tuple[tuple[int, int, int], int, int, Merge | None]] = []  # span, form, height, node; an EDU has none
-    found: list[Merge] = []
-    edu = 0
-    for action in actions:
-        if action == SHIFT:
-            stack.append(((edu, edu, edu), SHIFT, 0, None))
-            edu += 1
-            continue
-        right, right_form, right_height, right_node = stack.pop()
-        left, left_form, left_height, left_node = stack.pop()
-        node = Merge(left, right, left_form, right_form, action, 1 + max(left_height, right_height))
-        if left_node is not None:
-            left_node.parent, left_node.is_left = len(found), True
-        if right_node is not None:
-            right_node.parent = len(found)
-        nucleus = (right if action == SN else left)[2]
-        stack.append(((left[0], right[1], nucleus), action, node.height, node))
-        found.append(node)
-    return found
-
-
-def build_tree(actions: Sequence[int], relations: Sequence[str]) -> Node:
-    """Build the tree of the actions, with the relation of each merge."""
-    stack: list[Node] = []
-    names = iter(relations)
-    edu = 0
-    for action in actions:
-        if action == SHIFT:
-            stack.append(leaf(edu))
-            edu += 1
-        else:
-            right, left = stack.pop(), stack.pop()
-            stack.append(join_pair(left, right, FORMS[action], next(names)))
-    return stack[0]
+def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
+    """Build the tree of the actions, with the relation of each Reduce action."""
+    edus, names = itertools.count(), iter(relations)
+    return from_json(
+        [
+            next(edus) if action == SHIFT else {"children": 2, "nuclearity": FORMS[action], "relation": next(names)}
+            for action in actions
+        ]
+    )
 
 
 Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
 """Maps states and the numbers of their documents to one score per action."""
+Labeler = Callable[[list[list[Constituent]]], Iterable[str]]
+"""Maps the nodes of each document to the relations of all nodes."""
 
 
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
@@ -192,5 +151,15 @@ class ShiftReduceParser(Parser):
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         return self.parse_batch([document])[0]
 
-    def constraint(self, units: DocumentUnits) -> Constraint:
-        return Constraint(units, sentences=self.sentence_constraint, paragraphs=self.paragraph_constraint)
+    def parse_together(
+        self, documents: Sequence[DiscourseDocument], units: Iterable[DocumentUnits], score: Scorer, relate: Labeler
+    ) -> list[DiscourseDocument]:
+        """Parse documents side by side: first the structure and nuclearity of all, then their relations."""
+        sentences, paragraphs = self.sentence_constraint, self.paragraph_constraint
+        constraints = [Constraint(own, sentences=sentences, paragraphs=paragraphs) for own in units]
+        lengths = [len(document.edus) for document in documents]
+        states, n_enforced = parse_greedily(constraints, lengths, score)
+        self.counts.update(documents=len(documents), edus=sum(lengths), enforced=n_enforced)
+        relations = iter(relate([state.nodes for state in states]))
+        trees = (build_tree(state.actions, relations) if state.actions else None for state in states)
+        return [replace(document, tree=tree, arcs=None) for document, tree in zip(documents, trees, strict=True)]

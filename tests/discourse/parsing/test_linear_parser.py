@@ -20,7 +20,7 @@ from docmt.discourse.parsing.linear_parser import (
 from docmt.discourse.parsing.model_file import TrainedParser, load_trained_parser, save_parser
 from docmt.discourse.parsing.settings import LinearSettings, ParserSettings
 from docmt.discourse.parsing.training import training_tree
-from docmt.discourse.parsing.transitions import SHIFT, State
+from docmt.discourse.parsing.transitions import SHIFT, Constituent, State
 from docmt.discourse.syntax import SentenceSyntax
 
 SETTINGS = LinearSettings(min_count=1, paragraph_dropout=0.0, cost=20.0)
@@ -111,9 +111,8 @@ def test_links_between_spans():
     document = DiscourseDocument("d", (("a", "b", "c"),), edus_from_starts([[1, 2]], [3]))
     syntax = (SentenceSyntax(("A", "B", "C"), (2, 0, -1), ("x", "y", "root")),)
     profile = LexicalProfile(document, syntax)
-    assert profile.link((0, 0), (2, 2)) == "left x"
-    assert profile.link((0, 0), (1, 1)) == "right y"
-    assert profile.link((1, 1), (2, 2)) == "none"
+    a, b, c = (Constituent(edu, edu, edu) for edu in range(3))
+    assert (profile.link(a, c), profile.link(a, b), profile.link(b, c)) == ("left x", "right y", "none")
     assert profile.outward[2] == ["word=c", "pos=C", "label=root"]
     state = State(3)
     for _ in range(3):

@@ -10,7 +10,7 @@ from docmt.discourse.parsing.document_profile import DocumentProfile, ending, op
 from docmt.discourse.parsing.neural_network import MERGE_INPUTS, STATE_INPUTS
 from docmt.discourse.parsing.neural_parser import merge_slots, state_slots
 from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
-from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, merges, possible
+from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, possible
 
 
 def in_range(values, templates):
@@ -34,9 +34,8 @@ def test_values_and_slots_stay_in_their_ranges(seed):
             break
         can_shift, can_reduce = possible(state)
         state.apply(chance.choice([SHIFT] * can_shift + [NN, NS, SN] * can_reduce))
-    nodes = merges(state.actions)
-    assert all(in_range(values, MERGE_TEMPLATES) for values in merge_values(profile, nodes))
-    assert all(len(merge_slots(node)) == MERGE_INPUTS.n_slots for node in nodes)
+    assert all(in_range(values, MERGE_TEMPLATES) for values in merge_values(profile, state.nodes))
+    assert all(len(merge_slots(node)) == MERGE_INPUTS.n_slots for node in state.nodes)
 
 
 def test_hidden_paragraphs_change_nothing_but_values_on_paragraphs():

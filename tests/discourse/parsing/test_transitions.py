@@ -27,7 +27,6 @@ from docmt.discourse.parsing.transitions import (
     best_action,
     build_tree,
     gold_actions,
-    merges,
     parse_greedily,
 )
 
@@ -57,16 +56,19 @@ def test_the_oracle_replays_every_tree(seed):
     assert build_tree(actions, relations) == tree
 
 
-def test_spans_know_their_nuclei_forms_and_parents():
-    actions = [SHIFT, SHIFT, SN, SHIFT, SHIFT, NS, NN]
+def test_spans_know_their_nuclei_forms_and_children():
     state = State(4)
-    for action in actions[:-1]:
+    for action in (SHIFT, SHIFT, SN, SHIFT, SHIFT, NS):
         state.apply(action)
-    assert (state.firsts, state.lasts, state.nuclei, state.forms) == ([0, 2], [1, 3], [1, 2], [SN, NS])
-    first, second, root = merges(actions)
-    assert (first.parent, first.is_left, second.parent, second.is_left, root.parent) == (2, True, 2, False, -1)
-    assert (root.left, root.right, root.height) == ((0, 1, 1), (2, 3, 2), 2)
-    assert (root.left_form, root.right_form, root.form) == (SN, NS, NN)
+    first, second = state.stack
+    assert (first.first, first.last, first.nucleus, first.form, first.height) == (0, 1, 1, SN, 1)
+    assert (second.first, second.last, second.nucleus, second.form, second.height) == (2, 3, 2, NS, 1)
+    assert [child.form for child in (*first.children, *second.children)] == [SHIFT] * 4
+    state.apply(NN)
+    (root,) = state.stack
+    assert state.nodes == [first, second, root]
+    assert root.children == (first, second)
+    assert (root.first, root.last, root.nucleus, root.form, root.height) == (0, 3, 1, NN, 2)
 
 
 @pytest.mark.parametrize("paragraphs", [False, True])
