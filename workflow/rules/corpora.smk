@@ -18,8 +18,7 @@ rule fetch_corpus:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(1000),
-        runtime=growing(120),
+        **growing(mem_mb=1000, runtime=120),
     params:
         flags=plan.fetched.flags,
     shell:
@@ -43,8 +42,7 @@ rule fetch_model:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(1000),
-        runtime=growing(240),
+        **growing(mem_mb=1000, runtime=240),
     params:
         flags=plan.fetched_model.flags,
     shell:
@@ -54,7 +52,7 @@ rule fetch_model:
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:
-        plan.corpus.input(),
+        unpack(plan.corpus.inputs),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
@@ -89,7 +87,7 @@ use rule read_corpus as read_monolingual with:
 rule convert_suite:
     """Convert the contrastive or generative test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        plan.corpus_suite.input(),
+        unpack(plan.corpus_suite.inputs),
     output:
         out="results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -159,7 +157,7 @@ use rule generate_corpus as generate_segments with:
 rule combine_corpora:
     """Join the corpora of split {wildcards.split} of {wildcards.dataset}."""
     input:
-        plan.dataset_split.input("members"),
+        unpack(plan.dataset_split.inputs),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
@@ -192,7 +190,7 @@ use rule combine_corpora as combine_monolingual with:
 rule count_overlap:
     """Count what the training data of {wildcards.dataset} share with its development and test data."""
     input:
-        plan.overlap.input(),
+        unpack(plan.overlap.inputs),
     output:
         out="results/{dataset}/corpora/overlap.json",
     log:

@@ -4,9 +4,7 @@
 rule translate:
     """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.hypotheses.input("model"),
-        instances=plan.hypotheses.input("instances"),
-        shortlist=plan.hypotheses.input("shortlist"),
+        unpack(plan.hypotheses.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -19,8 +17,7 @@ rule translate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -33,9 +30,7 @@ rule translate:
 rule attend:
     """Note what {wildcards.system}, seed {wildcards.seed}, looks at in some documents of {wildcards.split}."""
     input:
-        model=plan.attention.input("model"),
-        instances=plan.attention.input("instances"),
-        hypotheses=plan.attention.input("hypotheses"),
+        unpack(plan.attention.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
     log:
@@ -45,8 +40,7 @@ rule attend:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        **growing(mem_mb=8000, runtime=60),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -59,9 +53,7 @@ rule attend:
 rule contrast:
     """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.probabilities.input("model"),
-        suite=plan.probabilities.input("suite"),
-        discourse=plan.probabilities.input("discourse"),
+        unpack(plan.probabilities.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
@@ -73,8 +65,7 @@ rule contrast:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(120),
+        **growing(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -87,10 +78,7 @@ rule contrast:
 rule generate:
     """Translate the documents of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.generated_documents.input("model"),
-        suite=plan.generated_documents.input("suite"),
-        discourse=plan.generated_documents.input("discourse"),
-        shortlist=plan.generated_documents.input("shortlist"),
+        unpack(plan.generated_documents.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
@@ -100,8 +88,7 @@ rule generate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -114,9 +101,7 @@ rule generate:
 rule measure_context:
     """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
     input:
-        model=plan.cxmi.input("model"),
-        text=plan.cxmi.input("text"),
-        discourse=plan.cxmi.input("discourse"),
+        unpack(plan.cxmi.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
@@ -126,8 +111,7 @@ rule measure_context:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(120),
+        **growing(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -140,8 +124,7 @@ rule measure_context:
 rule take_hypotheses:
     """Check the translations of {wildcards.dataset} {wildcards.split} that {wildcards.system} made elsewhere."""
     input:
-        hypotheses=plan.hypotheses.input("hypotheses"),
-        documents=plan.hypotheses.input("documents"),
+        unpack(plan.hypotheses.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -162,8 +145,7 @@ rule take_hypotheses:
 rule take_log_probabilities:
     """Check the scores of suite {wildcards.suite} that {wildcards.system} made elsewhere."""
     input:
-        scores=plan.probabilities.input("scores"),
-        suite=plan.probabilities.input("suite"),
+        unpack(plan.probabilities.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:

@@ -4,7 +4,7 @@
 rule read_treebank:
     """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
     input:
-        fetched=plan.treebank.input("fetched"),
+        unpack(plan.treebank.inputs),
     output:
         discourse=expand(
             "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
@@ -26,7 +26,7 @@ rule read_treebank:
 rule train_segmenter:
     """Train the EDU segmenter {wildcards.segmenter}."""
     input:
-        files=plan.segmenter.input("files"),
+        unpack(plan.segmenter.inputs),
     output:
         out="results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
@@ -37,8 +37,7 @@ rule train_segmenter:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.segmenter.settings,
         flags=plan.segmenter.flags,
@@ -49,8 +48,7 @@ rule train_segmenter:
 rule evaluate_segmenter:
     """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
     input:
-        files=plan.segmenter_evaluation.input("files"),
-        model="results/discourse/segmenters/{segmenter}/segmenter.pt",
+        unpack(plan.segmenter_evaluation.inputs),
     output:
         out="results/discourse/segmenters/{segmenter}/evaluation.json",
     log:
@@ -69,8 +67,7 @@ rule evaluate_segmenter:
 rule train_parser:
     """Train the RST parser {wildcards.parser}."""
     input:
-        files=plan.parser.input("files"),
-        segmenter=plan.parser.input("segmenter"),
+        unpack(plan.parser.inputs),
     output:
         out="results/discourse/parsers/{parser}/parser.pt",
     log:
@@ -81,8 +78,7 @@ rule train_parser:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.parser.settings,
         flags=plan.parser.flags,
@@ -93,8 +89,7 @@ rule train_parser:
 rule evaluate_parser:
     """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
     input:
-        files=plan.parser_evaluation.input("files"),
-        model="results/discourse/parsers/{parser}/parser.pt",
+        unpack(plan.parser_evaluation.inputs),
     output:
         out="results/discourse/parsers/{parser}/evaluation.json",
     log:
@@ -113,9 +108,7 @@ rule evaluate_parser:
 rule annotate:
     """Segment and parse {wildcards.dataset} {wildcards.split}, part {wildcards.shard} of {wildcards.n_shards}."""
     input:
-        models=plan.trees.input("models"),
-        text=plan.trees.input("text"),
-        documents=plan.trees.input("documents"),
+        unpack(plan.trees.inputs),
     output:
         out="results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
@@ -130,8 +123,7 @@ rule annotate:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(4000),
-        runtime=growing(240),
+        **growing(mem_mb=4000, runtime=240),
     params:
         flags=plan.trees.flags,
     shell:
@@ -141,8 +133,7 @@ rule annotate:
 rule annotate_suite:
     """Segment and parse the source documents of suite {wildcards.suite} of {wildcards.dataset}."""
     input:
-        models=plan.suite_trees.input("models"),
-        suite=plan.suite_trees.input("suite"),
+        unpack(plan.suite_trees.inputs),
     output:
         out="results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
     log:
@@ -162,8 +153,7 @@ rule annotate_suite:
 rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
     input:
-        inputs=plan.trees.input("inputs"),
-        documents=plan.trees.input("documents"),
+        unpack(plan.trees.inputs),
     output:
         out="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:
@@ -183,7 +173,7 @@ rule gather_gold:
 rule count_trees:
     """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
     input:
-        trees=plan.tree_statistics.input("trees"),
+        unpack(plan.tree_statistics.inputs),
     output:
         out="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -202,7 +192,7 @@ rule count_trees:
 rule draw_tree:
     """Draw the tree of the first document of {wildcards.dataset} {wildcards.split}."""
     input:
-        input="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+        unpack(plan.tree_picture.inputs),
     output:
         out="results/{dataset}/discourse/{trees}/{split}.svg",
     log:

@@ -4,10 +4,7 @@
 rule evaluate_translation:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split}."""
     input:
-        text=plan.scores.input("text"),
-        references=plan.scores.input("references"),
-        training=plan.scores.input("training"),
-        hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        unpack(plan.scores.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
     log:
@@ -27,9 +24,7 @@ rule evaluate_translation:
 rule evaluate_comet:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split} with COMET."""
     input:
-        text=plan.comet.input("text"),
-        hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
-        model=plan.comet.input("model"),
+        unpack(plan.comet.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
     log:
@@ -39,8 +34,7 @@ rule evaluate_comet:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(12000),
-        runtime=growing(120),
+        **growing(mem_mb=12000, runtime=120),
         gpu=int(
             plan.config.evaluation.comet is not None
             and plan.config.evaluation.comet.gpus
@@ -55,10 +49,7 @@ rule evaluate_comet:
 rule compare_translation:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.dataset} {wildcards.split}."""
     input:
-        text=plan.differences.input("text"),
-        references=plan.differences.input("references"),
-        system=plan.differences.input("system"),
-        baseline=plan.differences.input("baseline"),
+        unpack(plan.differences.inputs),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/{split}.json",
     log:
@@ -78,8 +69,7 @@ rule compare_translation:
 rule evaluate_contrast:
     """Count how often {wildcards.system}, seed {wildcards.seed}, prefers the right candidate of {wildcards.suite}."""
     input:
-        suite=plan.suite_scores.input("suite"),
-        log_probabilities="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+        unpack(plan.suite_scores.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/suite_{suite}.json",
     log:
@@ -98,9 +88,7 @@ rule evaluate_contrast:
 rule compare_contrast:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
     input:
-        suite=plan.suite_differences.input("suite"),
-        system=plan.suite_differences.input("system"),
-        baseline=plan.suite_differences.input("baseline"),
+        unpack(plan.suite_differences.inputs),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json",
     log:
@@ -119,8 +107,7 @@ rule compare_contrast:
 rule evaluate_generation:
     """Count how often {wildcards.system}, seed {wildcards.seed}, generates what {wildcards.suite} expects."""
     input:
-        suite=plan.generation_scores.input("suite"),
-        translations="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+        unpack(plan.generation_scores.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/generated_{suite}.json",
     log:
@@ -139,9 +126,7 @@ rule evaluate_generation:
 rule compare_generation:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
     input:
-        suite=plan.generation_differences.input("suite"),
-        system=plan.generation_differences.input("system"),
-        baseline=plan.generation_differences.input("baseline"),
+        unpack(plan.generation_differences.inputs),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json",
     log:
@@ -160,7 +145,7 @@ rule compare_generation:
 rule gather_system:
     """Gather scores into one table."""
     input:
-        scores=plan.system_scores.input("scores"),
+        unpack(plan.system_scores.inputs),
     output:
         out="results/{dataset}/runs/{system}/scores.csv",
     log:
@@ -178,7 +163,7 @@ rule gather_system:
 
 use rule gather_system as gather_dataset with:
     input:
-        scores=plan.dataset_scores.input("scores"),
+        unpack(plan.dataset_scores.inputs),
     output:
         out="results/{dataset}/scores.csv",
     log:

@@ -4,10 +4,7 @@
 rule build_instances:
     """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.cutting}."""
     input:
-        texts=plan.instances.input("texts"),
-        documents=plan.instances.input("documents"),
-        vocabulary="results/{dataset}/text/vocabulary.txt",
-        discourse=plan.instances.input("discourse"),
+        unpack(plan.instances.inputs),
     output:
         out=directory("results/{dataset}/instances/{cutting}/{split}"),
     log:
@@ -18,8 +15,7 @@ rule build_instances:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(60),
+        **growing(mem_mb=8000, runtime=60),
     params:
         settings=plan.instances.settings,
         flags=plan.instances.flags,
@@ -30,7 +26,7 @@ rule build_instances:
 rule count_instances:
     """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
     input:
-        plan.instance_statistics.input(),
+        unpack(plan.instance_statistics.inputs),
     output:
         out="results/{dataset}/instances/statistics.csv",
     log:

@@ -3,7 +3,7 @@
 
 use rule gather_system as gather with:
     input:
-        scores=plan.all_scores.input("scores"),
+        unpack(plan.all_scores.inputs),
     output:
         out=report(
             "results/report/scores.csv",
@@ -23,8 +23,7 @@ use rule gather_system as gather with:
 rule study_table:
     """Make table {wildcards.table} of the study from the scores of its systems alone."""
     input:
-        scores=plan.table.input("scores"),
-        differences=plan.table.input("differences"),
+        unpack(plan.table.inputs),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -44,9 +43,7 @@ rule study_table:
 rule study_cases:
     """Choose the sentences of case study {wildcards.cases}."""
     input:
-        text=plan.case_study.input("text"),
-        system=plan.case_study.input("system"),
-        baseline=plan.case_study.input("baseline"),
+        unpack(plan.case_study.inputs),
     output:
         multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -66,8 +63,7 @@ rule study_cases:
 rule study_figure:
     """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
     input:
-        scores=plan.figure.input("scores"),
-        histories=plan.figure.input("histories"),
+        unpack(plan.figure.inputs),
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
     log:
@@ -87,8 +83,7 @@ rule study_figure:
 rule judge_claim:
     """Judge claim {wildcards.claim} from the scores and histories of its systems alone."""
     input:
-        scores=plan.claim.input("scores"),
-        histories=plan.claim.input("histories"),
+        unpack(plan.claim.inputs),
     output:
         multiext("results/claims/{claim}", ".txt", ".md", ".csv"),
     log:
@@ -108,8 +103,7 @@ rule judge_claim:
 rule judge_claims:
     """Judge all claims of the study."""
     input:
-        scores=plan.claims.input("scores"),
-        histories=plan.claims.input("histories"),
+        unpack(plan.claims.inputs),
     output:
         multiext("results/claims", ".txt", ".md", ".csv"),
     log:
@@ -129,15 +123,7 @@ rule judge_claims:
 rule render:
     """Make tables, pictures and the page."""
     input:
-        scores="results/report/scores.csv",
-        histories=plan.report.input("histories"),
-        statistics=plan.report.input("statistics"),
-        overlaps=plan.report.input("overlaps"),
-        counts=plan.report.input("counts"),
-        roundtrips=plan.report.input("roundtrips"),
-        trees=plan.report.input("trees"),
-        differences=plan.report.input("differences"),
-        cases=plan.report.input("cases"),
+        unpack(plan.report.inputs),
     output:
         summary="results/report/summary.txt",
         html=report(
@@ -171,7 +157,7 @@ rule render:
 rule render_reader:
     """Make the page in which one reads translations and items of suites."""
     input:
-        shown=plan.reader.input("shown"),
+        unpack(plan.reader.inputs),
     output:
         out=report(
             "results/report/reader.html",

@@ -4,7 +4,7 @@
 rule tokenize:
     """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        input=plan.tokens.input("input"),
+        unpack(plan.tokens.inputs),
     output:
         out=temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
@@ -16,8 +16,7 @@ rule tokenize:
         "../../environment.yml"
     threads: processes
     resources:
-        mem_mb=growing(4000),
-        runtime=growing(120),
+        **growing(mem_mb=4000, runtime=120),
     params:
         settings=plan.tokens.settings,
         flags=plan.tokens.flags,
@@ -28,7 +27,7 @@ rule tokenize:
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        inputs=plan.truecaser.input("inputs"),
+        unpack(plan.truecaser.inputs),
     output:
         out="results/{dataset}/text/truecaser.{lang}.json",
     log:
@@ -49,8 +48,7 @@ rule learn_truecaser:
 rule truecase:
     """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        model="results/{dataset}/text/truecaser.{lang}.json",
-        input="results/{dataset}/text/{split}.tok.{lang}",
+        unpack(plan.truecased.inputs),
     output:
         out="results/{dataset}/text/{split}.true.{lang}",
     log:
@@ -70,8 +68,7 @@ rule truecase:
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        inputs=plan.codes.input("inputs"),
-        published=plan.codes.input("published"),
+        unpack(plan.codes.inputs),
     output:
         out="results/{dataset}/text/bpe.codes",
     log:
@@ -82,8 +79,7 @@ rule learn_bpe:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.codes.settings,
         flags=plan.codes.flags,
@@ -94,8 +90,7 @@ rule learn_bpe:
 rule apply_bpe:
     """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
     input:
-        codes="results/{dataset}/text/bpe.codes",
-        input="results/{dataset}/text/{split}.true.{lang}",
+        unpack(plan.subwords.inputs),
     output:
         out="results/{dataset}/text/{split}.bpe.{lang}",
     log:
@@ -115,8 +110,7 @@ rule apply_bpe:
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        inputs=plan.vocabulary.input("inputs"),
-        published=plan.vocabulary.input("published"),
+        unpack(plan.vocabulary.inputs),
     output:
         out="results/{dataset}/text/vocabulary.txt",
     log:
@@ -135,8 +129,7 @@ rule learn_vocabulary:
 rule pack_pipeline:
     """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
     input:
-        truecasers=plan.pipeline.input("truecasers"),
-        codes="results/{dataset}/text/bpe.codes",
+        unpack(plan.pipeline.inputs),
     output:
         out="results/{dataset}/text/pipeline.json",
     log:
@@ -157,7 +150,7 @@ rule pack_pipeline:
 rule list_translations:
     """Align the training text of {wildcards.dataset}, for shortlists of the output layer."""
     input:
-        inputs=plan.lexical_table.input("inputs"),
+        unpack(plan.lexical_table.inputs),
     output:
         out="results/{dataset}/text/lex.s2t",
     log:
@@ -167,8 +160,7 @@ rule list_translations:
     conda:
         "../../environment.yml"
     resources:
-        mem_mb=growing(8000),
-        runtime=growing(240),
+        **growing(mem_mb=8000, runtime=240),
     params:
         flags=plan.lexical_table.flags,
     shell:
@@ -178,8 +170,7 @@ rule list_translations:
 rule count_roundtrip:
     """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
     input:
-        files=plan.roundtrip.input("files"),
-        pipeline="results/{dataset}/text/pipeline.json",
+        unpack(plan.roundtrip.inputs),
     output:
         out="results/{dataset}/text/roundtrip.json",
     log:

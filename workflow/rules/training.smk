@@ -7,13 +7,7 @@
 rule train:
     """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
     input:
-        train=plan.model.input("train"),
-        dev=plan.model.input("dev"),
-        pairs=plan.model.input("pairs"),
-        monolingual=plan.model.input("monolingual"),
-        vocabulary="results/{dataset}/text/vocabulary.txt",
-        pipeline="results/{dataset}/text/pipeline.json",
-        init=plan.model.input("init"),
+        unpack(plan.model.inputs),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(
