@@ -56,11 +56,11 @@ SUBLAYERS = {"post": Sublayer, "pre": PreNormSublayer}
 class FeedForward(nn.Module):
     """Two linear maps with an activation between them."""
 
-    def __init__(self, width: int, inner_width: int, activation: str = "relu") -> None:
+    def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
-        self.activation = ACTIVATIONS[activation]
-        self.inner = nn.Linear(width, inner_width)
-        self.outer = nn.Linear(inner_width, width)
+        self.activation = ACTIVATIONS[settings.form.activation]
+        self.inner = nn.Linear(settings.width, settings.feed_forward_width)
+        self.outer = nn.Linear(settings.feed_forward_width, settings.width)
         for linear in (self.inner, self.outer):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -75,11 +75,6 @@ def build_sublayer(settings: ModelSettings) -> Sublayer:
     return SUBLAYERS[settings.form.norm](settings.width, settings.dropout)
 
 
-def build_feed_forward(settings: ModelSettings) -> FeedForward:
-    """A feed-forward module with fresh parameters."""
-    return FeedForward(settings.width, settings.feed_forward_width, settings.form.activation)
-
-
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
@@ -87,7 +82,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = build_attention(settings.width, settings.heads, pattern)
         self.self_sublayer = build_sublayer(settings)
-        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward = FeedForward(settings)
         self.feed_forward_sublayer = build_sublayer(settings)
 
     def forward(
@@ -111,7 +106,7 @@ class DecoderLayer(nn.Module):
         self.self_sublayer = build_sublayer(settings)
         self.cross_attention = build_attention(settings.width, settings.heads, cross_pattern)
         self.cross_sublayer = build_sublayer(settings)
-        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward = FeedForward(settings)
         self.feed_forward_sublayer = build_sublayer(settings)
 
     def forward(

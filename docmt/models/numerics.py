@@ -55,3 +55,10 @@ CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
 def chunks(rows: Tensor, n_symbols: int) -> tuple[Tensor, ...]:
     """Views of rows that together have few enough scores."""
     return rows.split(max(1, CHUNK_SCORES["cuda" if rows.is_cuda else "cpu"] // n_symbols))
+
+
+def symbol_scores(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    """Scores of all symbols, [N, V], in float32 or a wider input type."""
+    scores_NV = hidden_ND @ table_VD.T
+    scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))
+    return scores_NV if bias_V is None else scores_NV + bias_V

@@ -245,11 +245,9 @@ class ModelSettings(Settings):
     def _check(self) -> Self:
         if self.width % (2 * self.heads):
             raise ValueError(f"width {self.width} must be a multiple of 2 × heads ({2 * self.heads})")
-        for name in ("encoder", "decoder", "cross"):
-            attention = getattr(self, f"{name}_attention")
-            layers = self.encoder_layers if name == "encoder" else self.decoder_layers
-            if attention.upper_layers > layers:
-                side = "encoder" if name == "encoder" else "decoder"
+        for name, attention in self.attentions.items():
+            side = "encoder" if name == "encoder" else "decoder"
+            if attention.upper_layers > (layers := getattr(self, f"{side}_layers")):
                 raise ValueError(
                     f"{name}_attention.upper_layers {attention.upper_layers} is more than {side}_layers {layers}"
                 )

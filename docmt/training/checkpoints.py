@@ -54,22 +54,18 @@ class CheckpointFolder:
 
     def load(self, step: int) -> dict[str, Any]:
         """Load the checkpoint of update `step`, which another process has found to be valid."""
-        state = self._read(f"step-{step:09d}")
-        if state is None:
-            raise UserError(
-                f"{self._path(f'step-{step:09d}')}: this process cannot read it: checkpoints must be on a file system "
-                "that all nodes share"
-            )
-        return state
+        message = "this process cannot read it: checkpoints must be on a file system that all nodes share"
+        return self._load(f"step-{step:09d}", message)
 
     def load_best(self, step: int) -> dict[str, Any]:
-        weights = self._read(f"best-{step:09d}")
-        if weights is None:
-            raise UserError(
-                f"{self._path(f'best-{step:09d}')}: these best weights have been damaged or removed: run the same "
-                "command again; it resumes from the newest valid checkpoint"
-            )
-        return weights
+        message = "these best weights have been damaged or removed: run the same command again; it resumes from the "
+        return self._load(f"best-{step:09d}", f"{message}newest valid checkpoint")
+
+    def _load(self, name: str, message: str) -> dict[str, Any]:
+        content = self._read(name)
+        if content is None:
+            raise UserError(f"{self._path(name)}: {message}")
+        return content
 
     def note(self, name: str, devices: str, value: int | str) -> None:
         """Note for later sessions what was found on devices of a kind, such as `device_tokens` of `2 × cuda`."""

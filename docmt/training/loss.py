@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch
-from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype
+from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
 from docmt.models.systems.transformer import Transformer
 
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
@@ -64,7 +64,7 @@ class LossModule(nn.Module):
         for hidden_CD, labels_C, chosen_C in zip(
             *(chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
         ):
-            scores_CV = _scores(hidden_CD, table_VD, self.model.output_bias)
+            scores_CV = symbol_scores(hidden_CD, table_VD, self.model.output_bias)
             plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
             sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
         plain, even, count = *sums.tolist(), int(chosen_N.sum())
@@ -133,7 +133,7 @@ def loss_and_gradients(
     loss = torch.zeros((), device=hidden_ND.device)
     rows = (chunks(tensor, n_symbols) for tensor in (hidden_ND, hidden_gradient_ND, labels_N))
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
-        scores_CV = _scores(hidden_CD, table_VD, bias_V)
+        scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
         plain_C, even_C = _losses(scores_CV, total_C, labels_C)
         loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
@@ -218,7 +218,7 @@ def _chunk(
     is_symbol_X = torch.arange(len(table_XD), device=table_XD.device) < n_symbols
     is_label_C = labels_C != NO_LABEL
     loss, table_gradient_XD, bias_gradient_X = sums
-    scores_CX = _scores(hidden_CD, table_XD, bias_X)
+    scores_CX = symbol_scores(hidden_CD, table_XD, bias_X)
     total_C = scores_CX.masked_fill(~is_symbol_X, -torch.inf).logsumexp(1)
     plain_C = total_C - scores_CX.gather(1, labels_C.clamp(min=0)[:, None])[:, 0]
     even_C = total_C - scores_CX.masked_fill(~is_symbol_X, 0).sum(1) / n_symbols
@@ -232,13 +232,6 @@ def _chunk(
         bias_gradient_X += gradient_CX.sum(0, dtype=bias_gradient_X.dtype)
     table_gradient_XD += gradient_CX.T @ hidden_CD
     return gradient_CX @ table_XD
-
-
-def _scores(hidden_CD: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """[C, V], float32 at least."""
-    scores_CV = hidden_CD @ table_VD.T
-    scores_CV = scores_CV.to(torch.promote_types(scores_CV.dtype, torch.float32))
-    return scores_CV if bias_V is None else scores_CV + bias_V
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:

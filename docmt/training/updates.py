@@ -72,7 +72,6 @@ class Update:
 
     turn: Turn
     n_updates: int  # in this pass of the task
-    drawn: list[np.ndarray]  # the instances of the update, over all devices, by batches
     micro_batches: list[MicroBatch]  # at least one
     weight: float
     n_labels: int  # over all devices
@@ -194,7 +193,6 @@ class UpdateReader:
         return Update(
             turn,
             self.n_updates(turn.task, turn.epoch),
-            drawn,
             micro_batches,
             weight=1.0 if share else 0.0,
             n_labels=int(tgt_B.sum()),

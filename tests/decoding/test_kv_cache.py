@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from docmt.decoding import kv_cache
 from docmt.decoding.kv_cache import DocumentKVCache, SlotKVCache, SourceKVCache, make_source_cache
-from docmt.models.attention.distances import OwnOrOther
+from docmt.models.attention.distances import SentenceDistances
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.visibility import see_segments
@@ -49,7 +49,7 @@ def test_keys_seen_at_several_distances(monkeypatch):
         np.array([3, 1, 4, 2, 2]), np.array([3, 2]), settings=model_settings("concatenation")
     )
     layout.groupings["cross", "window"] = see_segments(layout, "cross")
-    distances = OwnOrOther(2, 4)
+    distances = SentenceDistances(2, 2, 4)
     part = MultiHeadAttention(8, 2, "window", distances=distances).requires_grad_(False)
     for table in distances.parameters():
         torch.nn.init.normal_(table)

@@ -168,7 +168,7 @@ def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatc
 
     def note(trainer, prepared):
         task = trainer.state.tasks[prepared.turn.task]
-        turns.append((task.name, task.epoch, np.concatenate(prepared.drawn).tolist()))
+        turns.append((task.name, task.epoch, [i for part in prepared.micro_batches for i in part.instances]))
         update(trainer, prepared)
 
     monkeypatch.setattr(Trainer, "_step", note)

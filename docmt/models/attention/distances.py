@@ -7,6 +7,7 @@ T distances, W frequencies.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -68,20 +69,6 @@ class SentenceDistances(Distances):
     def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
         keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
         return key_PHK + keys, value_PHK + values
-
-
-class OwnOrOther(SentenceDistances):
-    """Two distances: the own sentence, and any other (Flat-Transformer)."""
-
-    def __init__(self, heads: int, head_width: int) -> None:
-        super().__init__(2, heads, head_width)
-
-
-class ClippedDistances(SentenceDistances):
-    """Distances up to `MAX_SENTENCES` either way, the same vectors for all heads (Hybrid Context)."""
-
-    def __init__(self, heads: int, head_width: int) -> None:
-        super().__init__(2 * MAX_SENTENCES + 1, 1, head_width)
 
 
 class TokenDistances(Distances):
@@ -170,9 +157,11 @@ def _widen(value_NHK: Tensor) -> Tensor:
 
 
 DISTANCES: dict[str, Callable[[int, int], Distances]] = {
-    "segments": OwnOrOther,
-    "distances": ClippedDistances,
+    # The own sentence, and any other (Flat-Transformer).
+    "segments": partial(SentenceDistances, 2),
+    # Up to `MAX_SENTENCES` either way, the same vectors for all heads (Hybrid Context).
+    "distances": lambda heads, head_width: SentenceDistances(2 * MAX_SENTENCES + 1, 1, head_width),
     "memory": TokenDistances,
 }
-"""The class of each pattern with distances, made with heads and head width."""
+"""What makes the distances of each pattern that has them, from heads and head width."""
 ALL_DISTANCES = Registry("docmt.distances", "class of distances", Callable, DISTANCES)

@@ -16,7 +16,7 @@ from typing_extensions import override
 from docmt.instances.storage import expand_ranges
 from docmt.models.attention.grouping import Grouping, Kernel
 from docmt.models.attention.patterns import Index, Side, Slot, find_part, part_names
-from docmt.models.attention.visibility import ALL_GROUPINGS, PackedLengths
+from docmt.models.attention.visibility import ALL_GROUPINGS, PackedLengths, positions_within
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, Positions
 
@@ -147,15 +147,14 @@ class AttentionLayout(PackedLengths):
             return self.rows_before[0]
         if kind == "is_word":
             before, after = self.settings.src_marks
-            positions = expand_ranges(np.zeros_like(lengths_G), lengths_G)
+            positions = positions_within(lengths_G)
             is_word = (positions >= before) & (positions < np.repeat(lengths_G - after, lengths_G))
             return is_word.astype(np.int64)
         if kind == "place":
             lengths_B = self.instance_lengths(side)
             # Row of each token in a padded [instances × longest] table.
             return expand_ranges(np.arange(len(lengths_B)) * self.padded_sizes[1], lengths_B)
-        lengths = self.instance_lengths(side) if kind == "instance" else lengths_G
-        return expand_ranges(np.zeros_like(lengths), lengths)
+        return positions_within(self.instance_lengths(side) if kind == "instance" else lengths_G)
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
@@ -177,8 +176,8 @@ class AttentionLayout(PackedLengths):
         kinds: set[tuple[Side, Index]] = {(side, self.settings.positions) for side in ("src", "tgt")}
         if self.settings.form.learned_sentences is not None:
             kinds.add(("src", "number"))
-        if self.settings.context is not None and self.reads_context:
-            kinds |= {("src", self.settings.context.positions), *self.settings.context.traits.indexes}
+        if (context := self.settings.context) is not None and self.reads_context:
+            kinds |= {("src", context.positions), *context.traits.indexes}
         return kinds
 
     def attention_parts(self) -> list[tuple[Slot, str]]:

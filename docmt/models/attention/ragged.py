@@ -74,9 +74,9 @@ def ragged_attention(
     """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
     if isinstance(grouping, CompiledGrouping):
         return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
-    if kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]) == "varlen":
-        return varlen_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
-    return padded_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
+    kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
+    attend = varlen_attention if kernel == "varlen" else padded_attention
+    return attend(query_NHK, key_MHK, value_MHK, grouping, adjust)
 
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:

@@ -85,8 +85,7 @@ class PackedLengths:
 
     def sentence_numbers(self) -> np.ndarray:
         """The number of each source sentence in its document, from 0; int64 [G]."""
-        assert self.documents_B is not None
-        return expand_ranges(np.zeros_like(self.documents_B), self.documents_B)
+        return positions_within(self.documents_B)
 
     @cached_property
     def rows_before(self) -> tuple[np.ndarray, np.ndarray]:
@@ -97,6 +96,11 @@ class PackedLengths:
         # the output there.
         lengths_G = np.maximum(starts_G - firsts_G, 1)
         return expand_ranges(firsts_G, lengths_G), lengths_G
+
+
+def positions_within(lengths: np.ndarray) -> np.ndarray:
+    """0 … n − 1 for each length n, one after another; int64."""
+    return expand_ranges(np.zeros_like(lengths), lengths)
 
 
 def see_sentence(layout: PackedLengths, slot: Slot) -> Grouping:
@@ -144,8 +148,7 @@ def see_segments(layout: PackedLengths, slot: Slot) -> Grouping:
 def see_memory(layout: PackedLengths, slot: Slot) -> Grouping:
     """A sentence sees itself and, at distance 1, the one before; positions run through the instance."""
     grouping = see_window(layout, slot, n_before=1)
-    lengths = layout.instance_lengths(SIDES[slot][0])
-    positions = expand_ranges(np.zeros_like(lengths), lengths)
+    positions = positions_within(layout.instance_lengths(SIDES[slot][0]))
     return replace(grouping, distances=_sentences_back(layout, slot, grouping), positions_N=positions)
 
 

@@ -84,9 +84,8 @@ def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mappi
     """
     ids = {symbol: published.ids.get(symbol, -1) for symbol in (*SPECIALS, *vocabulary.extras)}
     ids |= {language_tag(lang): published.ids[symbol] for lang, symbol in tags.items()}
-    if (
-        not published.language_symbols and "<s>" not in published.ids
-    ):  # Marian: no symbol begins a sentence, and the row of the mask is not learned
+    if not published.language_symbols and "<s>" not in published.ids:
+        # Marian: no symbol begins a sentence, and the row of the mask is not learned.
         ids |= {"<s>": -1, "<pad>": -1}
     rows = []
     for symbol in vocabulary.symbols:

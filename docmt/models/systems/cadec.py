@@ -11,7 +11,7 @@ from typing_extensions import override
 from docmt.models.attention.distances import SentenceDistances
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.layers import DecoderLayer, build_sublayer
-from docmt.models.numerics import chunks, dropout, product_dtype
+from docmt.models.numerics import chunks, dropout, product_dtype, symbol_scores
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, ContextReader, DecoderPass, SentenceModel, TargetBatch
 from docmt.text.vocabulary import EOS, N_SPECIALS
@@ -153,9 +153,7 @@ def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise
     """
     words = []
     for number, hidden_CD in enumerate(parts := chunks(hidden_ND, len(table_VD))):
-        scores_CV = hidden_CD @ table_VD.T
-        scores_CV = scores_CV.to(torch.promote_types(scores_CV.dtype, torch.float32))
-        scores_CV = scores_CV if bias_V is None else scores_CV + bias_V
+        scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         if noise_N is None:
             words.append(scores_CV.argmax(1))
             continue

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.models.attention.multi_head import Gate, MultiHeadAttention
-from docmt.models.layers import build_feed_forward
+from docmt.models.layers import FeedForward
 from docmt.models.numerics import dropout
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, ContextReader, PackedReader, SourceBatch
@@ -26,7 +26,7 @@ class HierarchicalAttention(nn.Module):
         width, self.dropout, self.n_before = settings.width, settings.dropout, settings.n_before
         self.words = MultiHeadAttention(width, settings.heads, "group")
         self.sentences = MultiHeadAttention(width, settings.heads, "group")
-        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward = FeedForward(settings)
         self.gate = Gate(width, bias=False)
         self.words_norm, self.sentences_norm, self.vectors_norm, self.norm = (nn.LayerNorm(width) for _ in range(4))
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.models.attention.multi_head import Gate, MultiHeadAttention
-from docmt.models.layers import build_feed_forward
+from docmt.models.layers import FeedForward
 from docmt.models.numerics import dropout
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, SourceBatch
@@ -46,7 +46,7 @@ class SelectiveContext(ContextModule):
             nn.init.zeros_(linear.bias)
         self.words = MultiHeadAttention(width, settings.heads, "global")
         self.read_norm, self.norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.feed_forward = build_feed_forward(settings)
+        self.feed_forward = FeedForward(settings)
         self.gate = Gate(width, bias=False)
 
     @override
