@@ -1,5 +1,6 @@
 """What a study cost: time, processors, GPUs and memory of its jobs, from Snakemake's benchmarks."""
 
+import itertools
 import logging
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -58,36 +59,25 @@ class JobFacts(BaseModel):
 
 @dataclass(frozen=True)
 class JobCost:
-    """The cost of one job.
+    """The cost of the last attempt of one job; of a training that was resumed, with its earlier sessions.
 
     Attributes:
-        stage, rule, name: the job; the name is that of its benchmark.
-        seconds: wall time of the last attempt.
-        cpu_seconds: processor time of the last attempt; NaN when it was too short to be measured.
+        core_seconds: processor time; earlier sessions count at the load of the last one. NaN when the job was too short
+            to be measured.
+        gpu_seconds: wall time times the number of GPUs in use.
         peak_mib: largest resident memory, all processes together; NaN as above, and on several nodes.
-        earlier_seconds: wall time of earlier sessions, of a training that was resumed.
+        earlier_seconds: wall time of earlier sessions alone.
         lacks_facts: whether a job that should have recorded its device has not.
     """
 
     stage: str
     rule: str
-    name: str
-    seconds: float
-    cpu_seconds: float
+    wall_seconds: float
+    core_seconds: float
+    gpu_seconds: float
     peak_mib: float
-    earlier_seconds: float = 0.0
-    n_gpus: int = 0
-    lacks_facts: bool = False
-
-    @property
-    def wall_seconds(self) -> float:
-        """Wall time of all sessions."""
-        return self.seconds + self.earlier_seconds
-
-    @property
-    def core_seconds(self) -> float:
-        """Processor time; earlier sessions count at the load of the last one. NaN when it was not measured."""
-        return self.cpu_seconds * (self.wall_seconds / self.seconds if self.seconds > 0 else 1)
+    earlier_seconds: float
+    lacks_facts: bool
 
 
 def read_costs(
@@ -110,29 +100,30 @@ def read_costs(
         try:
             # Snakemake writes `NA` or `-` where a job ended before the first measurement.
             rows = pd.read_csv(path, sep="\t", index_col=False, na_values=["-"])
-            seconds, cpu, peaks = (column(rows, name).astype(float) for name in ("s", "cpu_time", "max_rss"))
-            if seconds.empty or seconds.isna().any():
+            times, cpu_times, peaks = (column(rows, name).astype(float) for name in ("s", "cpu_time", "max_rss"))
+            if times.empty or times.isna().any():
                 raise ValueError("no wall time")
         except (OSError, ValueError):
             log.warning("%s: not a Snakemake benchmark, skipped", path)
             continue
         source = _facts_path(rule, name, run_folders or {})
-        facts = read_job_facts(source) if source else None
+        found = read_job_facts(source) if source else None
+        facts = found or JobFacts(device="cpu", n_devices=1)
         # One row, or more when Snakemake repeated the measurement.
-        cpu_seconds, peak_mib = float(cpu.sum(skipna=False)), float(peaks.max())
-        if facts is not None and facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
+        seconds, cpu_seconds, peak_mib = float(times.sum()), float(cpu_times.sum(skipna=False)), float(peaks.max())
+        if facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
             cpu_seconds, peak_mib = facts.cpu_seconds or math.nan, math.nan
+        wall_seconds = seconds + facts.earlier_seconds
         costs.append(
             JobCost(
                 stage=stage_of(rule, stages),
                 rule=rule,
-                name=name,
-                seconds=float(seconds.sum()),
-                cpu_seconds=cpu_seconds,
+                wall_seconds=wall_seconds,
+                core_seconds=cpu_seconds * (wall_seconds / seconds if seconds > 0 else 1),
+                gpu_seconds=facts.n_gpus * wall_seconds,
                 peak_mib=peak_mib,
-                earlier_seconds=facts.earlier_seconds if facts else 0.0,
-                n_gpus=facts.n_gpus if facts else 0,
-                lacks_facts=rule in RECORDS and facts is None,
+                earlier_seconds=facts.earlier_seconds,
+                lacks_facts=rule in RECORDS and found is None,
             )
         )
     return costs
@@ -140,9 +131,9 @@ def read_costs(
 
 def _facts_path(rule: str, name: str, run_folders: Mapping[str, Path]) -> Path | None:
     """Where a job of a run recorded its device; None for other jobs."""
-    # The longest match wins: the name of one run may be a prefix of another's.
     if rule not in RECORDS:
         return None
+    # The longest match wins: the name of one run may be a prefix of another's.
     run = max((run for run in run_folders if f"{name}_".startswith(f"{run}_")), key=len, default=None)
     if run is None:
         return None
@@ -175,10 +166,8 @@ def read_job_facts(path: Path) -> JobFacts | None:
 
 def summarize_costs(costs: Sequence[JobCost], *, by: Sequence[str] = ("stage", "rule")) -> list[dict[str, Any]]:
     """Sums by rule or stage, in the order of the jobs; hours, MiB. Sums skip processor time that was not measured."""
-    groups: dict[tuple[str, ...], list[JobCost]] = {}
-    for cost in costs:
-        groups.setdefault(tuple(getattr(cost, key) for key in by), []).append(cost)
-    return [dict(zip(by, group, strict=True)) | _sums(jobs) for group, jobs in groups.items()]
+    groups = itertools.groupby(costs, key=lambda cost: {key: getattr(cost, key) for key in by})
+    return [group | _sums(list(jobs)) for group, jobs in groups]
 
 
 def _sums(jobs: Sequence[JobCost]) -> dict[str, Any]:
@@ -187,10 +176,10 @@ def _sums(jobs: Sequence[JobCost]) -> dict[str, Any]:
         "jobs": len(jobs),
         "wall_hours": sum(job.wall_seconds for job in jobs) / HOUR,
         "core_hours": sum(job.core_seconds for job in jobs if not math.isnan(job.core_seconds)) / HOUR,
-        "gpu_hours": sum(job.n_gpus * job.wall_seconds for job in jobs) / HOUR,
+        "gpu_hours": sum(job.gpu_seconds for job in jobs) / HOUR,
         "peak_mib": max(peaks, default=math.nan),
         "earlier_hours": sum(job.earlier_seconds for job in jobs) / HOUR,
-        "not_measured": sum(math.isnan(job.cpu_seconds) for job in jobs),
+        "not_measured": sum(math.isnan(job.core_seconds) for job in jobs),
     }
 
 

@@ -128,9 +128,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
     caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
     tables = [
-        history.table.reindex(columns=["step", *found])
-        .dropna(subset=found, how="all")
-        .assign(dataset=history.dataset, system=history.system, seed=history.seed)
+        history.table.reindex(columns=["step", *found]).dropna(subset=found, how="all").assign(**history.run)
         for history in members
     ]
     values = choose(pd.concat(tables, ignore_index=True), ["dataset", "system", "seed", "step", *found])

@@ -9,7 +9,7 @@ import pandas as pd
 from docmt.corpora.combining import LEAK_PERCENT
 from docmt.evaluation.metrics import ACCURACIES, find_metric
 from docmt.evaluation.score_rows import NOT_COMPUTED, WARNING
-from docmt.report.dataframes import column, is_missing, keep, records
+from docmt.report.dataframes import column, is_missing, keep, records, select
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import GROUP, contrastive_scores, name_suites
@@ -52,25 +52,22 @@ def updates_footnote(
     if not trained:
         return ""
     totals = {system: sum(counts) for system, counts in trained.items()}
-    longest = max(totals, key=lambda system: totals[system])
-    compared = settings.baseline if settings.baseline in totals else longest
     # The baseline decides, even if others were trained longer: it is what their scores are read against.
+    compared = settings.baseline if settings.baseline in totals else max(totals, key=lambda system: totals[system])
     fewer = [system for system, total in totals.items() if total < NEAR * totals[compared]]
     more = [system for system, total in totals.items() if NEAR * total > totals[compared]]
     sentences = []
-    for word, members, sign in (("lower", fewer, -1), ("higher", more, 1)):
+    for amount, word, members, sign in (("fewer", "lower", fewer, -1), ("more", "higher", more, 1)):
         members = [system for system in members if sign in _directions(system, compared, settings, summary)]
         if members:
             named = ", ".join(f"{settings.label(system)} ({totals[system]:,.0f})" for system in members)
-            amount = "fewer" if word == "lower" else "more"
             sentences.append(
                 f"Trained with {amount} updates than {settings.label(compared)} ({totals[compared]:,.0f}): {named}. "
                 f"A {word} score may only mean that."
             )
-    later = [system for system, (own, *before) in trained.items() if before and own < NEAR * sum(before)]
+    later = {system: (own, sum(before)) for system, (own, *before) in trained.items() if own < NEAR * sum(before)}
     if later:
-        counts = {system: (trained[system][0], sum(trained[system][1:])) for system in later}
-        parts = (f"{settings.label(system)} ({own:,.0f} after {n:,.0f})" for system, (own, n) in counts.items())
+        parts = (f"{settings.label(system)} ({own:,.0f} after {n:,.0f})" for system, (own, n) in later.items())
         sentences.append(f"Parameters added to an initial model learned for fewer updates than it: {', '.join(parts)}.")
     return " ".join(sentences)
 
@@ -79,16 +76,16 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
     """The signs of the differences of two systems in the main tables; both where one is zero or nothing is known."""
     if summary is None:
         return {-1, 1}
-    rows = keep(summary, column(summary, "metric").isin([*settings.metrics, *ACCURACIES]))
-    sides = [
-        {tuple(map(str, (row[name] for name in GROUP if name != "system"))): row["mean"] for row in records(side)}
-        for side in (keep(rows, column(rows, "system") == name) for name in (system, compared))
-    ]
-    pairs = [(key, sides[0][key] - sides[1][key]) for key in sides[0] if key in sides[1]]
-    pairs = [(key, difference) for key, difference in pairs if not is_missing(difference)]  # not computed
-    if not pairs or not all(difference for _, difference in pairs):
+    rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # of those computed
+    ours, theirs = select(rows, system=system), select(rows, system=compared)
+    pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
+    differences = (pairs["mean"] - pairs["mean_compared"]).tolist()
+    if not differences or 0 in differences:
         return {-1, 1}
-    return {-1 if (difference < 0) != find_metric(key[2]).lower_is_better else 1 for key, difference in pairs}
+    return {
+        -1 if (difference < 0) != find_metric(metric).lower_is_better else 1
+        for metric, difference in zip(pairs["metric"], differences, strict=True)
+    }
 
 
 def forced_systems(summary: pd.DataFrame) -> dict[str, float]:
@@ -120,7 +117,7 @@ def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
         return ""
     parts = []
     for suite, labels in guessing.items():
-        systems = [settings.label(row["system"]) for row in records(keep(rows, column(rows, "suite") == suite))]
+        systems = [settings.label(system) for system in select(rows, suite=suite)["system"]]
         others = " / ".join(name for name in systems if name not in labels)
         if 2 * len(labels) > len(systems) > 1:
             parts.append(f"{suite}: all but {others}" if others else f"{suite}: all")

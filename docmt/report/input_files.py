@@ -65,6 +65,11 @@ class History:
     seed: int
     table: pd.DataFrame
 
+    @property
+    def run(self) -> dict[str, str | int]:
+        """Dataset, system and seed by name, for tables."""
+        return {"dataset": self.dataset, "system": self.system, "seed": self.seed}
+
 
 def read_histories(manifest: Manifest) -> list[History]:
     """Read `history.csv` of each trained run. Raises UserError when one is missing or is not a history."""

@@ -1,7 +1,6 @@
 """Manifests of the report and of the reader: which runs they show, and which files they read."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -14,10 +13,14 @@ PathField = Annotated[Path, Field(strict=False)]  # a path, written as text in J
 
 def _check_pattern(pattern: str) -> str:
     try:
-        pattern.format(dataset="d", system="s", seed=1)
+        _folder(pattern, "d", "s", 1)
     except (LookupError, ValueError):
         raise ValueError("must be a path with {dataset}, {system} and {seed}") from None
     return pattern
+
+
+def _folder(pattern: str, dataset: str, system: str, seed: int) -> Path:
+    return Path(pattern.format(dataset=dataset, system=system, seed=seed))
 
 
 # The folder of a run, as a path with {dataset}, {system} and {seed}
@@ -67,7 +70,7 @@ class Manifest(Settings):
     """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`; null leaves out the costs."""
 
     def folder(self, dataset: str, system: str, seed: int) -> Path:
-        return Path(self.run_folder.format(dataset=dataset, system=system, seed=seed))
+        return _folder(self.run_folder, dataset, system, seed)
 
     def trained(self) -> list[tuple[str, str, int]]:
         return [
@@ -76,15 +79,6 @@ class Manifest(Settings):
             for system, seeds in systems.items()
             for seed in seeds
         ]
-
-
-@dataclass(frozen=True)
-class ShownRun:
-    """One seed of a system on a dataset, and its folder."""
-
-    system: str
-    seed: int
-    folder: Path
 
 
 class ReaderManifest(Settings):
@@ -113,19 +107,18 @@ class ReaderManifest(Settings):
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 
-    def shown_runs(self, dataset: str) -> Iterator[ShownRun]:
-        for system, seeds in self.runs.get(dataset, {}).items():
-            for seed in seeds:
-                yield ShownRun(system, seed, Path(self.run_folder.format(dataset=dataset, system=system, seed=seed)))
+    def shown_runs(self, dataset: str) -> list[tuple[str, int]]:
+        """The runs of a dataset: systems with their seeds."""
+        return [(system, seed) for system, seeds in self.runs.get(dataset, {}).items() for seed in seeds]
 
-    def outputs(self, dataset: str, name: str, suffix: str) -> list[tuple[ShownRun, Path]]:
-        """The runs that have output of this name for a dataset, with its file."""
+    def outputs(self, dataset: str, name: str, suffix: str) -> dict[tuple[str, int], Path]:
+        """The output of this name for a dataset, by the runs that have it."""
         given = self.given.get(dataset, {})
-        return [
-            (run, run.folder / f"decoding/{name}{suffix}")
-            for run in self.shown_runs(dataset)
-            if run.system not in given or name in given[run.system]
-        ]
+        return {
+            (system, seed): _folder(self.run_folder, dataset, system, seed) / f"decoding/{name}{suffix}"
+            for system, seed in self.shown_runs(dataset)
+            if system not in given or name in given[system]
+        }
 
     @model_validator(mode="after")
     def _check_languages(self) -> Self:
@@ -145,9 +138,7 @@ def stage_of(rule: str, stages: Stages) -> str:
     return next((stage for stage, rules in stages.items() if rule in rules), OTHER)
 
 
-def place_of(rule: str, stages: Stages) -> tuple[int, int, str]:
-    """The position of a rule in the workflow, to sort by."""
-    stage = stage_of(rule, stages)
-    if stage == OTHER:
-        return len(stages), 0, rule
-    return list(stages).index(stage), list(stages[stage]).index(rule), rule
+def place_of(rule: str, stages: Stages) -> tuple[int, str]:
+    """The position of a rule in the workflow, to sort by; those that are not listed come last, by name."""
+    rules = [name for names in stages.values() for name in names]
+    return (rules.index(rule) if rule in rules else len(rules)), rule

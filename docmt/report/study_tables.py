@@ -322,7 +322,7 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
             "best_dev_loss": losses.min(),
             "best_step": losses.idxmin() if len(losses) else NAN,
         }
-        rows.append({"dataset": history.dataset, "system": history.system, "seed": history.seed} | row)
+        rows.append(history.run | row)
     return study_table("training", rows, {"System": Column("system", settings.label)})
 
 
@@ -334,8 +334,7 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
     rows: list[Record] = []
     for history in histories:
         if passes := [str(name) for name in history.table if str(name).startswith(PASSES)]:
-            row = {"dataset": history.dataset, "system": history.system, "seed": history.seed}
-            row |= {name: column(history.table, name).max() for name in passes}
+            row = history.run | {name: column(history.table, name).max() for name in passes}
             rows.append(row | {"hours": column(history.table, "seconds").max() / 3600})
     values = pd.DataFrame(rows)
     digits = {str(name): 1 for name in values if str(name).startswith(PASSES)} | {"hours": 2}

@@ -122,7 +122,7 @@ def test_the_longest_run_name_that_fits_is_that_of_the_job(folder):
     folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 2}, system="a_seed1_b")
     folder.facts("decoding/b_seed1_t.job.json", {"device": "cpu", "n_devices": 1})
     (cost,) = folder.read()
-    assert cost.n_gpus == 2
+    assert cost.gpu_seconds == 2 * 1800
 
 
 @pytest.mark.parametrize("content", [None, {"items": [], "provenance": {"commit": "c0ffee"}}])
@@ -151,14 +151,14 @@ def test_columns_of_extended_benchmarks_are_no_obstacle(folder):
     row = "60.0\t0:01:00\t10\t1\t1\t1\t0\t0\t50\t30.0\t4\tgather\t{'gpu': 1}\n"
     folder.benchmark("gather", "gather", 0, text=HEADER.strip() + extra + row)
     (cost,) = folder.read()
-    assert (cost.seconds, cost.cpu_seconds, cost.n_gpus) == (60, 30, 0)
+    assert (cost.wall_seconds, cost.core_seconds, cost.gpu_seconds) == (60, 30, 0)
 
 
 def test_repeated_jobs_are_summed(folder):
     row = "60.0\t0:01:00\t{}\t1\t1\t1\t0\t0\t50\t30.0\n"
     folder.benchmark("gather", "gather", 0, text=HEADER + row.format(10) + row.format(20))
     (cost,) = folder.read()
-    assert (cost.seconds, cost.cpu_seconds, cost.peak_mib) == (120, 60, 20)
+    assert (cost.wall_seconds, cost.core_seconds, cost.peak_mib) == (120, 60, 20)
 
 
 def test_resumed_training_counts_earlier_sessions(folder):

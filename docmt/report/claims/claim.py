@@ -74,33 +74,23 @@ def _compare(
     weights: Counter[Term] = Counter()
     constant = 0.0
     for side, sign in ((high, 1), (low, -1)):
-        terms, number = _read_sum(side)
-        for term, weight in terms:
-            weights[term] += sign * weight
-        constant += sign * number
+        words = side.split()
+        if len(words) % 2 == 0:
+            raise ValueError(f"cannot read {side!r}; {HINT}")
+        for operator, word in zip(["+", *words[1::2]], words[::2], strict=True):
+            if operator not in ("+", "-"):
+                raise ValueError(f"cannot read {operator!r}; {HINT}")
+            factor = sign if operator == "+" else -sign
+            if NUMBER.fullmatch(word):
+                constant += factor * float(word)
+            elif found := TERM.fullmatch(word):
+                weights[Term(*found.groups())] += factor
+            else:
+                raise ValueError(f"cannot read {word!r}; {HINT}")
     used = {term: weight for term, weight in weights.items() if weight}
     if not used:
         raise ValueError(f"{text!r} compares nothing; {HINT}")
     return ClaimedDifference(text, used, constant, kind, bound)
-
-
-def _read_sum(text: str) -> tuple[list[tuple[Term, int]], float]:
-    """Terms with their signs, and the sum of the numbers."""
-    words = text.split()
-    if len(words) % 2 == 0:
-        raise ValueError(f"cannot read {text!r}; {HINT}")
-    terms, constant = [], 0.0
-    for sign, word in zip(["+", *words[1::2]], words[::2], strict=True):
-        if sign not in ("+", "-"):
-            raise ValueError(f"cannot read {sign!r}; {HINT}")
-        factor = 1 if sign == "+" else -1
-        if NUMBER.fullmatch(word):
-            constant += factor * float(word)
-        elif found := TERM.fullmatch(word):
-            terms.append((Term(*found.groups()), factor))
-        else:
-            raise ValueError(f"cannot read {word!r}; {HINT}")
-    return terms, constant
 
 
 LOSSES = ("dev_loss", "dev_nll")

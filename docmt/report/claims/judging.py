@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
-from docmt.report.dataframes import Record, column, is_missing, keep, records
+from docmt.report.dataframes import Record, column, groups, is_missing, keep, records, select
 from docmt.report.input_files import History
 
 Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told", "untestable here", "not run"]
@@ -88,32 +88,23 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
 
 def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Measured]:
     wanted = {"system": term.system, "dataset": term.dataset or claim.dataset, "test": claim.test}
-    wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon}
-    rows = scores
-    for name, value in wanted.items():
-        if value is not None:
-            rows = keep(rows, column(rows, name).isin([value]))
-    rows = keep(rows, column(rows, "value").notna())
-    distances = column(rows, "distance")
-    if claim.distances:
-        rows = keep(rows, distances.isin(claim.distances))
-    elif claim.kind is not None:
-        rows = keep(rows, column(rows, "kind").isin([claim.kind]))
-    else:
-        rows = keep(rows, distances.isna() & column(rows, "kind").isna())
-    found: dict[int, list[Record]] = {}
-    for row in records(rows):
-        found.setdefault(int(row["seed"]), []).append(row)
-    # A suite with several phenomena has a row for the whole first, then one for each; by distance or kind, only these.
+    wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon, "kind": claim.kind}
+    wanted |= {"distance": claim.distances or None}
+    rows = select(scores, **{name: value for name, value in wanted.items() if value is not None})
+    rows = rows.dropna(subset="value")
     is_split = bool(claim.distances) or claim.kind is not None
-    return {seed: _join(members if is_split else members[:1]) for seed, members in found.items()}
+    if not is_split:
+        rows = keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
+        # A suite with several phenomena has a row for the whole first, then one for each.
+        rows = rows.drop_duplicates("seed")
+    return {int(seed): _join(records(of_seed)) for seed, of_seed in groups(rows, "seed")}
 
 
 def _join(rows: Sequence[Record]) -> Measured:
     """The score of several groups of items together."""
     sizes = [float(row["n"]) for row in rows]
-    errors = [0.0 if is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
+    errors = [0.0 if is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON) for row in rows]
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
     error = math.hypot(*(share * each for share, each in zip(shares, errors, strict=True)))
     if any(is_missing(row["groups"]) for row in rows):
@@ -124,13 +115,12 @@ def _join(rows: Sequence[Record]) -> Measured:
 
 def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Measured]:
     dataset = term.dataset or claim.dataset
-    found = {}
-    for history in histories:
-        if history.system == term.system and dataset in (None, history.dataset):
-            value = _read_history(history.table, claim)
-            if value is not None:
-                found[history.seed] = value
-    return found
+    return {
+        history.seed: value
+        for history in histories
+        if history.system == term.system and dataset in (None, history.dataset)
+        if (value := _read_history(history.table, claim)) is not None
+    }
 
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
@@ -210,8 +200,8 @@ def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
 def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:
     """The verdict on a comparison whose difference lies between `low` and `high`."""
     if comparison.kind == "within":
-        holds, fails = -comparison.bound <= low and high <= comparison.bound, low > comparison.bound
-        fails = fails or high < -comparison.bound
+        bound = comparison.bound
+        holds, fails = -bound <= low and high <= bound, low > bound or high < -bound
     elif comparison.kind == "above":
         holds, fails = low > margin, high < margin
     else:

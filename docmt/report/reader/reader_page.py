@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -36,47 +37,40 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     Raises:
         UserError: a file is missing, malformed, or belongs to another split.
     """
-    seeds = {(run.system, run.seed) for name in manifest.runs for run in manifest.shown_runs(name)}
-    several = {system for system, _ in seeds if sum(system == other for other, _ in seeds) > 1}
-    runs: dict[tuple[str, int], int] = {}
+    runs = list(dict.fromkeys(run for dataset in manifest.runs for run in manifest.shown_runs(dataset)))
+    n_seeds = Counter(system for system, _ in runs)
+
+    def files(dataset: str, name: str, suffix: str) -> dict[int, Path]:
+        """Files of this name by number of the run."""
+        return {runs.index(run): file for run, file in manifest.outputs(dataset, name, suffix).items()}
+
     tests, suites = [], []
     for dataset in manifest.runs:
-        for run in manifest.shown_runs(dataset):
-            runs.setdefault((run.system, run.seed), len(runs))
-        languages, given = manifest.languages.get(dataset, []), manifest.given.get(dataset, {})
+        languages = manifest.languages.get(dataset, [])
         for test, prefix in manifest.tests.get(dataset, {}).items():
-            found = manifest.outputs(dataset, f"test_{test}", ".jsonl")
-            files = {runs[run.system, run.seed]: file for run, file in found}
             trees = manifest.trees.get(dataset, {}).get(test, {})
-            documents = read_documents(prefix, languages, files, trees)
+            documents = read_documents(prefix, languages, files(dataset, f"test_{test}", ".jsonl"), trees)
             if manifest.has_attention:
-                of_models = {runs[run.system, run.seed]: run.folder for run, _ in found if run.system not in given}
-                name = f"decoding/attention_test_{test}.json"
-                add_attention(documents, {number: folder / name for number, folder in of_models.items()})
+                add_attention(documents, files(dataset, f"attention_test_{test}", ".json"))
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
-            found = manifest.outputs(dataset, f"suite_{suite}", ".json")
-            files = {runs[run.system, run.seed]: file for run, file in found}
-            suites.append(_part(f"{dataset}/{suite}", languages, items=read_items(path, files)))
+            items = read_items(path, files(dataset, f"suite_{suite}", ".json"))
+            suites.append(_part(f"{dataset}/{suite}", languages, items=items))
         for suite, path in manifest.generative.get(dataset, {}).items():
-            found = manifest.outputs(dataset, f"generated_{suite}", ".jsonl")
-            files = {runs[run.system, run.seed]: file for run, file in found}
-            items = read_generative_items(path, files, lang=languages[1])
+            items = read_generative_items(path, files(dataset, f"generated_{suite}", ".jsonl"), lang=languages[1])
             suites.append(_part(f"{dataset}/{suite}", languages, items=items))
     styles = Styles([*manifest.legend, *(system for system, _ in runs)], settings)
     names = [
         {
-            "key": f"{system}.{seed}" if system in several else system,
-            "label": settings.label(system) + (f", seed {seed}" if system in several else ""),
+            "key": f"{system}.{seed}" if n_seeds[system] > 1 else system,
+            "label": settings.label(system) + (f", seed {seed}" if n_seeds[system] > 1 else ""),
             "color": in_both_schemes(styles.color(system)),
             "sign": styles.sign(system),
         }
         for system, seed in runs
     ]
-    baseline = next(
-        (name["key"] for (system, _), name in zip(runs, names, strict=True) if system == settings.baseline), ""
-    )
-    data = {"title": settings.title, "version": __version__, "runs": names, "baseline": baseline}
+    baselines = [name["key"] for (system, _), name in zip(runs, names, strict=True) if system == settings.baseline]
+    data = {"title": settings.title, "version": __version__, "runs": names, "baseline": next(iter(baselines), "")}
     return data | {"tests": tests, "suites": suites}
 
 
