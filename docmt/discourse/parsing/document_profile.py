@@ -57,6 +57,9 @@ class Span:
 
 
 NO_SPAN = Span()
+NO_PLACES: dict[str, int] = dict.fromkeys(
+    ("from_paragraph", "to_paragraph", "paragraphs_before", "paragraphs_after"), NO_BUCKET
+)
 
 
 @lru_cache(maxsize=20_000)
@@ -164,18 +167,18 @@ class DocumentProfile:
     def span_of(self, node: Constituent) -> Span:
         return self.span(node.first, node.last, node.nucleus, node.form)
 
-    def paragraph_places(self, first: int, last: int) -> tuple[int, int, int, int]:
-        """Buckets: sentences from the start of the paragraph, to its end, paragraphs before and after a span."""
+    def paragraph_places(self, first: int, last: int) -> dict[str, int]:
+        """Buckets of the sentences between a span and the ends of its paragraphs, and of the paragraphs around it."""
         units = self.units
         if units.paragraphs is None:
-            return NO_BUCKET, NO_BUCKET, NO_BUCKET, NO_BUCKET
+            return NO_PLACES
         first_sentence, last_sentence = units.sentences.number_of[first], units.sentences.number_of[last]
-        return (
-            bucket(first_sentence - units.paragraph_first[first_sentence]),
-            bucket(units.paragraph_last[last_sentence] - last_sentence),
-            bucket(units.paragraphs.number_of[first]),
-            bucket(units.paragraphs.n - 1 - units.paragraphs.number_of[last]),
-        )
+        return {
+            "from_paragraph": bucket(first_sentence - units.paragraph_first[first_sentence]),
+            "to_paragraph": bucket(units.paragraph_last[last_sentence] - last_sentence),
+            "paragraphs_before": bucket(units.paragraphs.number_of[first]),
+            "paragraphs_after": bucket(units.paragraphs.n - 1 - units.paragraphs.number_of[last]),
+        }
 
 
 def bucket(count: int) -> int:
