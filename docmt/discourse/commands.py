@@ -66,10 +66,10 @@ def check_conversion(*, files: Path) -> None:
     names = {"rs4": "n-ary trees (.rs4)", "dis": "binary trees (.dis)"}
     for source, found in check_conversion(files).items():
         print(
-            f"{names[source]}: heads {found.n_heads / found.n_edus:.3%}, heads and relations "
-            f"{found.n_arcs / found.n_edus:.3%} of {found.n_edus} EDUs; {found.n_equal_documents} of "
-            f"{found.n_documents} documents equal; {found.n_secondary_edges} secondary edges skipped, "
-            f"{found.n_lifted} crossing edges lifted"
+            f"{names[source]}: heads {found['heads'] / found['edus']:.3%}, heads and relations "
+            f"{found['arcs'] / found['edus']:.3%} of {found['edus']} EDUs; {found['equal_documents']} of "
+            f"{found['documents']} documents equal; {found['secondary_edges']} secondary edges skipped, "
+            f"{found['lifted']} crossing edges lifted"
         )
 
 

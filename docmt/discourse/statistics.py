@@ -84,11 +84,11 @@ class DiscourseStatistics:
         self.relations.update(name for name, head in zip(tree.relations, tree.heads, strict=True) if head != NO_HEAD)
         self.relations_between.update(tree.relations[edu] for edu in np.flatnonzero(distance))
 
-    def _mean(self, part: str, whole: str, digits: int = 2) -> float | None:
-        return round(self.sums[part] / self.sums[whole], digits) if self.sums[whole] else None
+    def _mean(self, part: str, whole: str, *, scale: int = 1) -> float | None:
+        return round(scale * self.sums[part] / self.sums[whole], 2) if self.sums[whole] else None
 
     def _percent(self, part: str, whole: str) -> float | None:
-        return round(100 * self.sums[part] / self.sums[whole], 2) if self.sums[whole] else None
+        return self._mean(part, whole, scale=100)
 
     def row(self) -> dict[str, int | float | None]:
         """Make one row of the table; None where a denominator is 0, as for constituents in a file of arcs."""

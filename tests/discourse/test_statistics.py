@@ -210,7 +210,7 @@ def test_relations_of_files_without_trees_are_an_empty_table(tmp_path):
 @pytest.mark.skipif("DOCMT_MIRROR" not in os.environ, reason="DOCMT_MIRROR is not set")
 def test_real_gum_figures():
     test = read_gum(Path(os.environ["DOCMT_MIRROR"]) / "gum").splits["test"]
-    row = gather_statistics(entry.discourse for entry in test).row()
+    row = gather_statistics(test).row()
     assert (row["documents"], row["sentences"], row["edus"]) == (30, 1464, 3518)
     assert row["whole_sentences_percent"] == pytest.approx(94.8, abs=0.3)
     assert row["whole_several_edu_sentences_percent"] == pytest.approx(91.6, abs=0.3)

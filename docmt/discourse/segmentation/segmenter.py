@@ -187,7 +187,8 @@ class Segmenter:
         lengths = [window.end - window.start for window in windows]
         order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
         with torch.no_grad():  # not inference mode: a parser may train on the states
-            encoded_UD = torch.cat([self.network.encoder(part) for part in types.split(MAX_BATCH_TYPES)])
+            parts = map(types.select, torch.arange(len(names)).split(MAX_BATCH_TYPES))
+            encoded_UD = torch.cat(list(map(self.network.encoder, parts)))
         for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
             batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
             with torch.no_grad():

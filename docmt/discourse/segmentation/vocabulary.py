@@ -4,7 +4,7 @@ Shapes: U word types, C characters of a type.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,11 +67,6 @@ class WordTypes:
     words_U: Tensor  # int64, numbers of the lower-cased word and of its shape
     shapes_U: Tensor
     characters_UC: Tensor  # int64, numbers of its characters, padded on the right
-
-    def split(self, n_types: int) -> Iterator["WordTypes"]:
-        """Split into parts of at most `n_types` types."""
-        columns = (self.words_U, self.shapes_U, self.characters_UC)
-        yield from map(WordTypes, *(column.split(n_types) for column in columns))
 
     def select(self, used_U: Tensor) -> "WordTypes":
         return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])

@@ -36,9 +36,8 @@ class _Bracket:
     is_leaf: bool = False
     relation: str = SPAN
     text: str | None = None
-    nodes: list[Node] = field(default_factory=list)
     below: list["_Bracket"] = field(default_factory=list)
-    has_wrong_span: bool = False
+    nodes: list[Node] = field(default_factory=list)  # of the brackets below
 
 
 def parse_brackets(text: str, *, where: str) -> RstFile:
@@ -62,9 +61,10 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
             raise UserError(f"{where}: line {line}: {match[0]!r} is outside the tree")
         elif match["close"]:
             stack.pop()
-            stack[-1].nodes.append(_close(part, texts, where=f"{where}: line {part.line}"))
+            node = _close(part, texts, where=f"{where}: line {part.line}")
+            n_wrong_spans += (node.first + 1, node.last + 1) != part.bounds
+            stack[-1].nodes.append(node)
             stack[-1].below.append(part)
-            n_wrong_spans += part.has_wrong_span
         elif match["span"]:
             part.bounds = int(match["first"]), int(match["last"])
         elif match["leaf"]:
@@ -90,8 +90,8 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
 def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
     if part.bounds is None:
         raise UserError(f"{where}: {part.role} has neither (span …) nor (leaf …)")
-    first, last = part.bounds[0] - 1, part.bounds[1] - 1
     if part.is_leaf:
+        first = part.bounds[0] - 1
         if part.nodes or part.text is None:
             raise UserError(f"{where}: leaf {first + 1} must have a text and no children")
         if first in texts:
@@ -100,8 +100,6 @@ def _close(part: _Bracket, texts: dict[int, str], *, where: str) -> Node:
         return leaf(first)
     letters = "".join(child.role[0] for child in part.below)
     try:
-        node = join(part.nodes, letters, [child.relation for child in part.below])
+        return join(part.nodes, letters, [child.relation for child in part.below])
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    part.has_wrong_span = (node.first, node.last) != (first, last)
-    return node

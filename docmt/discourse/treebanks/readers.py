@@ -18,11 +18,9 @@ from docmt.discourse.treebanks.treebank import (
     SPLITS,
     RstFile,
     Treebank,
-    TreebankDocument,
     TreebankFile,
     align_tree,
     assemble,
-    by_name,
     ends_sentence,
     read_files,
 )
@@ -49,8 +47,8 @@ def read_gum(folder: Path) -> Treebank:
     splits; its test2 (the GENTLE documents) is another corpus with a separate license.
     """
     names = read_splits(folder / "splits.md")
-    syntax = by_name(read_files(folder, archive="dep_conllu", suffix=".conllu"))
-    trees = by_name(read_files(folder, archive="lisp_binary", suffix=".dis"))
+    syntax = read_files(folder, archive="dep_conllu", suffix=".conllu")
+    trees = read_files(folder, archive="lisp_binary", suffix=".dis")
     treebank = Treebank("gum")
     for split, name in ((split, name) for split, documents in names.items() for name in documents):
         if split not in SPLITS:
@@ -68,6 +66,7 @@ def read_gum(folder: Path) -> Treebank:
             else:
                 rst = treebank.read_tree(trees[name], parse_brackets, inventory="gum")
                 treebank.splits[split].append(gum_document(name, sentences, rst, where=trees[name].where))
+                treebank.syntax[name] = tuple(sentence.syntax for sentence in sentences)
     for name in sorted(set(syntax) - {name for documents in names.values() for name in documents}):
         treebank.leave_out(name, reason="in the files, but not listed in splits.md")
     return treebank
@@ -136,7 +135,7 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
     return sentences
 
 
-def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> TreebankDocument:
+def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> DiscourseDocument:
     """Build a document from its sentences and its tree, which `where` holds."""
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
@@ -155,7 +154,7 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
                 f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are {' '.join(own)!r}: "
                 "the files are not of the same version"
             )
-    return TreebankDocument(document, tuple(sentence.syntax for sentence in sentences))
+    return document
 
 
 # GCDT
@@ -168,8 +167,8 @@ def read_gcdt(folder: Path) -> Treebank:
     not marked.
     """
     treebank = Treebank("gcdt")
-    words = by_name(read_files(folder, archive="tokenized", suffix=".txt"))
-    trees = by_name(read_files(folder, archive="dis", suffix=".dis"))
+    words = read_files(folder, archive="tokenized", suffix=".txt")
+    trees = read_files(folder, archive="dis", suffix=".dis")
     if lonely := sorted(set(words) ^ set(trees)):
         raise UserError(f"{folder}: document {lonely[0]} has only one of the two files, words (.txt) and tree (.dis)")
     for name, file in trees.items():
@@ -179,8 +178,7 @@ def read_gcdt(folder: Path) -> Treebank:
         # The .dis files hold character references of the XML that they were made from.
         rst = RstFile(rst.tree, tuple(map(html.unescape, rst.texts)))
         sentences = [line.split() for line in words[name].text.split("\n") if line.strip()]
-        document = align_tree(name, sentences, rst, where=file.where)
-        treebank.splits[file.folder].append(TreebankDocument(document))
+        treebank.splits[file.folder].append(align_tree(name, sentences, rst, where=file.where))
     return treebank
 
 
@@ -196,7 +194,7 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
     """
     check_language(lang)
     suffix = ".rs4" if any(folder.rglob("*.rs4")) else ".rs3"
-    files = by_name(read_files(folder, archive="rs3", suffix=suffix))
+    files = read_files(folder, archive="rs3", suffix=suffix)
     treebank = Treebank("rs3")
     has_folders = any(file.folder in SPLITS for file in files.values())
     for number, (name, file) in enumerate(files.items(), start=1):
@@ -209,7 +207,7 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
         if "" in rst.texts:
             raise UserError(f"{file.where}: segment {rst.texts.index('') + 1} has no text")
         document = assemble(name, rst.texts, list(map(ends_sentence, rst.texts)), rst, lang=lang)
-        treebank.splits[split].append(TreebankDocument(replace(document, paragraphs=None)))
+        treebank.splits[split].append(replace(document, paragraphs=None))
     return treebank
 
 
@@ -224,15 +222,12 @@ def read_rst_dt(folder: Path) -> Treebank:
     is no running text, a sentence ends with an EDU that ends in a period, question mark or exclamation mark, or at the
     mark `<P>`, which ends a paragraph.
     """
-    trees = by_name(read_files(folder, archive="rst_dt", suffix=".dis"))
+    trees = read_files(folder, archive="rst_dt", suffix=".dis")
     beside: dict[str, dict[str, TreebankFile]] = {}
     for suffix in (".edus", ".txt", ".out"):
-        try:
-            files = read_files(folder, archive="rst_dt", suffix=suffix)
-        except UserError:
-            files = []
+        files = read_files(folder, archive="rst_dt", suffix=suffix, required=False)
         # The running text of NAME.out.dis is NAME.out in some editions and NAME.out.txt in others.
-        beside[suffix] = {file.name.removesuffix(".out"): file for file in files}
+        beside[suffix] = {name.removesuffix(".out"): file for name, file in files.items()}
     edus, texts = beside[".edus"], beside[".txt"] | beside[".out"]
     treebank = Treebank("rst_dt")
     for file in trees.values():
@@ -250,7 +245,7 @@ def read_rst_dt(folder: Path) -> Treebank:
         else:
             ends = [PARAGRAPH_LEVEL * (RST_DT_PARAGRAPH in part) or ends_sentence(part) for part in rst.texts]
             treebank.notes[GUESSED] += 1
-        treebank.splits[split].append(TreebankDocument(assemble(name, parts, ends, rst, lang="en")))
+        treebank.splits[split].append(assemble(name, parts, ends, rst, lang="en"))
     train = treebank.splits["train"]
     treebank.splits["dev"] = train[EVERY - 1 :: EVERY]
     del train[EVERY - 1 :: EVERY]

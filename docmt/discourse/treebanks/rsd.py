@@ -4,14 +4,14 @@ A file has one line per EDU, with ten columns separated by tabs: number, text, â
 (satellite) or `_m` (further nucleus). The columns in between hold features for other tools.
 """
 
-from dataclasses import dataclass, field
+from collections import Counter
 from pathlib import Path
 
 from docmt.discourse.constituents import Node, restore_nary
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, check_dependencies, nary_to_dependencies
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
-from docmt.discourse.treebanks.treebank import RsdFile, RstFile, by_name, read_files
+from docmt.discourse.treebanks.treebank import RsdFile, RstFile, read_files
 from docmt.errors import UserError
 
 MIN_COLUMNS = 8
@@ -67,54 +67,41 @@ def parse_rsd(text: str, *, where: str) -> RsdFile:
     return RsdFile(DependencyTree(tuple(heads), tuple(relations)), tuple(is_nucleus), tuple(texts))
 
 
-@dataclass
-class Agreement:
-    """Number of EDUs whose arc equals the published one."""
-
-    n_edus: int = 0  # EDUs compared
-    n_heads: int = 0  # with the same head
-    n_arcs: int = 0  # with the same head, relation and kind (satellite or further nucleus)
-    n_documents: int = 0  # documents, and those that agree in every arc
-    n_equal_documents: int = 0
-    n_secondary_edges: int = 0  # edges that the n-ary reader skipped, and constituents that it moved up
-    n_lifted: int = 0
-    different: list[str] = field(default_factory=list)
-    """Documents that differ, each with its first differing EDU."""
-
-    def add(self, name: str, rst: RstFile, published: RsdFile) -> None:
-        """Compare a document; raise UserError when the numbers of EDUs differ."""
-        if len(rst.texts) != len(published.texts):
-            raise UserError(f"{name}: a tree over {len(rst.texts)} EDUs, but its .rsd has {len(published.texts)}")
-        ours, theirs = (
-            list(zip(rsd.arcs.heads, rsd.arcs.relations, rsd.is_nucleus, strict=True))
-            for rsd in (rsd_of_tree(rst), published)
-        )
-        same = [ours_row == theirs_row for ours_row, theirs_row in zip(ours, theirs, strict=True)]
-        self.n_edus += len(same)
-        self.n_arcs += sum(same)
-        self.n_heads += sum(a[0] == b[0] for a, b in zip(ours, theirs, strict=True))
-        self.n_documents += 1
-        self.n_equal_documents += all(same)
-        self.n_secondary_edges += rst.n_secondary_edges
-        self.n_lifted += rst.n_lifted
-        if not all(same):
-            self.different.append(f"{name}: EDU {same.index(False) + 1}")
+def compare(name: str, rst: RstFile, published: RsdFile) -> dict[str, int]:
+    """Count the EDUs of a document whose head, and whose whole arc, equal the published ones."""
+    if len(rst.texts) != len(published.texts):
+        raise UserError(f"{name}: a tree over {len(rst.texts)} EDUs, but its .rsd has {len(published.texts)}")
+    ours, theirs = (
+        list(zip(rsd.arcs.heads, rsd.arcs.relations, rsd.is_nucleus, strict=True))
+        for rsd in (rsd_of_tree(rst), published)
+    )
+    n_arcs = sum(a == b for a, b in zip(ours, theirs, strict=True))  # head, relation, satellite or further nucleus
+    return {
+        "edus": len(ours),
+        "heads": sum(a[0] == b[0] for a, b in zip(ours, theirs, strict=True)),
+        "arcs": n_arcs,
+        "documents": 1,
+        "equal_documents": n_arcs == len(ours),
+        "secondary_edges": rst.n_secondary_edges,  # which the n-ary reader skipped
+        "lifted": rst.n_lifted,  # constituents that it moved up
+    }
 
 
-def check_conversion(folder: Path) -> dict[str, Agreement]:
+def check_conversion(folder: Path) -> dict[str, Counter[str]]:
     """Convert all trees of GUM and compare them with its `.rsd` files, by source: `rs4` (n-ary) and `dis` (binary).
 
-    The folder holds `rsd.tar.gz`, `rstweb.tar.gz` and `lisp_binary.tar.gz`, or their files in plain folders. Raises
-    UserError when a file is missing or malformed; the message names file and place.
+    The folder holds `rsd.tar.gz`, `rstweb.tar.gz` and `lisp_binary.tar.gz`, or their files in plain folders. Returns
+    the sums of the counts of `compare`.
     """
-    published = by_name(read_files(folder, archive="rsd", suffix=".rsd"))
+    published = read_files(folder, archive="rsd", suffix=".rsd")
     found = {}
     for source, (archive, parse) in GUM_TREES.items():
-        files = by_name(read_files(folder, archive=archive, suffix=f".{source}"))
-        found[source] = Agreement()
+        files = read_files(folder, archive=archive, suffix=f".{source}")
+        found[source] = Counter()
         for name, file in files.items():
             rst = parse(file.text, where=file.where)
             if name not in published:
                 raise UserError(f"{file.where}: this document has no .rsd file")
-            found[source].add(name, rst, parse_rsd(published[name].text, where=published[name].where))
+            gold = parse_rsd(published[name].text, where=published[name].where)
+            found[source].update(compare(name, rst, gold))
     return found

@@ -6,6 +6,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -66,20 +67,13 @@ class RsdFile:
     texts: tuple[str, ...]  # of each EDU
 
 
-@dataclass(frozen=True)
-class TreebankDocument:
-    """A document; `syntax` is empty where the treebank has none."""
-
-    discourse: DiscourseDocument
-    syntax: DocumentSyntax = ()
-
-
 @dataclass
 class Treebank:
     """Documents by split."""
 
     name: str
-    splits: dict[str, list[TreebankDocument]] = field(default_factory=lambda: {split: [] for split in SPLITS})
+    splits: dict[str, list[DiscourseDocument]] = field(default_factory=lambda: {split: [] for split in SPLITS})
+    syntax: dict[str, DocumentSyntax] = field(default_factory=dict)  # by the id of the document; empty without syntax
     left_out: dict[str, list[str]] = field(default_factory=dict)  # names of the documents left out, by reason
     notes: Counter[str] = field(default_factory=Counter)  # counts of what was repaired or skipped while reading
 
@@ -110,14 +104,13 @@ class Treebank:
         """Count the contents of each split, and list what was left out and why."""
         splits = {}
         for split, documents in self.splits.items():
-            parts = [document.discourse for document in documents]
-            paragraphs = [len(part.paragraphs) for part in parts if part.paragraphs is not None]
+            paragraphs = [len(document.paragraphs) for document in documents if document.paragraphs is not None]
             splits[split] = {
-                "documents": len(parts),
-                "paragraphs": sum(paragraphs) if len(paragraphs) == len(parts) else None,
-                "sentences": sum(len(part.sentences) for part in parts),
-                "tokens": sum(len(words) for part in parts for words in part.sentences),
-                "edus": sum(len(part.edus) for part in parts),
+                "documents": len(documents),
+                "paragraphs": sum(paragraphs) if len(paragraphs) == len(documents) else None,
+                "sentences": sum(len(document.sentences) for document in documents),
+                "tokens": sum(len(words) for document in documents for words in document.sentences),
+                "edus": sum(len(document.edus) for document in documents),
             }
         return {"treebank": self.name, "splits": splits, "left_out": self.left_out, "notes": self.notes}
 
@@ -130,10 +123,10 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
             reasons = "; ".join(f"{len(names)} left out: {reason}" for reason, names in treebank.left_out.items())
             raise UserError(f"{treebank.name}: no documents in split {split} ({reasons or 'none in its files'})")
     for split, documents in treebank.splits.items():
-        write_discourse(folder / f"{split}.discourse.jsonl", (document.discourse for document in documents))
-        if any(document.syntax for document in documents):
-            values = ((document.discourse.id, document.syntax) for document in documents)
-            write_syntax(folder / f"{split}.syntax.jsonl", values)
+        write_discourse(folder / f"{split}.discourse.jsonl", documents)
+        if treebank.syntax:
+            syntax = ((document.id, treebank.syntax[document.id]) for document in documents)
+            write_syntax(folder / f"{split}.syntax.jsonl", syntax)
     write_json(folder / "counts.json", treebank.counts())
     for what, n in treebank.notes.items():
         logger.warning("%s: %d %s", treebank.name, n, what)
@@ -141,43 +134,44 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 
 
-def read_files(folder: Path, *, archive: str, suffix: str) -> list[TreebankFile]:
-    """Read the files with a suffix, sorted by path, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
+def read_files(folder: Path, *, archive: str, suffix: str, required: bool = True) -> dict[str, TreebankFile]:
+    """Read the files with a suffix, by document id, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
 
-    Archives are read in memory and never unpacked.
+    Raises UserError if they are `required` and there are none, or a document has two; else the last one counts.
     """
-    files = []
-    packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()][:1]
-    for path in packed:
-        try:
-            with tarfile.open(path) as members:
-                for member in members:
-                    place = PurePosixPath(member.name)
-                    is_wanted = member.isfile() and place.name.endswith(suffix)
-                    if is_wanted and (content := members.extractfile(member)) is not None:
-                        where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
-                        text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
-                        files.append(TreebankFile(where, name, place.parent.name, text))
-        except (tarfile.TarError, EOFError, OSError) as error:
-            raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
-        files.sort(key=lambda file: file.where)
-    for path in sorted(folder.rglob(f"*{suffix}")) if not packed else ():
-        if path.is_file():
-            name = path.name.removesuffix(suffix)
-            files.append(TreebankFile(str(path), name, path.parent.name, read_text(path)))
-    if not files:
+    packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()]
+    if packed:
+        files = _read_archive(packed[0], suffix)
+    else:
+        paths = [path for path in sorted(folder.rglob(f"*{suffix}")) if path.is_file()]
+        files = [
+            TreebankFile(str(path), path.name.removesuffix(suffix), path.parent.name, read_text(path)) for path in paths
+        ]
+    if required and not files:
         raise UserError(f"{folder}: no {suffix} files: put {archive}.tar.gz there, or these files in plain folders")
-    return files
-
-
-def by_name(files: list[TreebankFile]) -> dict[str, TreebankFile]:
-    """Index files by document id, sorted; raise UserError when a document has two files."""
     found: dict[str, TreebankFile] = {}
     for file in files:
-        if file.name in found:
+        if required and file.name in found:
             raise UserError(f"{file.where}: {found[file.name].where} is the same document: remove one of them")
         found[file.name] = file
     return dict(sorted(found.items()))
+
+
+def _read_archive(path: Path, suffix: str) -> list[TreebankFile]:
+    """Read the files with a suffix in memory; nothing is unpacked."""
+    files = []
+    try:
+        with tarfile.open(path) as members:
+            for member in members:
+                place = PurePosixPath(member.name)
+                is_wanted = member.isfile() and place.name.endswith(suffix)
+                if is_wanted and (content := members.extractfile(member)) is not None:
+                    where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
+                    text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
+                    files.append(TreebankFile(where, name, place.parent.name, text))
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
+    return sorted(files, key=attrgetter("where"))
 
 
 def ends_sentence(text: str) -> int:
