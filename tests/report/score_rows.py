@@ -1,7 +1,12 @@
-"""Rows of the long table for the tests of the report."""
+"""Rows of the long table, trainings, paired tests and whole reports for the tests of the report."""
+
+import json
 
 import pandas as pd
 
+from docmt.cli.main import main
+from docmt.report.differences import Difference
+from docmt.report.input_files import History
 from docmt.report.score_files import COLUMNS, TYPES
 
 
@@ -15,6 +20,38 @@ def accuracy(system, value, **keys):
     """The contrastive accuracy of a run on a phenomenon, with its interval."""
     row = score(system, value, test="pronoun", metric="contrastive accuracy", phenomenon="pronoun")
     return row | {"low": value - 5, "high": value + 5, "chance": 50.0} | keys
+
+
+def of_seeds(system, *values, **keys):
+    """Scores of a system with seeds from 1 on."""
+    return [score(system, value, seed=seed, **keys) for seed, value in enumerate(values, start=1)]
+
+
+def history(system, seed=1, *, dataset="d", **columns):
+    """The history of a run, with what was measured at some updates (`step`)."""
+    return History(dataset, system, seed, pd.DataFrame(columns, dtype="float64"))
+
+
+def difference(system, p, **keys):
+    """A paired test of a system against `base` by s-BLEU, or what the keys say."""
+    values = {"dataset": "d", "test": "t", "system": system, "baseline": "base", "metric": "s-BLEU", "phenomenon": None}
+    values |= {"difference": 1.0, "p": p, "sign_p": 0.5, "randomization_p": 0.001, "n": 99, "method": "bootstrap"}
+    return Difference(**values | keys)
+
+
+def render_report(folder, *files, manifest, **settings):
+    """The text of the page that the commands make of score files; `folder/out` has it with its tables and figures."""
+    scores = str(folder / "scores.csv")
+    assert main(["report", "gather", "--scores", *map(str, files), "--out", scores]) == 0
+    arguments = ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest), "--out", str(folder / "out")]
+    assert main(["report", "render", "--scores", scores, *arguments]) == 0
+    return (folder / "out/report.html").read_text(encoding="utf-8")
+
+
+def write_scores(path, rows, **provenance):
+    """A score file."""
+    path.write_text(json.dumps({"provenance": provenance, "scores": list(rows)}), encoding="utf-8")
+    return path
 
 
 def long_table(rows):

@@ -6,6 +6,7 @@ from statistics import stdev
 import numpy as np
 import pandas as pd
 import pytest
+from score_rows import history, long_table, of_seeds, score, write_scores
 
 from docmt.cli.main import main
 from docmt.errors import UserError
@@ -14,9 +15,7 @@ from docmt.files import write_json
 from docmt.report.claims.claim import Claim, Term, parse_relation
 from docmt.report.claims.claims_table import claims_table
 from docmt.report.claims.judging import decide, half_width, judge, smallest_effect
-from docmt.report.input_files import History
 from docmt.report.page import build_report
-from docmt.report.score_files import COLUMNS, TYPES
 from docmt.report.settings import ReportSettings
 
 A, B, C = Term("a"), Term("b"), Term("c")
@@ -27,22 +26,9 @@ def claim(*relations, **keys):
     return Claim.load(values, where="claim")
 
 
-def row(system, value, *, seed=1, **keys):
-    given = {"dataset": "d", "system": system, "seed": seed, "test": "t", "metric": "s-BLEU", "value": value, "n": 9}
-    return given | {"signature": "x"} | keys
-
-
-def of_seeds(system, *values, **keys):
-    return [row(system, value, seed=seed, **keys) for seed, value in enumerate(values, start=1)]
-
-
-def table(rows):
-    return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
-
-
 def judged(rows, *relations, histories=(), control=None, **keys):
     claims = {"name": claim(*relations, **keys, control="learned" if control else None), "learned": control}
-    return judge("name", claims, table(rows), histories)
+    return judge("name", claims, long_table(rows), histories)
 
 
 # Relations.
@@ -221,7 +207,7 @@ def test_all_relations_are_claimed():
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0),
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0),
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, math.nan, 5.0),
-        of_seeds("a", 9.0, 9.0, 9.0) + [row("b", 5.0, seed=seed) for seed in (3, 4, 5)],
+        of_seeds("a", 9.0, 9.0, 9.0) + [score("b", 5.0, seed=seed) for seed in (3, 4, 5)],
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, test="u"),
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, metric="chrF"),
         of_seeds("a", 9.0, 9.0, 9.0) + of_seeds("b", 5.0, 5.0, 5.0, dataset="e"),
@@ -307,21 +293,12 @@ def test_a_part_that_is_untestable_makes_the_claim_so():
 # What is measured.
 
 
-def accuracies(system, whole, parts):
-    rows = of_seeds(system, whole, whole, whole, metric="contrastive accuracy", phenomenon="p")
-    for key, value, n in parts:
-        name, group = key
-        rows += of_seeds(
-            system, value, value, value, metric="contrastive accuracy", phenomenon="p", **{name: group}, n=n
-        )
-    return rows
-
-
 def test_contrastive_accuracy_of_a_suite_some_distances_or_a_kind():
-    parts = [(("distance", 1), 100.0, 10), (("distance", 2), 40.0, 30), (("distance", 3), 0.0, 10)]
-    parts.append((("kind", "k"), 7.0, 9))
-    rows = accuracies("a", 90.0, parts)
     keys = {"metric": "contrastive accuracy"}
+    rows = of_seeds("a", 90.0, 90.0, 90.0, phenomenon="p", **keys)
+    for value, n, part in ((100.0, 10, {"distance": 1}), (40.0, 30, {"distance": 2}), (0.0, 10, {"distance": 3}),
+                           (7.0, 9, {"kind": "k"})):  # fmt: skip
+        rows += of_seeds("a", value, value, value, phenomenon="p", n=n, **part, **keys)
     assert judged(rows, "a > 50", **keys).findings[0].mean == 40.0
     assert judged(rows, "a > 50", distances=[1, 2], **keys).findings[0].mean == pytest.approx(5.0)
     assert judged(rows, "a > 50", kind="k", **keys).findings[0].mean == -43.0
@@ -331,20 +308,16 @@ def test_contrastive_accuracy_of_a_suite_some_distances_or_a_kind():
 def test_a_suite_of_several_phenomena_counts_as_a_whole_unless_one_is_named():
     keys = {"metric": "contrastive accuracy"}
     rows = of_seeds("a", 80.0, 80.0, 80.0, **keys)
-    rows += of_seeds("a", 70.0, 70.0, 70.0, phenomenon="p", **keys) + of_seeds(
-        "a", 90.0, 90.0, 90.0, phenomenon="q", **keys
-    )
+    rows += of_seeds("a", 70.0, 70.0, 70.0, phenomenon="p", **keys)
+    rows += of_seeds("a", 90.0, 90.0, 90.0, phenomenon="q", **keys)
     assert judged(rows, "a > 50", **keys).findings[0].mean == 30.0
     assert judged(rows, "a > 50", phenomenon="q", **keys).findings[0].mean == 40.0
 
 
-def history(system, *, seed=1, dataset="d"):
-    columns = {
-        "step": [50.0, 100.0, 150.0, 200.0],
-        "dev_loss": [3.0 + seed, math.nan, 1.0 + seed, 2.0 + seed],
-        "below_uniform_cross": [7.0, 6.0, 5.0, math.nan],
-    }
-    return History(dataset, system, seed, pd.DataFrame(columns))
+def training(system, seed=1):
+    losses = [3.0 + seed, math.nan, 1.0 + seed, 2.0 + seed]
+    below = [7.0, 6.0, 5.0, math.nan]
+    return history(system, seed, step=[50, 100, 150, 200], dev_loss=losses, below_uniform_cross=below)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +335,7 @@ def history(system, *, seed=1, dataset="d"):
     ],
 )
 def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, at, value):
-    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
+    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
     found = judged([], "a > 0", histories=histories, metric=metric, test=None, at=at)
     assert found.verdict == ("not run" if value is None else "holds")
     if value is not None:
@@ -371,7 +344,7 @@ def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(m
 
 def test_the_update_at_which_a_loss_is_reached():
     """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
-    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
+    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
     found = judged([], "a > 0", histories=histories, metric="dev_loss", test=None, reaches=4.5)
     assert {seed: each.value for seed, each in found.measured[A].items()} == {1: 50, 2: 150, 3: 150}
     assert found.verdict == "holds"
@@ -391,7 +364,7 @@ def test_the_update_at_which_a_loss_is_reached():
 )
 def test_an_update_that_is_never_reached_is_at_least_the_last(relation, verdict, low, high):
     """Seed 1 reaches 2.5 at update 150; the losses of the others stay above it until the end, at update 200."""
-    histories = [history(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
+    histories = [training(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
     found = judged([], relation, histories=histories, metric="dev_loss", test=None, reaches=2.5)
     updates = [(each.value, each.is_at_least) for each in found.measured[A].values()]
     assert updates == [(150, False), (200, True), (200, True)]
@@ -415,7 +388,7 @@ ROWS = of_seeds("a", 9.0, 9.5, 10.0) + of_seeds("b", 5.0, 5.5, 6.0)
 
 
 def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
-    found = claims_table(table(ROWS), [history("a")], ReportSettings.load(SETTINGS, where="report"))
+    found = claims_table(long_table(ROWS), [training("a")], ReportSettings.load(SETTINGS, where="report"))
     assert found is not None
     assert found.rows == [
         [
@@ -427,7 +400,7 @@ def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
     ]  # fmt: skip
     assert found.values["verdict"].tolist() == ["holds", "not run"]
     assert found.values["low"][0] == 4.0
-    assert claims_table(table(ROWS), [], ReportSettings()) is None
+    assert claims_table(long_table(ROWS), [], ReportSettings()) is None
 
 
 def test_a_row_names_its_control_and_what_ten_seeds_can_show():
@@ -437,7 +410,7 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
     }
     rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0)
     settings = ReportSettings.load(SETTINGS | {"claims": claims}, where="report")
-    found = claims_table(table(rows), [history("a", seed=1)], settings)
+    found = claims_table(long_table(rows), [training("a", seed=1)], settings)
     assert found is not None
     assert found.rows[0][3:] == [
         "first update with dev_loss of at most 4.5: System A 50 (1)", "a < 100: 1 of 3 seeds", "not run",
@@ -451,8 +424,8 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
 
 def test_a_row_says_which_update_was_never_reached():
     claims = {"late": {"statement": "A is late", "metric": "dev_loss", "reaches": 2.5, "relations": ["a > 100"]}}
-    histories = [history("a", seed=seed) for seed in (1, 2, 3)]
-    found = claims_table(table(ROWS), histories, ReportSettings.load({"claims": claims}, where="report"))
+    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
+    found = claims_table(long_table(ROWS), histories, ReportSettings.load({"claims": claims}, where="report"))
     assert found is not None
     assert found.rows[0][3:] == [
         "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "holds",
@@ -475,13 +448,13 @@ def test_a_control_is_another_claim_without_a_control(controls, message):
 
 
 def test_the_report_has_the_claims_after_the_tables_of_the_study():
-    report = build_report(table(ROWS), ReportSettings.load(SETTINGS, where="report"))
+    report = build_report(long_table(ROWS), ReportSettings.load(SETTINGS, where="report"))
     assert report.sections[0].key == "claims"
 
 
 def test_the_command_writes_and_prints_all_claims_or_one(tmp_path, capsys):
     for system in ("a", "b"):
-        write_json(tmp_path / f"{system}.json", {"scores": [each for each in ROWS if each["system"] == system]})
+        write_scores(tmp_path / f"{system}.json", [each for each in ROWS if each["system"] == system])
     write_json(tmp_path / "settings.json", SETTINGS)
     arguments = ["report", "claims", "--settings", f"@{tmp_path}/settings.json", "--out", str(tmp_path / "claims")]
     scores = ["--scores", str(tmp_path / "a.json"), str(tmp_path / "b.json")]

@@ -5,6 +5,7 @@ import json
 import math
 
 import pytest
+from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
 from docmt.report.costs import costs_table, read_costs, summarize_costs
@@ -190,19 +191,13 @@ def test_no_benchmarks_no_table(folder):
     assert costs_table([]) is None
 
 
-def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path, capsys):
-    from docmt.cli.main import main
-
+def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
     folder.benchmark("train", "d_a_seed1", 5)
     folder.benchmark("translate", "d_c_seed1_t", 3600)
     folder.benchmark("render", "render", 5)
     folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 1}, system="c")
-    scores = tmp_path / "scores.csv"
-    scores.write_text("dataset,system,seed,test,metric,value,n,signature\nd,c,1,t,s-BLEU,20,5,x\n")
     manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
-    arguments = ["--scores", str(scores), "--manifest", json.dumps(manifest)]
-    assert main(["report", "render", *arguments, "--out", str(tmp_path / "out")]) == 0
-    page = (tmp_path / "out/report.html").read_text()
+    page = render_report(tmp_path, write_scores(tmp_path / "s.json", [score("c", 20)]), manifest=manifest)
     shown, folded = page.index('<section id="costs">'), page.index('<section id="more">')
     assert shown < page.index("<h3>Costs by stage</h3>") < folded < page.index("<h3>Costs by rule</h3>")
     assert "<details>" not in page[shown:folded]

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from score_rows import long_table, score
+from score_rows import difference, long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.report.differences import UNTESTED, Difference, by_score, read_differences
+from docmt.report.differences import UNTESTED, by_score, read_differences
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
@@ -15,18 +15,7 @@ from docmt.report.score_tables import contrastive_table, main_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.summary import summarize
 
-
-def difference(
-    system, p, *, baseline="base", test="t", metric="s-BLEU", randomization_p: float | None = 0.001, **others
-):
-    keys = {"dataset": "d", "test": test, "system": system, "baseline": baseline, "metric": metric, "phenomenon": None}
-    rest = {"difference": 1.0, "sign_p": 0.5, "n": 99, "method": "bootstrap"}
-    return Difference(**keys | rest | others, p=p, randomization_p=randomization_p)
-
-
 MCNEMAR = {"test": "s", "metric": "contrastive accuracy", "method": "McNemar", "randomization_p": None}
-
-
 FOUND = by_score(
     [
         difference("a", 0.02),
@@ -140,7 +129,7 @@ def test_files_of_another_form_are_refused(tmp_path):
 
 def test_the_table_command_and_the_page_read_them(tmp_path, capsys):
     (tmp_path / "d.json").write_text(json.dumps({"differences": [vars(difference("a", 0.001))]}))
-    (tmp_path / "s.json").write_text(json.dumps({"scores": SCORES, "provenance": {}}))
+    write_scores(tmp_path / "s.json", SCORES)
     settings = {"baseline": "base", "tables": {"x": {"title": "x", "systems": ["a"]}}}
     files = ["--scores", str(tmp_path / "s.json"), "--differences", str(tmp_path / "d.json")]
     options = ["--settings", json.dumps(settings), "--name", "x", "--out", str(tmp_path / "x")]

@@ -4,11 +4,10 @@ import json
 
 import pandas as pd
 import pytest
-from score_rows import long_table, score
+from score_rows import history, long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
-from docmt.report.input_files import History
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
@@ -124,9 +123,8 @@ def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
 CURVES = {"loss": {"title": "Loss", "systems": ["b", "a"], "panels": {"Loss": ["train_loss", "dev_loss"]}}}
 
 
-def history(system, seed, *, dataset="d", **columns):
-    table = pd.DataFrame({"step": [100, 200, 300]} | columns, dtype="float64")
-    return History(dataset, system, seed, table)
+def training(system, seed, **losses):
+    return history(system, seed, step=[100, 200, 300], **losses)
 
 
 def draw_curves(histories, **changes):
@@ -138,8 +136,8 @@ def draw_curves(histories, **changes):
 
 def test_curves_of_the_systems_in_the_order_of_the_settings():
     nan = float("nan")
-    members = [history("a", 1, train_loss=[3, 2, 1], dev_loss=[nan, 4, nan]), history("c", 1, train_loss=[9, 9, 9])]
-    members += [history("b", seed, train_loss=[5, 4, 3]) for seed in (1, 2)]
+    members = [training("a", 1, train_loss=[3, 2, 1], dev_loss=[nan, 4, nan]), training("c", 1, train_loss=[9, 9, 9])]
+    members += [training("b", seed, train_loss=[5, 4, 3]) for seed in (1, 2)]
     plot, styles = draw_curves(members)
     assert plot.values[["system", "seed"]].drop_duplicates().to_numpy().tolist() == [["b", 1], ["b", 2], ["a", 1]]
     assert (styles.color("b"), styles.color("a")) == COLORS[:2]
@@ -148,7 +146,7 @@ def test_curves_of_the_systems_in_the_order_of_the_settings():
 
 
 def test_what_no_history_has_is_named_and_its_panel_left_out():
-    members = [history("a", 1, train_loss=[3, 2, 1])]
+    members = [training("a", 1, train_loss=[3, 2, 1])]
     plot, _ = draw_curves(members, panels={"Loss": ["train_loss"], "Entropy": ["entropy_cross_group"]})
     assert plot.picture.caption.endswith("Not measured: entropy_cross_group.")
     assert draw_curves(members, panels={"Entropy": ["entropy_cross_group"]})[0] is None
@@ -183,20 +181,12 @@ def test_impossible_figures_are_refused(values, message):
 
 def run_figure(folder, *arguments, name="figure_2"):
     settings = {"figures": {"figure_2": {"title": "Figure 2", "lines": LINES, "x": "Instance length"}}}
-    options = [
-        "--settings",
-        json.dumps(settings | {"curves": CURVES}),
-        "--paper-columns",
-        json.dumps(FACTS),
-        "--name",
-        name,
-    ]
-    return main(["report", "figure", *options, *arguments, "--out", str(folder / name)])
+    options = ["--settings", json.dumps(settings | {"curves": CURVES}), "--paper-columns", json.dumps(FACTS)]
+    return main(["report", "figure", *options, "--name", name, *arguments, "--out", str(folder / name)])
 
 
 def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys):
-    scores = tmp_path / "scores.json"
-    scores.write_text(json.dumps({"scores": [score("a64", 30)], "provenance": {}}))
+    scores = write_scores(tmp_path / "scores.json", [score("a64", 30)])
     assert run_figure(tmp_path, "--scores", str(scores)) == 0
     assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
     (tmp_path / "a-1").mkdir()

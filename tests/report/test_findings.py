@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from score_rows import accuracy, long_table, score
+from score_rows import accuracy, difference, long_table, score
 
-from docmt.report.differences import UNTESTED, Difference, by_score
+from docmt.report.differences import UNTESTED, by_score
 from docmt.report.findings import key_findings
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
@@ -18,10 +18,8 @@ def bleu(system, value, **keys):
     return score(system, value, n=1200, **keys)
 
 
-def difference(system, points, p, *, test="t"):
-    keys = {"dataset": "d", "test": test, "system": system, "baseline": "base", "metric": "s-BLEU"}
-    found = {"difference": points, "p": p, "sign_p": p, "randomization_p": p, "n": 1200, "method": "bootstrap"}
-    return Difference(**keys, phenomenon=None, **found)
+def paired(system, points, p):
+    return difference(system, p, difference=points, randomization_p=p, n=1200)
 
 
 def findings(rows, *, differences=(), baseline="base", **facts):
@@ -46,7 +44,7 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
         ),
         (
             [bleu("base", 20), bleu("a", 20.001), bleu("b", 19)],
-            [difference("a", 0.001, 0.8)],
+            [paired("a", 0.001, 0.8)],
             [
                 "3 systems are compared on d/t (1,200 sentences), with 1 seed each.",
                 "A and Base are level with 20.00 s-BLEU.",
@@ -55,7 +53,7 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
         ),
         (
             THREE,
-            [difference("a", 2.0, 0.0004)],
+            [paired("a", 2.0, 0.0004)],
             [
                 "2 systems are compared on d/t (1,200 sentences), with 3 seeds each.",
                 "A has the best s-BLEU, 24.00 ± 1.00 (it differs from Base by +2.00, p < 0.001).",
@@ -63,7 +61,7 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
         ),
         (
             [bleu("base", 20), bleu("a", 19.5)],
-            [difference("a", -0.5, 0.22)],
+            [paired("a", -0.5, 0.22)],
             [
                 "2 systems are compared on d/t (1,200 sentences), with 1 seed each.",
                 "Base has the best s-BLEU, 20.00 (A differs from Base by −0.50, p = 0.22: not significant).",
@@ -72,7 +70,7 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
         ),
         (
             [bleu("base", 20), bleu("a", 21), bleu("base", 20, test="u"), bleu("a", 20, test="u")],
-            [difference("a", 1, 0.004)],
+            [paired("a", 1, 0.004)],
             [
                 "2 systems are compared on d/t (1,200 sentences) and d/u (1,200 sentences), with 1 seed each.",
                 "A has the best s-BLEU on d/t, 21.00 (it differs from Base by +1.00, p = 0.004) and Base and A are "
@@ -82,7 +80,7 @@ THREE = [bleu(system, value + seed, seed=seed) for system, value in (("base", 20
         ),
         (
             [bleu("base", 20), bleu("a", 40) | {"signature": "y"}],
-            [difference("a", 20, 0.001)],
+            [paired("a", 20, 0.001)],
             ["2 systems are compared on d/t (1,200 sentences), with 1 seed each.", ONE_SEED],
         ),
         (
@@ -106,8 +104,8 @@ def test_what_was_compared_and_who_is_best(rows, differences, expected):
 
 
 def test_the_interval_is_beside_the_difference_and_leaders_with_commas_are_quoted():
-    tested = replace(difference("a", -2.0, 0.0004), half_width=0.5)
-    lead = findings([bleu("base", 24), bleu("a", 22)], differences=[tested])[1]
+    found = replace(paired("a", -2.0, 0.0004), half_width=0.5)
+    lead = findings([bleu("base", 24), bleu("a", 22)], differences=[found])[1]
     assert lead.endswith("(A differs from Base by −2.00, 95 % interval −2.50 to −1.50, p < 0.001).")
     rows = [accuracy(system, 90) for system in ("base", "a", "b")]
     settings = ReportSettings(labels=LABELS | {"a": "A, tuned"})

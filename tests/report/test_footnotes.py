@@ -2,9 +2,8 @@
 
 import json
 
-import pandas as pd
 import pytest
-from score_rows import accuracy, long_table, score
+from score_rows import accuracy, history, long_table, score
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
@@ -15,7 +14,6 @@ from docmt.report.footnotes import (
     overlap_footnote,
     updates_footnote,
 )
-from docmt.report.input_files import History
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.score_tables import main_table
@@ -29,7 +27,7 @@ ORIGINS = {"s": ["s"], "d": ["d"], "f": ["f", "s"], "other": ["s"]}
 
 def histories(**steps):
     return [
-        History("x", system, seed, pd.DataFrame({"step": [1.0, float(count)]}))
+        history(system, seed, dataset="x", step=[1, count])
         for system, counts in steps.items()
         for seed, count in enumerate(counts)
     ]
@@ -151,12 +149,9 @@ SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
     ],
 )
 def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signatures, cells, note):
-    values = [
-        None if signature.startswith("not") else value for signature, value in zip(signatures, (9, 9.5, 8), strict=True)
-    ]
     rows = [
-        bleu(system, value, signature=signature)
-        for system, value, signature in zip("sdf", values, signatures, strict=True)
+        bleu(system, None if signature.startswith("not") else value, signature=signature)
+        for system, value, signature in zip("sdf", (9, 9.5, 8), signatures, strict=True)
     ]
     found = main_table(summarize(long_table(rows)), LABELS)
     assert [row[-1] for row in found.rows] == cells

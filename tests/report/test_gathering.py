@@ -1,9 +1,8 @@
 """The long table: what goes in, what is refused, and that it reads back as written."""
 
-import json
-
 import pandas as pd
 import pytest
+from score_rows import write_scores
 
 from docmt.errors import UserError
 from docmt.report.input_files import gather_scores, read_scores_table
@@ -24,8 +23,7 @@ ROW = {
 
 
 def write(path, *rows, **provenance):
-    path.write_text(json.dumps({"provenance": {"commit": "abc", **provenance}, "scores": list(rows)}))
-    return path
+    return write_scores(path, rows, commit="abc", **provenance)
 
 
 def test_rows_of_all_files_with_provenance(tmp_path):

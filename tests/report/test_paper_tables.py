@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from score_rows import long_table, score
+from score_rows import long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.differences import by_score
@@ -114,20 +114,15 @@ def test_the_report_opens_with_them_and_prints_them():
     assert {table.key for table in report.tables} <= {"table_1", *OWN_TABLES}
 
 
-def write_scores(folder, *rows):
-    path = folder / "scores.json"
-    path.write_text(json.dumps({"scores": rows, "provenance": {}}), encoding="utf-8")
-    return path
-
-
-def run_table(folder, scores, *, name="table_6"):
+def run_table(folder, row, *, name="table_6"):
+    scores = write_scores(folder / "scores.json", [row])
     settings = {"tables": {"table_6": {"title": "Table 6", "systems": ["a"], "facts": ["Gap ratio"]}}}
     options = ["--settings", json.dumps(settings), "--paper-columns", '{"a": {"Gap ratio": "20%"}}', "--name", name]
     return main(["report", "table", *options, "--scores", str(scores), "--out", str(folder / "table_6")])
 
 
 def test_the_command_writes_four_forms(tmp_path, capsys):
-    assert run_table(tmp_path, write_scores(tmp_path, score("a", 50.03))) == 0
+    assert run_table(tmp_path, score("a", 50.03)) == 0
     assert "20%" in capsys.readouterr().out
     assert {path.suffix for path in tmp_path.glob("table_6.*")} == {".csv", ".md", ".tex", ".txt"}
     assert pd.read_csv(tmp_path / "table_6.csv").loc[0, "s-BLEU"] == 50.03
@@ -147,6 +142,6 @@ def test_a_note_of_a_table_is_in_all_forms(tmp_path):
     [("a", "table_7", "did you mean 'table_6'"), ("b", "table_6", "contain none of its systems")],
 )
 def test_the_command_refuses_what_is_not_there(tmp_path, capsys, system, name, message):
-    assert run_table(tmp_path, write_scores(tmp_path, score(system, 1)), name=name) == 2
+    assert run_table(tmp_path, score(system, 1), name=name) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("table_6.*"))

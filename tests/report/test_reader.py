@@ -181,43 +181,36 @@ def test_the_page_does_not_depend_on_when_it_is_made(tmp_path):
     assert render(tmp_path, manifest).read_bytes() == render(tmp_path, manifest).read_bytes()
 
 
-def without_a_sentence(folder):
-    write_hypotheses(
-        folder / "runs/aligned-1/decoding/test_t.jsonl", ALIGNED | {"d/three": ["Nur eine."]}, aligned=True
-    )
-
-
-def without_an_item(folder):
-    write_json(folder / "runs/free-1/decoding/suite_s.json", {"items": []})
-
-
-def without_translations(folder):
-    (folder / "runs/free-1/decoding/test_t.jsonl").unlink()
-
-
-def without_a_payload(folder):
-    write_jsonl(folder / "runs/free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}])
+SHORTER = ALIGNED | {"d/three": ["Nur eine."]}
 
 
 def without_attention(folder):
     for system in ("aligned", "free"):
-        write_json(folder / f"runs/{system}-1/decoding/attention_test_t.json", {"items": []})
+        write_json(folder / f"{system}-1/decoding/attention_test_t.json", {"items": []})
 
 
 @pytest.mark.parametrize(
     ("spoil", "changes", "message"),
     [
-        (without_a_sentence, {}, "line 3: 1 sentences for 2 source sentences"),
-        (without_an_item, {}, "lack item 'item-0'"),
-        (without_a_payload, {}, "its 1 items are not the items of the suite"),
-        (without_translations, {}, "free-1/decoding/test_t.jsonl"),
+        (
+            lambda runs: write_hypotheses(runs / "aligned-1/decoding/test_t.jsonl", SHORTER, aligned=True),
+            {},
+            "line 3: 1 sentences for 2 source sentences",
+        ),
+        (lambda runs: write_json(runs / "free-1/decoding/suite_s.json", {"items": []}), {}, "lack item 'item-0'"),
+        (
+            lambda runs: write_jsonl(runs / "free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}]),
+            {},
+            "its 1 items are not the items of the suite",
+        ),
+        (lambda runs: (runs / "free-1/decoding/test_t.jsonl").unlink(), {}, "free-1/decoding/test_t.jsonl"),
         (without_attention, {"has_attention": True}, "not an output of `docmt decode attention`"),
         (lambda _: None, {"languages": {"d": ["en"]}}, "languages of 'd' must be a source and a target language"),
     ],
 )
 def test_what_does_not_fit_is_one_clear_line(spoil, changes, message, tmp_path, capsys):
     manifest = make_study(tmp_path) | changes
-    spoil(tmp_path)
+    spoil(tmp_path / "runs")
     arguments = ["--manifest", json.dumps(manifest), "--out", str(tmp_path / "reader.html")]
     assert main(["report", "reader", *arguments]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()

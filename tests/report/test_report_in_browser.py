@@ -2,14 +2,12 @@
 
 import csv
 import io
-import json
 import re
 import time
 
 import pytest
+from score_rows import accuracy, render_report, score, write_scores
 from webdriver import Browser
-
-from docmt.cli.main import main
 
 READY = "return document.querySelectorAll('.tools').length > 0"
 LONG = "long name of a system " * 3
@@ -30,19 +28,13 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     files = []
     for system, values in SCORES.items():
-        keys = {"dataset": "d", "system": system, "seed": 1, "n": 5, "signature": "x"}
         scores = [
-            keys | {"test": test, "metric": metric, "value": value}
+            score(system, value, test=test, metric=metric)
             for test in ("t", "u")
             for metric, value in zip(("s-BLEU", "chrF"), values, strict=True)
         ]
-        path = folder / f"{len(files)}.json"
-        path.write_text(json.dumps({"provenance": {"commit": "c0ffee", "fingerprint": "f00"}, "scores": scores}))
-        files.append(str(path))
-    assert main(["report", "gather", "--scores", *files, "--out", str(folder / "scores.csv")]) == 0
-    settings = json.dumps({"note": "See 5 % of <this>."})
-    arguments = ["--scores", str(folder / "scores.csv"), "--settings", settings, "--out", str(folder / "out")]
-    assert main(["report", "render", *arguments]) == 0
+        files.append(write_scores(folder / f"{len(files)}.json", scores, commit="c0ffee", fingerprint="f00"))
+    render_report(folder, *files, manifest={"runs": {}}, note="See 5 % of <this>.")
     return folder / "out"
 
 
@@ -168,33 +160,26 @@ def test_a_link_opens_a_folded_section(browser, report):
     assert browser.run(folded)
 
 
-def test_distances_fit_beside_the_contents_and_trees_are_dark_on_a_dark_page(tmp_path, browser, monkeypatch):
-    items = {"dataset": "dataset", "n": 90, "signature": "x", "test": "s", "metric": "contrastive accuracy"}
-    items |= {"phenomenon": "lexical_choice", "low": 60, "high": 90, "chance": 50}
+def test_distances_fit_beside_the_contents_and_trees_are_dark_on_a_dark_page(tmp_path, browser):
     rows = [
-        items | {"system": "Transformer on documents", "seed": seed, "value": 74 + 9 * seed, "distance": distance}
+        accuracy("Transformer on documents", 74 + 9 * seed, seed=seed, distance=distance, **keys)
+        for keys in [{"dataset": "dataset", "test": "s", "phenomenon": "lexical_choice", "n": 90}]
         for seed in (1, 2)
         for distance in (1, 2, 3, 5, 8, 20)
     ]
-    (tmp_path / "s.json").write_text(json.dumps({"provenance": {}, "scores": rows}))
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9" fill="#ffffff"/></svg>'
     )
     (tmp_path / "tree.svg").write_text(svg)
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", "gather", "--scores", "s.json", "--out", "scores.csv"]) == 0
     columns = ["documents", "sentences", "edus", "edus_per_sentence", "words_per_edu", "one_edu_sentences_percent"]
     columns += ["dependency_depth", "constituent_depth", "whole_sentences_percent", "chain_percent"]
-    columns += [
-        "whole_several_edu_sentences_percent",
-        "several_head_sentences_percent",
-        "arcs_between_sentences_percent",
-    ]
+    columns += ["whole_several_edu_sentences_percent", "several_head_sentences_percent"]
+    columns += ["arcs_between_sentences_percent"]
     values = ["dataset/parsed/test_controlled", *["49356"] * 3, *["100.0"] * (len(columns) - 3)]
     (tmp_path / "trees.csv").write_text(f"name,{','.join(columns)}\n{','.join(values)}\n")
-    manifest = {"runs": {}, "tree_pictures": {"d": "tree.svg"}, "tree_statistics": {"d": "trees.csv"}}
-    manifest = json.dumps(manifest | {"reader": "r.html"})
-    assert main(["report", "render", "--scores", "scores.csv", "--manifest", manifest, "--out", "out"]) == 0
+    files = {"tree_pictures": {"d": str(tmp_path / "tree.svg")}, "tree_statistics": {"d": str(tmp_path / "trees.csv")}}
+    manifest = {"runs": {}, "reader": "r.html"} | files
+    render_report(tmp_path, write_scores(tmp_path / "s.json", rows), manifest=manifest)
     browser.emulate("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
     browser.resize(1280, 900)
     browser.open(tmp_path / "out/report.html", "#trees-tree_d", ready=READY)

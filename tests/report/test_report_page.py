@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 import pytest
+from score_rows import accuracy, render_report, score, write_scores
 
 from docmt.cli.main import main
 
@@ -52,19 +53,9 @@ def study(tmp_path_factory):
     files, tmp_path = [], tmp_path_factory.mktemp("study")
     for system in ("base", HOSTILE):
         for seed in (1, 2):
-            keys = {"dataset": "d", "system": system, "seed": seed}
-            scores = [
-                keys | {"test": "t", "metric": "s-BLEU", "value": 20 + seed, "n": 5, "signature": "nrefs:1"},
-                keys | {"test": "t", "metric": "chrF", "value": None, "n": 5, "signature": "nrefs:1"},
-            ]
-            scores += [
-                keys | {"test": "pronoun", "metric": "contrastive accuracy", "value": 60 + seed, "n": 40, "chance": 50,
-                        "phenomenon": "pronoun", "distance": d, "low": 50, "high": 70, "signature": "strict"}
-                for d in (None, 1, 2)
-            ]  # fmt: skip
-            path = tmp_path / f"{len(files)}.json"
-            path.write_text(json.dumps({"provenance": {"commit": "c0ffee", "fingerprint": "f00"}, "scores": scores}))
-            files.append(str(path))
+            scores = [score(system, 20 + seed, seed=seed), score(system, None, seed=seed, metric="chrF")]
+            scores += [accuracy(system, 60 + seed, seed=seed, distance=distance, n=40) for distance in (None, 1, 2)]
+            files.append(write_scores(tmp_path / f"{len(files)}.json", scores, commit="c0ffee", fingerprint="f00"))
     for name in ("base", "other"):
         for seed in (1, 2):
             folder = tmp_path / f"runs/d-{name}-{seed}"
@@ -76,11 +67,7 @@ def study(tmp_path_factory):
 
 def render(folder, study, **settings):
     files, manifest = study
-    assert main(["report", "gather", "--scores", *files, "--out", str(folder / "scores.csv")]) == 0
-    arguments = ["--scores", str(folder / "scores.csv"), "--out", str(folder / "out")]
-    arguments += ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest)]
-    assert main(["report", "render", *arguments]) == 0
-    return (folder / "out" / "report.html").read_text(encoding="utf-8")
+    return render_report(folder, *files, manifest=manifest, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +164,7 @@ def test_a_bad_manifest_or_history_gives_one_line_and_no_report(tmp_path, study,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad1").mkdir()
     (tmp_path / "bad1/history.csv").write_text("step,train_loss\n1,2.5\n2,oops\n")
-    main(["report", "gather", "--scores", *study[0], "--out", "scores.csv"])
+    main(["report", "gather", "--scores", *map(str, study[0]), "--out", "scores.csv"])
     (tmp_path / "manifest.json").write_text(json.dumps({"runs": {"d": {"s": [1]}}} | changes))
     arguments = ["--scores", "scores.csv", "--out", "out", "--manifest", "@manifest.json"]
     assert main(["report", "render", *arguments]) == 2

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
-from score_rows import accuracy, long_table, score
+from score_rows import accuracy, history, long_table, score
 
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
-from docmt.report.input_files import History, read_statistics
+from docmt.report.input_files import read_statistics
 from docmt.report.paper_tables import paper_table
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
@@ -321,16 +321,13 @@ def test_overlap_and_counts():
 
 def test_passes_over_the_data_of_each_task():
     """Table 10 of the cross-task paper; trainings with one task have no such columns."""
-
-    def history(system, **columns):
-        return History("d", system, 1, pd.DataFrame({"step": [1.0, 2.0], "seconds": [5.0, 1800.0], **columns}))
-
-    pretraining = history("a", passes_pairs=[0.5, 2.25], passes_restoration=[0.1, float("nan")])
-    tuning = history("b", passes_documents=[1.0, 3.0])
-    table = passes_table([pretraining, tuning, history("c")], SETTINGS)
+    time = {"step": [1, 2], "seconds": [5, 1800]}
+    pretraining = history("a", **time, passes_pairs=[0.5, 2.25], passes_restoration=[0.1, float("nan")])
+    tuning, other = history("b", **time, passes_documents=[1, 3]), history("c", **time)
+    table = passes_table([pretraining, tuning, other], SETTINGS)
     assert table.header == ["Dataset", "System", "Seed", "pairs", "restoration", "documents", "hours"]
     assert table.rows == [["d", "a", "1", "2.2", "0.1", "–", "0.50"], ["", "b", "1", "–", "–", "3.0", "0.50"]]
-    assert passes_table([history("c")], SETTINGS) is None
+    assert passes_table([other], SETTINGS) is None
     settings = ReportSettings(published={"a": "cross-task/pretraining"}, datasets={"d": "news"})
     table = passes_table([pretraining, tuning], settings)
     assert table.header[3:8] == ["pairs", "pairs, published", "restoration", "restoration, published", "documents"]

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from score_rows import history
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.figures import MOST_BANDS, distance_lines, training_curves
 from docmt.report.html import read_template
-from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS, DARK_COLORS, MARKERS, Styles, in_both_schemes
 
@@ -117,7 +117,7 @@ def test_beyond_twelve_systems_color_and_mark_together_tell_them_apart():
 
 def histories(n_systems, n_seeds=2):
     table = pd.DataFrame({"step": [1, 2, 3], "train_loss": [3.0, 2.0, 1.0], "dev_loss": [math.nan, 4.0, 3.0]})
-    return [History("d", f"s{n}", seed, table + n) for n in range(n_systems) for seed in range(n_seeds)]
+    return [history(f"s{n}", seed, **(table + n)) for n in range(n_systems) for seed in range(n_seeds)]
 
 
 def styles_of(n_systems):

@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from score_rows import render_report, score, write_scores
 
 from docmt.cli.main import main
 from docmt.discourse.constituents import join_pair, leaf
@@ -127,12 +128,9 @@ def test_other_files_are_one_line(tmp_path, name, message):
 
 
 def test_the_page_has_the_section(trees, tmp_path):
-    row = {"dataset": "d", "system": "s", "seed": 1, "test": "t", "metric": "s-BLEU", "value": 20, "n": 5}
-    (tmp_path / "score.json").write_text(json.dumps({"scores": [row | {"signature": "nrefs:1"}]}))
     (tmp_path / "segmenter.json").write_text(json.dumps({"scores": SCORES}))
     (tmp_path / "parser.json").write_text(json.dumps(EVALUATION | {"baselines": {"chain": CHAIN}}))
-    scores, out = str(tmp_path / "scores.csv"), tmp_path / "out"
-    assert main(["report", "gather", "--scores", str(tmp_path / "score.json"), "--out", scores]) == 0
+    scores, out = write_scores(tmp_path / "score.json", [score("s", 20)]), tmp_path / "out"
     manifest = {
         "runs": {},
         "tree_statistics": {"d/parsed": str(trees / "s.csv")},
@@ -141,9 +139,7 @@ def test_the_page_has_the_section(trees, tmp_path):
         "parsers": {"gum": str(tmp_path / "parser.json")},
         "tree_pictures": {"d/parsed": str(trees / "a.svg")},
     }
-    command = ["report", "render", "--scores", scores, "--out", str(out)]
-    assert main([*command, "--manifest", json.dumps(manifest)]) == 0
-    html = (out / "report.html").read_text(encoding="utf-8")
+    html = render_report(tmp_path, scores, manifest=manifest)
     for key in ("trees", "tree_relations", "segmenters", "parsers", "tree_d_parsed"):
         assert f'id="trees-{key}"' in html
     assert html.count("<script") == 1
@@ -151,5 +147,4 @@ def test_the_page_has_the_section(trees, tmp_path):
     assert {"parsers.csv", "parsers.tex", "segmenters.csv", "trees.csv", "tree_relations.csv"} <= names
     assert "tree_d_parsed.svg" in names
     assert "tree_d_parsed.png" not in names
-    assert main(command) == 0
-    assert "EDUs and trees" not in (out / "report.html").read_text(encoding="utf-8")
+    assert "EDUs and trees" not in render_report(tmp_path, scores, manifest={"runs": {}})
