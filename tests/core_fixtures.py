@@ -28,6 +28,7 @@ from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
+from docmt.models.systems.transformer import Transformer
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
@@ -116,6 +117,10 @@ def pack_documents(documents: Documents) -> PackedSentences:
 def make_batch(settings: ModelSettings, documents: Documents, trees: BatchTrees | None = None, **options) -> Batch:
     """Pack documents, with trees of all of them or none."""
     return pack(pack_documents(documents), settings=settings, trees=trees, **options)
+
+
+def decoder_states(model: Transformer, batch: Batch) -> torch.Tensor:
+    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
 
 
 def random_heads(generator: np.random.Generator, n_units: int) -> np.ndarray:

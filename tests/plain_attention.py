@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
-from core_fixtures import assert_close
+from core_fixtures import assert_close, decoder_states
 from torch import Tensor
 
 from docmt.models.attention import varlen
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import SIDES, Slot
+from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
+from docmt.models.systems.transformer import Transformer
 
 UGLY = {
     "one token": [[(1, 1)]],
@@ -97,6 +100,38 @@ def assert_equal_with_gradients(found: Tensor, expected: Tensor, inputs: Sequenc
             assert gradient is None or not gradient.any()
         else:
             assert_close(gradient, wanted)
+
+
+def influence(
+    outputs_ND: Tensor, inputs_MD: Tensor, output_tags: np.ndarray | None = None, input_tags: np.ndarray | None = None
+) -> np.ndarray:
+    """Bool [outputs, inputs], whether one depends on the other; rows with the same tag, of a sentence, count as one."""
+    pairs = (outputs_ND, output_tags), (inputs_MD, input_tags)
+    tags = [np.arange(len(rows)) if given is None else given for rows, given in pairs]
+    seen = np.zeros([part.max() + 1 for part in tags], dtype=bool)
+    weighted_ND = outputs_ND * torch.randn(outputs_ND.shape, generator=torch.Generator().manual_seed(1))
+    for tag in range(len(seen)):
+        output = weighted_ND[torch.from_numpy(tags[0] == tag)].sum()
+        (gradient,) = torch.autograd.grad(output, inputs_MD, retain_graph=True)
+        np.logical_or.at(seen[tag], tags[1], gradient.any(1).numpy())
+    return seen
+
+
+def sees_back(n_sentences: int, n_back: int) -> np.ndarray:
+    """Bool, where each sentence sees itself and so many before it."""
+    return np.tri(n_sentences, dtype=bool) & ~np.tri(n_sentences, k=-n_back - 1, dtype=bool)
+
+
+def states_from_leaves(model: Transformer, batch: Batch) -> tuple[Tensor, list[Tensor]]:
+    """Decoder states of a batch, and what they are computed from: the embedded source and target."""
+    leaves, embed = [], model._embed
+
+    def embed_as_leaf(*arguments: Any, **options: Any) -> Tensor:
+        leaves.append(embed(*arguments, **options).detach().requires_grad_())
+        return leaves[-1]
+
+    with mock.patch.object(model, "_embed", embed_as_leaf):
+        return decoder_states(model, batch), leaves
 
 
 def root(width: int) -> float:

@@ -7,6 +7,7 @@ import torch
 from core_fixtures import DOCUMENTS
 from core_fixtures import translate as translate_words
 
+from docmt.models.published.importing import import_model
 from docmt.text.subwords import EVERY, learn_sentencepiece, sentencepiece_models
 
 LINES = [line for document in DOCUMENTS for line in document]
@@ -107,6 +108,18 @@ def write_weights(folder, family, n_symbols, seed=0):
             weights |= norm(f"model.{side}.layer_norm", draw)
     torch.save(weights, folder / "pytorch_model.bin")
     return weights
+
+
+def write_model(folder, family):
+    """Write a whole folder; returns its symbols and weights."""
+    symbols, _ = write_text(folder, family)
+    return symbols, write_weights(folder, family, len(symbols))
+
+
+def make_published(folder, family, *, languages=("en", "de"), **options):
+    """Write a whole folder, and import it."""
+    write_model(folder, family)
+    return import_model(folder, languages=languages, **options)
 
 
 def norm(name, draw):

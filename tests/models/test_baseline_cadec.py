@@ -6,7 +6,16 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, pack_documents, random_documents, random_sentence
+from core_fixtures import (
+    assert_close,
+    decoder_states,
+    make_batch,
+    make_model,
+    pack_documents,
+    random_documents,
+    random_sentence,
+)
+from plain_attention import sees_back
 from plain_layers import add, attend, decode_sentence, embed, encode_sentence, transform
 
 from docmt.models.batch import pack
@@ -25,10 +34,6 @@ def batch_of(model, documents, drafts=None, **options):
     sentences = iter(drafts)
     drafted = [(src, [next(sentences) for _ in src]) for src, _ in documents]
     return pack(pack_documents(documents), drafts=pack_documents(drafted), settings=model.settings)
-
-
-def run(model, batch):
-    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
 
 
 def random_drafts(counts, *, seed=9):
@@ -101,7 +106,7 @@ def literal(model, document, drafts):
 def test_a_model_computes_its_equations(values):
     model = make_model("cadec", context={"kind": "cadec", **values}).double()
     documents, drafts = random_documents(COUNTS, longest=4), random_drafts(COUNTS)
-    found, sentences = run(model, batch_of(model, documents, drafts)), iter(drafts)
+    found, sentences = decoder_states(model, batch_of(model, documents, drafts)), iter(drafts)
     expected = [literal(model, document, [next(sentences) for _ in document[0]]) for document in documents]
     assert_close(found, torch.cat(expected), 1e-10)
 
@@ -111,9 +116,9 @@ def test_a_batch_with_drafts_equals_its_documents_one_by_one():
     model, counts = make_model("cadec").double(), [3, 1, 9, 2, 1]
     documents = random_documents(counts, seed=4)
     drafts = np.split(np.array([None, *random_drafts(counts)], dtype=object)[1:], np.cumsum(counts)[:-1])
-    together = run(model, batch_of(model, documents, np.concatenate(drafts)))
+    together = decoder_states(model, batch_of(model, documents, np.concatenate(drafts)))
     pairs = zip(documents, drafts, strict=True)
-    alone = [run(model, batch_of(model, [document], own)) for document, own in pairs]
+    alone = [decoder_states(model, batch_of(model, [document], own)) for document, own in pairs]
     assert_close(together, torch.cat(alone), 1e-10)
 
 
@@ -122,7 +127,8 @@ def test_a_first_sentence_is_read_as_by_the_sentence_model(mode):
     """In training, too, and without its dropout; and all sentences without context."""
     model = make_model("cadec", dropout=0.5).train(mode)
     documents = random_documents([1, 3], seed=1)
-    found, plain = (run(model, batch_of(model, documents, context=context)) for context in ("document", "none"))
+    batches = [batch_of(model, documents, context=context) for context in ("document", "none")]
+    found, plain = (decoder_states(model, batch) for batch in batches)
     first = sum(len(sentence) - 1 for sentence in (*documents[0][1], documents[1][1][0]))
     assert torch.equal(found[:first], plain[:first])
     assert not torch.isclose(found[first:], plain[first:]).all(1).any()
@@ -133,22 +139,18 @@ def test_sentences_without_words_give_numbers_and_gradients(mode):
     model, empty = make_model("cadec").train(mode), np.array([BOS, EOS])
     for documents, drafts in (([([empty] * 4,) * 2, ([empty],) * 2], None), ([([empty] * 3,) * 2], [empty] * 3)):
         model.zero_grad()
-        run(model, batch_of(model, documents, drafts)).square().sum().backward()
+        decoder_states(model, batch_of(model, documents, drafts)).square().sum().backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
 N = 8
 
 
-def back(n, *, own=True):
-    return np.tri(N, k=0 if own else -1, dtype=bool) & ~np.tri(N, k=-n - 1, dtype=bool)
-
-
 FIRST = np.arange(N) == 0
 SEEN = {
     # Influence with the gradients of what is detached, and without: sentences of the source, the target, the drafts.
-    True: (back(3), back(3), np.diag(~FIRST)),
-    False: (back(3), np.eye(N, dtype=bool), np.zeros((N, N), dtype=bool)),
+    True: (sees_back(N, 3), sees_back(N, 3), np.diag(~FIRST)),
+    False: (sees_back(N, 3), np.eye(N, dtype=bool), np.zeros((N, N), dtype=bool)),
 }
 
 
@@ -170,7 +172,7 @@ def test_what_a_model_sees_and_what_learns_from_it(is_attached, monkeypatch):
         return plain(tokens, layout, side, **options) + leaves[0 if side == "src" else 2 if layout is own.layout else 1]
 
     monkeypatch.setattr(model, "_embed", embed_with_leaves)
-    states = run(model, batch)
+    states = decoder_states(model, batch)
     tags = [np.repeat(np.arange(N), [len(s) - (i > 0) for s in side]) for i, side in enumerate((src, tgt, drafts))]
     direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
     found = [np.zeros((N, N), dtype=bool) for _ in leaves]
@@ -227,7 +229,7 @@ def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, 
     torch.manual_seed(5)
     noise = torch.rand(len(batch.tgt_inputs_N))
     torch.manual_seed(5)
-    run(model, batch)
+    decoder_states(model, batch)
     (words, states), _ = notes
     sentences = [torch.as_tensor(tokens) for src, _ in documents for tokens in src]
     expected = []
@@ -252,7 +254,7 @@ def test_each_round_makes_one_more_word_exact(notes):
     words = []
     for model.context.n_rounds in range(1, 8):
         notes.clear()
-        run(model, batch)
+        decoder_states(model, batch)
         words.append(notes[0][0])
     positions = batch.layout.positions("tgt", words[0].device)
     for n, found in enumerate(words[:-1], start=1):
@@ -267,7 +269,7 @@ def test_a_draft_that_ends_early_is_repeated(monkeypatch):
     plain = model.context.second_pass
     monkeypatch.setattr(model.context, "second_pass", lambda rows, memory: read.append(rows) or plain(rows, memory))
     sentences = [np.array([BOS, *[6] * n, EOS]) for n in (2, 7)]
-    run(model, batch_of(model, [(sentences, sentences)]))
+    decoder_states(model, batch_of(model, [(sentences, sentences)]))
     rows = read[0][11:]
     assert torch.equal(rows[3:6], rows[6:9])
     assert torch.equal(rows[3:5], rows[9:11])
@@ -281,7 +283,7 @@ def test_half_of_the_drafts_are_references_with_some_random_words(notes):
     documents = random_documents([40] * 10, longest=40, n_symbols=400)
     batch = batch_of(model, documents)
     torch.manual_seed(1)
-    run(model, batch)
+    decoder_states(model, batch)
     (words, _), (labels, _) = notes
     assert torch.equal(labels, batch.tgt_labels_N)
     ends = np.cumsum(batch.layout.tgt_lengths_G)
@@ -328,7 +330,7 @@ def test_training_draws_anew_and_repeats_by_its_seed_and_validation_draws_nothin
 
     def after(seed, mode):
         torch.manual_seed(seed)
-        return run(model.train(mode), batch)
+        return decoder_states(model.train(mode), batch)
 
     assert torch.equal(after(1, True), after(1, True))
     assert not torch.equal(after(1, True), after(2, True))
@@ -340,7 +342,7 @@ def test_a_second_start_symbol_is_given_to_drafts_too(notes):
     marks = {"src_before": [], "src_after": ["</s>"], "tgt_before": ["</s>", "{tgt}"]}
     model, tag = make_model("cadec", marks=marks).train(), 8
     sentences = [np.array([BOS, tag, *words, EOS]) for words in ([10, 11, 12], [], [13])]
-    run(model, batch_of(model, [([np.array([9, EOS])] * 3, sentences)]))
+    decoder_states(model, batch_of(model, [([np.array([9, EOS])] * 3, sentences)]))
     words = notes[0][0]
     positions = batch_of(model, [([np.array([9, EOS])] * 3, sentences)]).layout.positions("tgt", words.device)
     assert bool((words[positions == 0] == tag).all())

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents, random_sentence
+from plain_attention import influence, sees_back
 from plain_layers import decode_sentence, embed, encode_sentence, encoder_layer, feed_forward, join, normalize, read
 
 from docmt.errors import UserError
@@ -106,7 +107,7 @@ def test_a_model_computes_its_equations(kind, values):
     model = make_model(kind, context={"kind": kind, **values}).double()
     documents = random_documents(COUNTS, longest=4)
     batch = make_batch(model.settings, documents)
-    found = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    found = decoder_states(model, batch)
     assert_close(found, torch.cat([literal(model, document) for document in documents]), 1e-10)
 
 
@@ -121,19 +122,17 @@ def test_without_context_a_sentence_is_read_as_by_the_sentence_model(kind):
     model = make_model(kind).double()
     (src, tgt), *_ = random_documents([3], seed=1)
     document = (src[:1] + without_words(2), tgt) if kind == "san" else (src, tgt)
-    batch, alone = make_batch(model.settings, [document]), make_batch(model.settings, [(src[:1], tgt[:1])])
-    found = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)[: len(tgt[0]) - 1]
-    assert_close(found, model(alone.src_tokens_S, alone.tgt_inputs_N, alone.layout), 1e-10)
-    plain = make_batch(model.settings, [(src[:1], tgt[:1])], context="none")
-    assert_close(found, model(plain.src_tokens_S, plain.tgt_inputs_N, plain.layout), 1e-10)
+    found = decoder_states(model, make_batch(model.settings, [document]))[: len(tgt[0]) - 1]
+    for context in ("document", "none"):
+        alone = make_batch(model.settings, [(src[:1], tgt[:1])], context=context)
+        assert_close(found, decoder_states(model, alone), 1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sentences_without_words_give_numbers_and_gradients(kind):
     model = make_model(kind).train()
     documents = [(without_words(4), without_words(4)), (without_words(1), without_words(1))]
-    batch = make_batch(model.settings, documents)
-    model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).square().sum().backward()
+    decoder_states(model, make_batch(model.settings, documents)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
 
@@ -141,18 +140,14 @@ N = 8
 OWN, ALL = np.eye(N, dtype=bool), np.ones((N, N), dtype=bool)
 
 
-def back(n):
-    return np.tri(N, dtype=bool) & ~np.tri(N, k=-n - 1, dtype=bool)
-
-
 SEEN = {
     # Influence with the gradients of what is detached, and without: (source, target) sentences.
-    ("doct", True): (back(2), OWN),
-    ("doct", False): (back(2), OWN),
-    ("han_encoder", True): (back(3), OWN),
+    ("doct", True): (sees_back(N, 2), OWN),
+    ("doct", False): (sees_back(N, 2), OWN),
+    ("han_encoder", True): (sees_back(N, 3), OWN),
     ("han_encoder", False): (OWN, OWN),
     # A state before the last attention of the decoder has read three sentences back, and so have those that it reads.
-    ("han", True): (back(6), back(3)),
+    ("han", True): (sees_back(N, 6), sees_back(N, 3)),
     ("han", False): (OWN, OWN),
     ("san", True): (ALL, OWN),
     ("san", False): (OWN, OWN),
@@ -168,11 +163,8 @@ def test_what_a_model_sees_and_what_learns_from_it(kind, is_attached, monkeypatc
     generator = np.random.default_rng(2)
     src, tgt = ([random_sentence(generator, int(n)) for n in generator.integers(1, 4, N)] for _ in range(2))
     batch = make_batch(model.settings, [(src, tgt)])
-    zeros = torch.zeros(len(batch.src_tokens_S), model.settings.width)
-    leaves = {
-        "src": zeros.requires_grad_(),
-        "tgt": torch.zeros(len(batch.tgt_inputs_N), zeros.shape[1]).requires_grad_(),
-    }
+    sizes = {"src": len(batch.src_tokens_S), "tgt": len(batch.tgt_inputs_N)}
+    leaves = {side: torch.zeros(n, model.settings.width, requires_grad=True) for side, n in sizes.items()}
     embed = model._embed
 
     def embed_with_leaves(tokens, layout, side, **options):
@@ -182,19 +174,13 @@ def test_what_a_model_sees_and_what_learns_from_it(kind, is_attached, monkeypatc
     monkeypatch.setattr(model, "_embed", embed_with_leaves)
     if kind == "san":  # sentences of about the same weight: none is left out
         torch.nn.init.zeros_(model.context.query.weight)
-    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    states = decoder_states(model, batch)
     tags = {
         "src": np.repeat(np.arange(N), list(map(len, src))),
         "tgt": np.repeat(np.arange(N), [len(s) - 1 for s in tgt]),
     }
-    direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(1))
     for side, expected in zip(("src", "tgt"), SEEN[kind, is_attached], strict=True):
-        found = np.zeros((N, N), dtype=bool)
-        for sentence in range(N):
-            output = (states * direction)[torch.from_numpy(tags["tgt"] == sentence)].sum()
-            (gradient,) = torch.autograd.grad(output, leaves[side], retain_graph=True)
-            np.logical_or.at(found[sentence], tags[side], gradient.any(1).numpy())
-        assert np.array_equal(found, expected), side
+        assert np.array_equal(influence(states, leaves[side], tags["tgt"], tags[side]), expected), side
 
 
 def test_sparsemax_is_the_nearest_point_of_the_simplex():

@@ -5,17 +5,19 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
 from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
     attend_plainly,
+    influence,
     layout_of,
     places,
     projected,
     random_inputs,
     randomize,
     root,
+    sees_back,
 )
 
 from docmt.models.attention.multi_head import build_attention
@@ -64,10 +66,7 @@ def test_a_layer_reaches_one_window_back_and_the_top_layer_no_further():
     model._embed = lambda *_, **__: leaf
     tags = np.array([sentence for _, sentence, _ in places(batch.layout, "src")])
     states = model.encode(batch.src_tokens_S, batch.layout)
-    for sentence in range(7):
-        chosen = torch.from_numpy(tags == sentence)
-        (gradient,) = torch.autograd.grad(states[chosen].square().sum(), leaf, retain_graph=True)
-        assert set(tags[gradient.any(1).numpy()]) == set(range(max(0, sentence - 3), sentence + 1))
+    assert np.array_equal(influence(states, leaf, tags, tags), sees_back(7, 3))
 
 
 def test_it_starts_from_a_sentence_model_as_that_model_on_single_sentences():
@@ -80,12 +79,7 @@ def test_it_starts_from_a_sentence_model_as_that_model_on_single_sentences():
     fresh = {name for name, _ in model.named_parameters()} - copied
     assert fresh == {f"encoder.0.self_attention.distances.{name}" for name in ("keys", "values")}
     documents = random_documents((1, 1, 1))
-    batches = [make_batch(each.settings, documents) for each in (sentence, model)]
-    states = [
-        each(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        for each, batch in zip((sentence, model), batches, strict=True)
-    ]
-    assert_close(*states)
+    assert_close(*(decoder_states(each, make_batch(each.settings, documents)) for each in (sentence, model)))
     # And a sentence model starts from it.
     assert len(copy_weights(sentence, model.state_dict())) == len(list(sentence.parameters()))
 
@@ -101,5 +95,5 @@ def test_segments_count_in_entropies():
     empty = np.array([1])
     batch = make_batch(model.settings, [([empty] * 4, [np.array([1, 2])] * 4)])
     with EntropyMeter(model) as meter, torch.no_grad():
-        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        decoder_states(model, batch)
     assert meter.entropies()["entropy_encoder_segments"] == pytest.approx(0, abs=1e-6)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents, random_sentence
 from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
@@ -121,7 +121,7 @@ def test_the_target_before_matters_but_gets_no_gradient():
     other = [sentence.copy() for sentence in tgt]
     other[1][1] = other[1][1] + 1 if other[1][1] < 20 else 10
     batches = [make_batch(model.settings, [(src, target)]) for target in (tgt, other)]
-    states = [model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).unflatten(0, (5, 4)) for batch in batches]
+    states = [decoder_states(model, batch).unflatten(0, (5, 4)) for batch in batches]
     differs = (states[0] != states[1]).flatten(1).any(1)
     assert differs.tolist() == [False, True, True, True, False]
 

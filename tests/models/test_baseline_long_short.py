@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
 from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
@@ -73,12 +73,7 @@ def test_it_starts_from_a_sentence_model_with_all_its_heads():
     copied = copy_weights(model, sentence.state_dict())
     assert copied == {name for name, _ in model.named_parameters()}
     documents = random_documents((1, 1, 1))
-    states = [
-        each(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        for each in (sentence, model)
-        for batch in [make_batch(each.settings, documents)]
-    ]
-    assert_close(*states)
+    assert_close(*(decoder_states(each, make_batch(each.settings, documents)) for each in (sentence, model)))
 
 
 def test_its_weights_start_another_one_of_its_kind():

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from core_fixtures import DOCUMENTS, translate
-from published_models import LINES, write_text, write_weights
+from published_models import LINES, make_published
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
@@ -26,10 +26,7 @@ MAX_WORDS = 14
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory):
     pytest.importorskip("sentencepiece")
-    folder = tmp_path_factory.mktemp("marian")
-    symbols, _ = write_text(folder, "marian")
-    write_weights(folder, "marian", len(symbols))
-    return import_model(folder, languages=("en", "de"))
+    return make_published(tmp_path_factory.mktemp("marian"), "marian")
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +162,5 @@ def test_only_plain_transformers_are_exported(architecture, more, is_document):
 def test_a_model_with_other_marks_is_refused_by_ctranslate2(tmp_path):
     pytest.importorskip("sentencepiece")
     pytest.importorskip("ctranslate2")
-    symbols, _ = write_text(tmp_path, "m2m_100")
-    write_weights(tmp_path, "m2m_100", len(symbols))
     with pytest.raises(UserError, match="marks that CTranslate2 does not add"):
-        export_ctranslate2(import_model(tmp_path, languages=("en", "de")), tmp_path / "out")
+        export_ctranslate2(make_published(tmp_path, "m2m_100"), tmp_path / "out")

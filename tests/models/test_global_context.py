@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch, make_model, random_documents, random_sentence
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents, random_sentence
 from plain_layers import add, attend, embed, encode_sentence, join, read, transform
 
 from docmt.instances.packing import Marks, PackedSentences
@@ -80,10 +80,6 @@ def test_the_document_model_is_equations_1_to_7(name, dtype, tolerance, context_
 # One model, two uses
 
 
-def states(model, batch):
-    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-
-
 def sentences_of(documents):
     return [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
 
@@ -94,9 +90,9 @@ def test_without_context_it_is_the_sentence_transformer_of_its_own_weights():
     weights = {name: value for name, value in model.state_dict().items() if not name.startswith("context.")}
     sentence_model.load_state_dict(weights)
     documents = random_documents((1, 4, 2, 1))
-    expected = states(sentence_model, make_batch(sentence_model.settings, sentences_of(documents)))
+    expected = decoder_states(sentence_model, make_batch(sentence_model.settings, sentences_of(documents)))
     for items in (documents, sentences_of(documents)):
-        assert_close(states(model, make_batch(model.settings, items, context="none")), expected, 1e-6)
+        assert_close(decoder_states(model, make_batch(model.settings, items, context="none")), expected, 1e-6)
 
 
 def test_sentences_without_context_train_no_parameter_of_it():
@@ -116,11 +112,14 @@ def test_only_positions_through_the_document_tell_the_order_of_its_sentences(pos
         for document in ((src, tgt), ([src[i] for i in order], [tgt[i] for i in order]))
     ]
     with torch.no_grad():
-        plain, moved = (torch.split(states(model, batch), batch.layout.tgt_lengths_G.tolist()) for batch in batches)
+        plain, moved = (
+            torch.split(decoder_states(model, batch), batch.layout.tgt_lengths_G.tolist()) for batch in batches
+        )
     differences = [float((plain[i] - moved[place]).abs().max()) for place, i in enumerate(order)]
     assert max(differences) > 1e-2 if sees_order else max(differences) < 1e-5
     alone = [
-        states(model, make_batch(model.settings, [(src, tgt)], context=context)) for context in ("none", "document")
+        decoder_states(model, make_batch(model.settings, [(src, tgt)], context=context))
+        for context in ("none", "document")
     ]
     assert not torch.equal(*alone)
 
@@ -208,7 +207,8 @@ def test_a_document_of_one_sentence_goes_either_way():
     model = make_model("global_context")
     documents = random_documents((1, 1))
     with_context, without = (
-        states(model, make_batch(model.settings, documents, context=context)) for context in ("document", "none")
+        decoder_states(model, make_batch(model.settings, documents, context=context))
+        for context in ("document", "none")
     )
     assert (with_context - without).abs().max() > 0.1
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from core_fixtures import (
     assert_close,
+    decoder_states,
     document_trees,
     make_batch,
     make_model,
@@ -90,7 +91,7 @@ def test_a_forced_first_label_is_no_word_of_the_translation(architecture):
     tgt = [np.array([EOS, BOS, *words, EOS]) for words in found.sentences]
     batch = make_batch(model.settings, [(src, tgt)])
     with torch.no_grad():
-        states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        states = decoder_states(model, batch)
         scores = model.logits(states).log_softmax(-1)
     expected = scores.gather(1, batch.tgt_labels_N[:, None]).sum()
     assert_close(torch.tensor(found.log_probability), expected, 1e-4)

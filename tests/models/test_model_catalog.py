@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from published_models import LINES, write_text, write_weights
+from published_models import LINES, write_model
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
@@ -25,8 +25,7 @@ def mirror(tmp_path, monkeypatch):
     """A mirror with a tiny model in place of a published one; the current folder is an empty study."""
     folder = tmp_path / "mirror/models" / NAME
     folder.mkdir(parents=True)
-    symbols, _ = write_text(folder, "marian")
-    write_weights(folder, "marian", len(symbols))
+    write_model(folder, "marian")
     (tmp_path / "study").mkdir()
     monkeypatch.chdir(tmp_path / "study")
     monkeypatch.setenv("DOCMT_MIRROR", str(tmp_path / "mirror"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, document_trees, make_batch, make_model, random_documents
+from core_fixtures import assert_close, decoder_states, document_trees, make_batch, make_model, random_documents
 
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.systems.transformer import sinusoids
@@ -25,10 +25,6 @@ def dense_transformer():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.DenseTransformer
-
-
-def states(model, batch):
-    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
 
 
 def gradients(model, loss):
@@ -59,8 +55,8 @@ def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture
 def test_a_packed_batch_equals_its_documents_one_by_one(architecture):
     model = make_model(architecture)
     documents = random_documents(COUNTS)
-    packed = states(model, batch_of(model, documents))
-    alone = torch.cat([states(model, batch_of(model, [document])) for document in documents])
+    packed = decoder_states(model, batch_of(model, documents))
+    alone = torch.cat([decoder_states(model, batch_of(model, [document])) for document in documents])
     assert_close(packed, alone)
 
 
@@ -140,4 +136,4 @@ def test_the_sentence_model_sees_no_document():
     documents = random_documents(COUNTS)
     sentences = [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
     batches = [make_batch(model.settings, items) for items in (documents, sentences)]
-    assert_close(*(states(model, batch) for batch in batches), 1e-6)
+    assert_close(*(decoder_states(model, batch) for batch in batches), 1e-6)

@@ -5,8 +5,18 @@ import json
 
 import pytest
 import torch
-from core_fixtures import assert_close, make_batch
-from published_models import CONFIGS, LANGUAGES, LINES, Reference, write, write_text, write_weights
+from core_fixtures import assert_close, decoder_states, make_batch
+from published_models import (
+    CONFIGS,
+    LANGUAGES,
+    LINES,
+    Reference,
+    make_published,
+    write,
+    write_model,
+    write_text,
+    write_weights,
+)
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
@@ -48,8 +58,7 @@ class Published:
 @pytest.fixture(scope="module", params=CONFIGS)
 def published(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
-    symbols, _ = write_text(folder, request.param)
-    weights = write_weights(folder, request.param, len(symbols))
+    symbols, weights = write_model(folder, request.param)
     trained = import_model(folder, languages=("en", "de"))
     return Published(request.param, folder, symbols, Reference(request.param, weights), trained)
 
@@ -66,7 +75,7 @@ def test_logits_equal_the_published_formula(published):
     pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
     (sources, targets), batch = pack_pairs(trained, pairs)
     with torch.no_grad():
-        logits = trained.model.logits(trained.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout))
+        logits = trained.model.logits(decoder_states(trained.model, batch))
     first = N_SPECIALS if published.family == "marian" else trained.vocabulary.n_specials
     words = list(range(first, len(trained.vocabulary)))
     chosen = [EOS, 3, *words]
@@ -93,10 +102,8 @@ def test_greedy_output_equals_the_published_formula(published):
     translator = Translator(trained, DecodingSettings(beam_size=1, **limits))
     sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
     found = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
-    banned = [row for row, symbol in enumerate(published.symbols) if symbol in ("<s>", "<pad>", "<unk>", "<mask>")]
-    banned += [
-        row for row, symbol in enumerate(published.symbols) if symbol in (*LANGUAGES, "__en__", "__de__", "__fr__")
-    ]
+    unused = {"<s>", "<pad>", "<unk>", "<mask>", *LANGUAGES, "__en__", "__de__", "__fr__"}
+    banned = [row for row, symbol in enumerate(published.symbols) if symbol in unused]
     start = published.their_ids(trained.marks.tgt_before)
     (end,) = published.their_ids([EOS])
     for number, source in enumerate(sources):
@@ -126,11 +133,7 @@ def test_pruning_keeps_what_the_text_needs(published):
         assert pieces == published.trained.vocabulary.decode(published.trained.encode(line, "src"))
     batches = [pack_pairs(trained, [text])[1] for trained in (small, published.trained)]
     models = [small.model, published.trained.model]
-    states = [
-        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-        for model, batch in zip(models, batches, strict=True)
-    ]
-    assert torch.equal(*states)
+    assert torch.equal(*map(decoder_states, models, batches))
 
 
 def test_safetensors_are_read_like_pickled_tensors(published, tmp_path):
@@ -153,8 +156,7 @@ def test_safetensors_are_read_like_pickled_tensors(published, tmp_path):
     ],
 )
 def test_models_that_docmt_cannot_be_are_refused_in_one_line(change, message, tmp_path):
-    symbols, config = write_text(tmp_path, "marian")
-    write_weights(tmp_path, "marian", len(symbols))
+    _, config = write_text(tmp_path, "marian")
     write(tmp_path / "config.json", config | change)
     with pytest.raises(UserError, match=message) as error:
         import_model(tmp_path, languages=("en", "de"))
@@ -176,9 +178,7 @@ def test_missing_or_damaged_files_are_named(tmp_path):
     weights = write_weights(tmp_path, "marian", len(symbols))
     weights["model.decoder.layers.1.fc1.bias"] = torch.zeros(5)
     torch.save(weights, tmp_path / "pytorch_model.bin")
-    with pytest.raises(
-        UserError, match=r"decoder.1.feed_forward.inner.bias has another shape or type\): get its files again"
-    ):
+    with pytest.raises(UserError, match=r"decoder.1.feed_forward.inner.bias has another .* get its files again"):
         import_model(tmp_path, languages=("en", "de"))
     write(tmp_path / "tokenizer_config.json", {"separate_vocabs": True})
     with pytest.raises(UserError, match="vocabulary for each side"):
@@ -189,11 +189,7 @@ def test_missing_or_damaged_files_are_named(tmp_path):
 
 
 def test_learned_positions_have_an_end(tmp_path):
-    symbols, _ = write_text(tmp_path, "mbart")
-    write_weights(tmp_path, "mbart", len(symbols))
-    trained = import_model(tmp_path, languages=("en", "de"))
-    save_model(tmp_path / "model.pt", trained)
-    translator = Translator(load_model(tmp_path / "model.pt"), DecodingSettings(beam_size=1, max_length_offset=60))
+    translator = Translator(make_published(tmp_path, "mbart"), DecodingSettings(beam_size=1, max_length_offset=60))
     assert translator.translate_documents([["the dog"]])  # more words than positions: no crash
     with pytest.raises(UserError, match="learned 40 positions"):
         translator.translate_documents([["the dog sees the house " * 20]])
@@ -212,7 +208,6 @@ def test_a_source_can_begin_with_a_target_language(tmp_path):
 def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
     symbols, _ = write_text(tmp_path, family)
     (tmp_path / "special_tokens_map.json").unlink()
-    write_weights(tmp_path, family, len(symbols))
     added = [{"id": number, "content": symbol} for number, symbol in enumerate(symbols) if symbol[:1] in "<_def"]
     added = [token for token in added if token["id"] < 4 or token["id"] > len(symbols) - 5]
     for name, content in (
@@ -223,11 +218,8 @@ def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
         write(tmp_path / name, content)
         published = PublishedText.read(tmp_path)
         (tmp_path / name).unlink()
-        assert (
-            published.language_symbol("de")
-            == published.language_symbol(published.language_symbol("de"))
-            == symbols[published.ids[published.language_symbol("de")]]
-        )
+        symbol = published.language_symbol("de")
+        assert symbol == published.language_symbol(symbol) == symbols[published.ids[symbol]]
         assert [symbols[published.ids[piece]] for piece in published.pieces()] == published.pieces()
         assert ("<mask>" in published.ids) == ("<mask>" in symbols)
         with pytest.raises(UserError, match="language 'ja' is none of"):
@@ -242,9 +234,7 @@ def test_pieces_with_white_space_are_left_out(tmp_path):
 
 @pytest.mark.parametrize("family", ["mbart", "m2m_100"])
 def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, capsys):
-    symbols, _ = write_text(tmp_path / "published", family)
-    write_weights(tmp_path / "published", family, len(symbols))
-    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    save_model(tmp_path / "model.pt", make_published(tmp_path / "published", family))
     trained = load_model(tmp_path / "model.pt")
     assert set(trained.languages) == {"en", "de", "fr"}
     other, again = trained.for_languages("de", "fr"), import_model(tmp_path / "published", languages=("de", "fr"))
@@ -264,9 +254,7 @@ def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, 
 
 
 def test_a_model_of_one_pair_refuses_others(tmp_path, capsys):
-    symbols, _ = write_text(tmp_path / "published", "marian")
-    write_weights(tmp_path / "published", "marian", len(symbols))
-    save_model(tmp_path / "model.pt", import_model(tmp_path / "published", languages=("en", "de")))
+    save_model(tmp_path / "model.pt", make_published(tmp_path / "published", "marian"))
     (tmp_path / "a.txt").write_text("the dog", encoding="utf-8")
     call = ["translate", "--model", f"{tmp_path}/model.pt", f"{tmp_path}/a.txt"]
     assert main([*call, "--source-lang", "en", "--target-lang", "de"]) == 0
@@ -275,15 +263,12 @@ def test_a_model_of_one_pair_refuses_others(tmp_path, capsys):
 
 
 def test_codes_name_languages_that_the_symbols_do_not_tell(tmp_path):
-    symbols, _ = write_text(tmp_path, "mbart")
-    write_weights(tmp_path, "mbart", len(symbols))
-    trained = import_model(tmp_path, languages=("eng", "deu"), codes=("en_XX", "de_DE"))
+    trained = make_published(tmp_path, "mbart", languages=("eng", "deu"), codes=("en_XX", "de_DE"))
     assert set(trained.languages) == {"eng", "deu", "fr"}
     expected = import_model(tmp_path, languages=("en", "de"))
     settings = DecodingSettings(beam_size=1)
-    assert Translator(trained, settings).translate_documents([SENTENCES]) == (
-        Translator(expected, settings).translate_documents([SENTENCES])
-    )
+    found, wanted = (Translator(model, settings).translate_documents([SENTENCES]) for model in (trained, expected))
+    assert found == wanted
 
 
 def test_languages_that_share_a_code_or_look_like_text_need_their_symbols(tmp_path):

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from core_fixtures import make_batch, make_model, random_sentence
+from core_fixtures import decoder_states, make_batch, make_model, random_sentence
+from plain_attention import influence, sees_back, states_from_leaves
 
 N = 5
 """Sentences of the test document."""
@@ -16,45 +17,23 @@ DOCUMENT = tuple([random_sentence(GENERATOR, length) for length in lengths] for 
 OWN = np.eye(N, dtype=bool)
 ALL = np.ones((N, N), dtype=bool)
 PAST = np.tri(N, dtype=bool)
-ONE_BACK = OWN | np.eye(N, k=-1, dtype=bool)
 
 
 def tags(lengths):
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
-def sides(model, batch):
+def sides(model):
     """The sentence of each source token and of each decoder input."""
     src = tags([len(sentence) for sentence in DOCUMENT[0]])
     drop = 0 if model.settings.target_stream == "free" else 1
     return src, tags([len(sentence) - drop for sentence in DOCUMENT[1]])
 
 
-def influence(outputs_ND, inputs_MD, output_tags, input_tags):
-    """bool [sentences, sentences], whether an output of a sentence depends on an input of a sentence."""
-    seen = np.zeros((N, N), dtype=bool)
-    direction = torch.randn(outputs_ND.shape, generator=torch.Generator().manual_seed(1))
-    for sentence in range(N):
-        chosen = torch.from_numpy(output_tags == sentence)
-        (gradient,) = torch.autograd.grad((outputs_ND * direction)[chosen].sum(), inputs_MD, retain_graph=True)
-        np.logical_or.at(seen[sentence], input_tags, gradient.any(1).numpy())
-    return seen
-
-
 def model_influence(model):
     """Of source and target sentences on the decoder states of each target sentence."""
-    batch = make_batch(model.settings, [DOCUMENT])
-    leaves = []
-    embed = model._embed
-
-    def embed_as_leaf(*arguments, **options):
-        leaves.append(embed(*arguments, **options).detach().requires_grad_())
-        return leaves[-1]
-
-    model._embed = embed_as_leaf
-    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-    src_tags, tgt_tags = sides(model, batch)
-    return influence(states, leaves[0], tgt_tags, src_tags), influence(states, leaves[1], tgt_tags, tgt_tags)
+    states, leaves = states_from_leaves(model, make_batch(model.settings, [DOCUMENT]))
+    return [influence(states, leaf, sides(model)[1], tags) for leaf, tags in zip(leaves, sides(model), strict=True)]
 
 
 WHOLE = {
@@ -65,7 +44,7 @@ WHOLE = {
     "document_transformer_aligned": (ALL, PAST),
     "lstm_transformer": (ALL, PAST),
     # Of its two encoder layers the lower one sees a window of one sentence.
-    "flat_transformer": (ONE_BACK, OWN),
+    "flat_transformer": (sees_back(N, 1), OWN),
     # The target before is seen without gradient.
     "hybrid_context": (ALL, OWN),
     "g_transformer": (ALL, PAST),
@@ -82,9 +61,8 @@ WHOLE = {
 
 @pytest.mark.parametrize("architecture", WHOLE)
 def test_which_sentences_a_model_sees(architecture):
-    src, tgt = model_influence(make_model(architecture))
-    assert np.array_equal(src, WHOLE[architecture][0])
-    assert np.array_equal(tgt, WHOLE[architecture][1])
+    for found, expected in zip(model_influence(make_model(architecture)), WHOLE[architecture], strict=True):
+        assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("window", "layers", "reach"), [(0, 1, 0), (1, 1, 1), (2, 1, 2), (1, 2, 2), (4, 1, 4)])
@@ -92,7 +70,7 @@ def test_concatenation_reaches_back_one_window_per_layer(window, layers, reach):
     values = {"encoder_layers": 1, "decoder_layers": layers, "window_sentences": window}
     values |= {"encoder_attention": {"lower": "group", "upper": "group", "upper_layers": 0}}
     _, tgt = model_influence(make_model("concatenation", **values))
-    assert np.array_equal(tgt, PAST & ~np.tri(N, k=-reach - 1, dtype=bool))
+    assert np.array_equal(tgt, sees_back(N, reach))
 
 
 # Each attention of each layer
@@ -115,7 +93,7 @@ VISIBLE = {"group": OWN, "global": ALL, COMBINED: ALL}
 def attention_influence(model, slot, layer):
     """Of key sentences on the output of one attention."""
     batch = make_batch(model.settings, [DOCUMENT])
-    src_tags, tgt_tags = sides(model, batch)
+    src_tags, tgt_tags = sides(model)
     query_tags = src_tags if slot == "encoder" else tgt_tags
     key_tags = tgt_tags if slot == "decoder" else src_tags
     module = model.encoder[layer].self_attention if slot == "encoder" else model.decoder[layer].self_attention
@@ -157,8 +135,7 @@ def encode(model, document):
 
 
 def decode(model, document):
-    batch = make_batch(model.settings, [document])
-    return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    return decoder_states(model, make_batch(model.settings, [document]))
 
 
 def changed_sentences(one, other, token_tags):
@@ -170,7 +147,7 @@ def changed_sentences(one, other, token_tags):
 )
 def test_a_source_token_changes_its_sentence_alone_without_global_layers(architecture, expected):
     model = make_model(architecture)
-    src_tags, _ = sides(model, None)
+    src_tags, _ = sides(model)
     other = change(DOCUMENT, 0, 3, 2)
     assert changed_sentences(encode(model, DOCUMENT), encode(model, other), src_tags) == expected
     # Below the combined layers nothing else changes, bit by bit.
@@ -184,7 +161,7 @@ def test_a_source_token_changes_its_sentence_alone_without_global_layers(archite
 )
 def test_a_target_token_changes_only_what_follows(architecture, expected):
     model = make_model(architecture)
-    _, tgt_tags = sides(model, None)
+    _, tgt_tags = sides(model)
     one, other = decode(model, DOCUMENT), decode(model, change(DOCUMENT, 1, 2, 2))
     assert changed_sentences(one, other, tgt_tags) == expected
     first_of_sentence = int(np.argmax(tgt_tags == 2))
@@ -205,12 +182,11 @@ def test_with_positions_by_sentence_the_encoder_sees_a_bag_of_sentences(architec
     model = make_model(architecture, positions=positions)
     order = np.array([3, 0, 4, 1, 2])
     ends = np.cumsum([len(sentence) for sentence in DOCUMENT[0]])
-    states = []
-    for numbers in (np.arange(N), order):
-        document = tuple([side[number] for number in numbers] for side in DOCUMENT)
-        batch = make_batch(model.settings, [document])
-        with torch.no_grad():
-            states.append(model.encode(batch.src_tokens_S, batch.layout))
+    with torch.no_grad():
+        states = [
+            encode(model, tuple([side[number] for number in numbers] for side in DOCUMENT))
+            for numbers in (np.arange(N), order)
+        ]
     moved = np.concatenate([np.arange(ends[n] - len(DOCUMENT[0][n]), ends[n]) for n in order])
     difference = float((states[0][moved] - states[1]).abs().max())
     assert (difference < 1e-4) if is_a_bag else (difference > 1e-2)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from core_fixtures import assert_close, make_batch, make_model, random_documents
+from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
 from torch._inductor import config
 from torch._inductor.exc import InductorError
 from torch._inductor.graph import GraphLowering
@@ -80,7 +80,7 @@ def test_losses_of_training_and_validation_are_smoothed_cross_entropies(architec
     parts = LossModule(model, 0.1).validate(batch)
     assert parts == pytest.approx(whole, rel=1e-6)
     # (1 − ε)·(−log p(label)) + ε·(mean of −log p over the vocabulary), summed over labels.
-    scores = -model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).double().log_softmax(-1)
+    scores = -model.logits(decoder_states(model, batch)).double().log_softmax(-1)
     of_label = scores.gather(1, batch.tgt_labels_N[:, None])[:, 0]
     smoothed = 0.9 * of_label + 0.1 * scores.mean(1)
     assert float(LossModule(model, 0.1)(batch)) == pytest.approx(float(smoothed.sum()), rel=1e-5)

@@ -1,13 +1,14 @@
 """Document models that start from published sentence models: at first they translate alike, then they learn."""
 
 import dataclasses
+import functools
 import random
 
 import numpy as np
 import pytest
 import torch
 from core_fixtures import SIZE, assert_close, make_study, random_trees, run_training
-from published_models import LINES, write_text, write_weights
+from published_models import LINES, make_published
 
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
@@ -16,7 +17,7 @@ from docmt.models.attention.multi_head import FusedAttention
 from docmt.models.initialization import copy_weights, silence_new_parts
 from docmt.models.model_file import save_model
 from docmt.models.presets import ARCHITECTURES
-from docmt.models.published.importing import import_model, published_weights
+from docmt.models.published.importing import published_weights
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
 
@@ -30,15 +31,11 @@ NO_NORM = {"context": {"norm": False}}
 @pytest.fixture(scope="module")
 def sentence_model(tmp_path_factory):
     """The folder of a published model, and what is imported from it, by family."""
-    made = {}
 
+    @functools.cache
     def make(family):
-        if family not in made:
-            folder = tmp_path_factory.mktemp(family)
-            symbols, _ = write_text(folder, family)
-            write_weights(folder, family, len(symbols))
-            made[family] = folder, import_model(folder, languages=("en", "de"))
-        return made[family]
+        folder = tmp_path_factory.mktemp(family)
+        return folder, make_published(folder, family)
 
     return make
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from core_fixtures import document_trees, make_batch, make_model, random_documents
+from core_fixtures import decoder_states, document_trees, make_batch, make_model, random_documents
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -214,10 +214,10 @@ def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
     for pair in documents:
         batch = make_batch(model.settings, pair)
         with meter:
-            model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+            decoder_states(model, batch)
         src += batch.layout.src_lengths_G.tolist()
         tgt += batch.layout.tgt_lengths_G.tolist()
-    model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)  # not measured
+    decoder_states(model, batch)  # not measured
     found = meter.entropies()
     assert found["entropy_encoder"] == pytest.approx(sum(n * math.log2(n) for n in src) / sum(src), rel=1e-5)
     assert found["entropy_cross"] == pytest.approx(
@@ -231,7 +231,7 @@ def test_a_model_that_attends_uniformly_has_the_entropies_of_its_groups():
 def test_bits_below_uniform_do_not_count_what_a_mask_hides():
     batch = make_batch((model := make_model("g_transformer", upper_layers=1)).settings, random_documents((3, 2)))
     with EntropyMeter(model) as meter:
-        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        decoder_states(model, batch)
     found = meter.entropies()
     lengths = batch.layout.src_lengths_G
     tgt_lengths = batch.layout.tgt_lengths_G
@@ -245,7 +245,7 @@ def test_combined_attention_counts_as_two():
     model = uniform_model("g_transformer", upper_layers=1)
     batch = make_batch(model.settings, random_documents((3,)))
     with EntropyMeter(model) as meter:
-        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        decoder_states(model, batch)
     lengths = batch.layout.src_lengths_G.tolist()
     local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
     found = meter.entropies()
@@ -260,7 +260,7 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     documents = random_documents((4, 2))
     batch = make_batch(model.settings, documents, document_trees(documents))
     with EntropyMeter(model) as meter:
-        model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+        decoder_states(model, batch)
     lengths = batch.layout.src_lengths_G
     n_tokens = lengths.sum()
     local = (lengths * np.log2(lengths)).sum() / n_tokens
