@@ -16,7 +16,12 @@ from docmt.controlled.german import Predicate
 from docmt.controlled.sentences import Sentence
 from docmt.controlled.settings import ControlledSettings
 
-MAX_WORDS = 2  # ambiguous words in a document, and words with two renderings
+WORDS: dict[str, tuple[Mapping[str, Any], Callable[[Random, str], Sentence]]] = {
+    "ambiguous": (lexicon.AMBIGUOUS, sentences.ambiguous),
+    "consistent": (lexicon.SYNONYMS, sentences.consistent),
+}
+"""By kind, the words whose rendering context decides, and how their sentences are drawn."""
+MAX_WORDS = 2  # of each kind in a document
 LATEST_GREETING = 4
 PHENOMENA = {
     "pronoun": "pronoun",
@@ -79,7 +84,8 @@ class DocumentBuilder(ABC):
         reserved: noun classes, words and kinds of sentences that random sentences must not use.
         greeting_at: position of a random greeting.
         placed: the sentences so far.
-        address, senses, renderings: decisions so far, the latter two by word.
+        address: the form of address so far.
+        decided: by kind of word (`ambiguous`, `consistent`), the sense or rendering of each word so far.
         elided: the verb phrase that the next sentence can repeat.
         moves: by kind, a method that adds a random sentence.
     """
@@ -100,8 +106,7 @@ class DocumentBuilder(ABC):
         self.greeting_at: float = math.inf
         self.placed: list[Placed] = []
         self.address: Mention | None = None
-        self.senses: dict[str, Mention] = {}
-        self.renderings: dict[str, Mention] = {}
+        self.decided: dict[str, dict[str, Mention]] = {kind: {} for kind in WORDS}
         self.elided: Elided | None = None
         self.moves: dict[str, Callable[[], None]] = {
             "deixis": self.add_deixis,
@@ -159,24 +164,20 @@ class DocumentBuilder(ABC):
         sentence = sentence or self._fresh(sentences.deixis)
         self.add(sentence, "deixis", variant=self.address.value, antecedent=self.address.place)
 
-    def add_topic(self, word: str, sense: int) -> None:
-        self.add(sentences.topic(self.rng, word, sense), "topic", decides=(word, sense))
-        self.senses[word] = Mention(len(self) - 1, sense)
-
-    def add_ambiguous(self, word: str, sentence: Sentence | None = None) -> None:
-        topic = self.senses[word]
-        sentence = sentence or self._fresh(sentences.ambiguous, word)
-        self.add(sentence, "ambiguous", variant=str(topic.value), antecedent=topic.place)
-
-    def add_consistent(self, word: str, *, rendering: int = 0, sentence: Sentence | None = None) -> None:
-        """Use a word with two renderings: the first use chooses `rendering`, later ones repeat it."""
-        sentence = sentence or self._fresh(sentences.consistent, word)
-        if before := self.renderings.get(word):
-            rendering = before.value
-            self.add(sentence, "consistent", variant=str(rendering), antecedent=before.place)
+    def add_word(self, kind: str, word: str, choice: int = 0, sentence: Sentence | None = None) -> None:
+        """Use a word as the document has decided it; if it has not yet, decide for the sense or rendering `choice`."""
+        decided, (_, draw) = self.decided[kind], WORDS[kind]
+        before = decided.get(word)
+        if before is not None:
+            sentence, choice = sentence or self._fresh(draw, word), before.value
+            self.add(sentence, kind, variant=str(choice), antecedent=before.place)
+        elif kind == "ambiguous":
+            self.add(sentences.topic(self.rng, word, choice), "topic", decides=(word, choice))
         else:
-            self.add(sentence, "first rendering", variant=str(rendering), decides=(word, rendering))
-        self.renderings[word] = Mention(len(self) - 1, rendering)
+            self.add(self._fresh(draw, word), "first rendering", variant=str(choice), decides=(word, choice))
+        # The topic decides all uses of an ambiguous word; a rendering is that of the use before.
+        if before is None or kind == "consistent":
+            decided[word] = Mention(len(self) - 1, choice)
 
     def add_activity(self, predicate: Predicate, *, person: str) -> None:
         """Add a sentence with an intransitive verb."""
@@ -197,20 +198,13 @@ class DocumentBuilder(ABC):
 
     def _random_word(self, kind: str) -> None:
         """Decide the sense or rendering of a word, or use one that is decided."""
-        if kind == "ambiguous":
-            known, new = self.topical_words(), self.new_words(lexicon.AMBIGUOUS, self.senses)
-        else:
-            known, new = self.rendered_words(), self.new_words(lexicon.SYNONYMS, self.renderings)
+        known, new = self.known_words(kind), self.new_words(kind)
         low, high = self.share_of_new_words
         # No random number where there is no choice.
         if len(known) == 0 or (new and low <= self.rng.random() < high):
-            word, choice = self._exchanged((self.rng.choice(new), self.rng.randrange(2)))
-            if kind == "ambiguous":
-                self.add_topic(word, choice)
-            else:
-                self.add_consistent(word, rendering=choice)
+            self.add_word(kind, *self._exchanged((self.rng.choice(new), self.rng.randrange(2))))
         else:
-            (self.add_ambiguous if kind == "ambiguous" else self.add_consistent)(self.rng.choice(known))
+            self.add_word(kind, self.rng.choice(known))
 
     def _random_ellipsis(self) -> None:
         """Repeat the verb phrase of the sentence before, or add one that the next sentence can repeat."""
@@ -220,16 +214,15 @@ class DocumentBuilder(ABC):
             predicate = self._exchanged(self.rng.choice(lexicon.INTRANSITIVE))
             self.add_activity(predicate, person=self.rng.choice(lexicon.PERSONS))
 
-    def topical_words(self) -> list[str]:
-        """Ambiguous words whose topic is recent enough."""
-        reach = len(self) - self.topic_reach
-        return [word for word, topic in self.senses.items() if topic.place >= reach and word not in self.reserved]
+    def known_words(self, kind: str) -> list[str]:
+        """Words that are decided and, if ambiguous, whose topic is recent enough."""
+        first = len(self) - (self.topic_reach if kind == "ambiguous" else math.inf)
+        words = self.decided[kind].items()
+        return [word for word, mention in words if mention.place >= first and word not in self.reserved]
 
-    def rendered_words(self) -> list[str]:
-        return [word for word in self.renderings if word not in self.reserved]
-
-    def new_words(self, words: Mapping[str, Any], decided: Mapping[str, Mention]) -> list[str]:
+    def new_words(self, kind: str) -> list[str]:
         """Words that the document can still decide."""
+        decided, (words, _) = self.decided[kind], WORDS[kind]
         if len(decided) >= MAX_WORDS:
             return []
         return [word for word in words if word not in decided and word not in self.reserved]

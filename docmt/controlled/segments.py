@@ -157,8 +157,7 @@ class SegmentBuilder(DocumentBuilder):
         found = {
             "continuation": weights.continuation,
             "ellipsis": weights.ellipsis * (READY if self.elided else 1),
-            "ambiguous": weights.ambiguous * (KNOWN if self.senses else 1),
-            "consistent": weights.consistent * (KNOWN if self.renderings else 1),
+            **{kind: getattr(weights, kind) * (KNOWN if decided else 1) for kind, decided in self.decided.items()},
         }
         if len(self.stack) <= len(lexicon.MARKERS):
             found["digression"] = weights.digression

@@ -7,7 +7,7 @@ from random import Random
 from typing_extensions import override
 
 from docmt.controlled import lexicon, sentences
-from docmt.controlled.building import LATEST_GREETING, DocumentBuilder, Elided, Mention, draw_length
+from docmt.controlled.building import LATEST_GREETING, WORDS, DocumentBuilder, Elided, Mention, draw_length
 from docmt.controlled.german import GENDERS, Noun, Predicate
 from docmt.controlled.sentences import Sentence
 from docmt.controlled.settings import MAX_PRONOUN_DISTANCE, SelectionSettings
@@ -102,11 +102,10 @@ class SelectionBuilder(DocumentBuilder):
             found["pronoun"] = weights.pronoun
         if self.address:
             found["deixis"] = weights.deixis
-        topical, rendered = self.topical_words(), self.rendered_words()
-        if topical or self.new_words(lexicon.AMBIGUOUS, self.senses):
-            found["ambiguous"] = weights.ambiguous * (CONTINUATION if topical else 1)
-        if rendered or self.new_words(lexicon.SYNONYMS, self.renderings):
-            found["consistent"] = weights.consistent * (CONTINUATION if rendered else 1)
+        for kind in WORDS:
+            known = self.known_words(kind)
+            if known or self.new_words(kind):
+                found[kind] = getattr(weights, kind) * (CONTINUATION if known else 1)
         found["ellipsis"] = weights.ellipsis * (CONTINUATION if self.elided else 1)
         possible = {
             kind: weight

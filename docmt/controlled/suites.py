@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from docmt.controlled import lexicon, segments, sentences
-from docmt.controlled.building import Elided, Placed, draw_length
+from docmt.controlled.building import WORDS, Elided, Placed, draw_length
 from docmt.controlled.german import GENDERS, Predicate
 from docmt.controlled.segments import DISTRACTOR, PLANS, TARGET, SegmentBuilder, SegmentPlan, draw_plan
 from docmt.controlled.selection import SelectionBuilder
@@ -139,27 +139,20 @@ def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
 
 def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
     """Lead, the sentence that decides the word, sentences without it, focus; two kinds of words in turn."""
-    kind = ("ambiguous", "consistent")[number % 2]
-    words = list(lexicon.AMBIGUOUS if kind == "ambiguous" else lexicon.SYNONYMS)
+    kind = list(WORDS)[number % 2]
+    words, draw = WORDS[kind]
     seed = f"{settings.seed}/suite/cohesion/{number}"
-    word = words[number // 2 % len(words)]
+    word = list(words)[number // 2 % len(words)]
     distance = 1 + number // 2 % MAX_DISTANCE["cohesion"]
-    draw = sentences.ambiguous if kind == "ambiguous" else sentences.consistent
     focus = draw(Random(f"{seed}/focus"), word)
 
     def document(choice: int) -> list[Placed]:
         rng = Random(seed)
         builder = SelectionBuilder(rng, settings, reserved=frozenset({word}))
         builder.add_random(_draw_lead(rng, settings, distance=distance))
-        if kind == "ambiguous":
-            builder.add_topic(word, choice)
-        else:
-            builder.add_consistent(word, rendering=choice)
+        builder.add_word(kind, word, choice)
         builder.add_random(distance - 1)
-        if kind == "ambiguous":
-            builder.add_ambiguous(word, focus)
-        else:
-            builder.add_consistent(word, sentence=focus)
+        builder.add_word(kind, word, sentence=focus)
         return builder.placed
 
     yield Contrast(("0", "1"), (document(0), document(1)), kind)
@@ -264,7 +257,7 @@ def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange 
 
 def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
     """The first use of a word after the sentence that decides it, of ambiguous and `consistent` words in turn."""
-    focus, kind = builder.placed[place], ("ambiguous", "consistent")[number % 2]
+    focus, kind = builder.placed[place], list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
         return None
     decides = builder.placed[focus.antecedent].decides
