@@ -1,6 +1,6 @@
 """Typed access to pandas, whose own annotations leave the type of most results open."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pandas as pd
@@ -31,11 +31,6 @@ def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
     for name, value in values.items():
         table = keep(table, column(table, name).isin(value if isinstance(value, list) else [value]))
     return table
-
-
-def choose(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Some columns, in the order given."""
-    return cast(pd.DataFrame, table[list(names)])
 
 
 def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from docmt.errors import UserError
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.dataframes import choose, column, groups, means, records, select
+from docmt.report.dataframes import column, groups, means, records, select
 from docmt.report.distances import sort_ranges
 from docmt.report.input_files import History
 from docmt.report.paper_tables import PaperColumns, choose_rows, name_columns, score_keys
@@ -131,7 +131,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
         history.table.reindex(columns=["step", *found]).dropna(subset=found, how="all").assign(**history.run)
         for history in members
     ]
-    values = choose(pd.concat(tables, ignore_index=True), ["dataset", "system", "seed", "step", *found])
+    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *found])
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
     is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
@@ -194,8 +194,6 @@ def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] 
 
 def measured_values(history: History, name: str) -> pd.Series | None:
     """The finite values of a column by update, or None when there are none."""
-    if name not in history.table:
-        return None
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
     # A training that was resumed logs the updates after its checkpoint twice.

@@ -20,7 +20,7 @@ from docmt.report.summary import (
     summarize,
     translation_scores,
 )
-from docmt.report.tables import MISSING, Table
+from docmt.report.tables import Table
 
 AVERAGE = "average"  # dataset and test of means over tests
 
@@ -66,9 +66,13 @@ def paper_table(
             for heading, average in keys.items()
             if average.test == AVERAGE
         },
+        facts={
+            fact: {system: words[fact] for system, words in paper_columns.items() if words.get(fact) is not None}
+            for fact in layout.facts
+        },
         baseline=layout.baseline or settings.baseline,
     )
-    table = build_grid(
+    return build_grid(
         summarize(rows.assign(column=[headings[key] for key in score_keys(rows)]), extra=["column"]),
         grid,
         settings,
@@ -79,8 +83,6 @@ def paper_table(
         note=layout.note,
         differences=differences,
     )
-    words = [paper_columns.get(system, {}) for system in table.values["system"]]
-    return _insert_columns(table, {fact: [of_system.get(fact) for of_system in words] for fact in layout.facts})
 
 
 def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
@@ -129,20 +131,3 @@ def _heading(key: ScoreKey, suite: str, *, among: Sequence[ScoreKey]) -> str:
         return f"{key.test}: {key.metric}"
     test = key.dataset if len(datasets) == len(tests) else f"{key.dataset}/{key.test}"
     return f"{test}: {key.metric}"
-
-
-def _insert_columns(table: Table, columns: Mapping[str, Sequence[str | None]]) -> Table:
-    """Insert columns of words after the system's name."""
-    cells = [[MISSING if word is None else word for word in words] for words in columns.values()]
-    rows = [[row[0], *(words[i] for words in cells), *row[1:]] for i, row in enumerate(table.rows)]
-    values = table.values.copy()
-    for place, (name, words) in enumerate(columns.items(), start=1):
-        values.insert(place, name, words)
-    return replace(
-        table,
-        header=[table.header[0], *columns, *table.header[1:]],
-        rows=rows,
-        values=values,
-        n_labels=table.n_labels + len(columns),
-        best=frozenset((i, j + len(columns)) for i, j in table.best),
-    )

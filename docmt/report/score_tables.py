@@ -38,6 +38,7 @@ class Grid:
         columns: the metric of each of the table's columns, by heading and in order.
         find_key: the score of a row in a column, or None where there cannot be one.
         averaged: the scores behind columns that are averages of others, by heading.
+        facts: words about each system, by the heading of their column; these columns follow the labels.
         find_items: what the reader is to show behind a row and a column; None where it has nothing.
     """
 
@@ -46,6 +47,7 @@ class Grid:
     columns: Mapping[str, Metric]
     find_key: Callable[[Label, str], ScoreKey | None]
     averaged: Mapping[str, Sequence[ScoreKey]] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     baseline: str | None = None
     find_items: Callable[[Label, str], dict[str, str]] | None = None
 
@@ -109,13 +111,14 @@ def build_grid(
     if last is not None:
         cells = _add_last_rows(cells, rows, grid, last)
     with_published = {name for name in grid.columns if any(row[name].published is not None for row in cells.values())}
-    header = [*grid.labels, "Seeds"]
+    header = [*grid.labels, *grid.facts, "Seeds"]
     for name in grid.columns:
         header += [name, "published"] if name in with_published else [name]
     lines, stressed, links = [], set(), {}
     for i, (label, row) in enumerate(cells.items()):
         seeds = max(cell.seeds for cell in row.values())
-        line = [*label[:-1], settings.label(label[-1]), str(seeds) if seeds else MISSING]
+        facts = [words.get(label[-1], MISSING) for words in grid.facts.values()]
+        line = [*label[:-1], settings.label(label[-1]), *facts, str(seeds) if seeds else MISSING]
         for name, cell in row.items():
             digits = grid.columns[name].digits
             marks = [cell.tested.mark if cell.tested else "", "†" if (label, name) in unlike else ""]
@@ -142,7 +145,7 @@ def build_grid(
         header=header,
         rows=shown,
         values=_values(cells, grid),
-        n_labels=len(grid.labels),
+        n_labels=len(grid.labels) + len(grid.facts),
         best=frozenset(stressed),
         links=links,
         muted=frozenset(i for i, label in enumerate(cells) if label[-1] == last),
@@ -232,10 +235,10 @@ def _add_last_rows(cells: Cells, rows: pd.DataFrame, grid: Grid, last: str) -> C
 
 
 def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
-    """The full-precision values; columns without any value are left out."""
+    """The full-precision values after the labels and facts; columns without any value are left out."""
     rows: list[dict[str, Any]] = []
-    for label, row in cells.items():
-        values: dict[str, Any] = dict(zip(grid.labels.values(), label, strict=True))
+    for row in cells.values():
+        values: dict[str, Any] = {}
         for name, cell in row.items():
             values |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
             for test, attribute in {
@@ -247,7 +250,9 @@ def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
             values[f"{name} published"] = cell.published
         sources = dict.fromkeys(cell.source for cell in row.values() if cell.source)
         rows.append(values | {"source": "; ".join(sources) or None})
-    return pd.DataFrame(rows).dropna(axis=1, how="all")
+    labels = pd.DataFrame(list(cells), columns=list(grid.labels.values()))
+    facts = {heading: [words.get(label[-1]) for label in cells] for heading, words in grid.facts.items()}
+    return pd.concat([labels, pd.DataFrame(facts), pd.DataFrame(rows).dropna(axis=1, how="all")], axis=1)
 
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:

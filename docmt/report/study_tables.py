@@ -4,11 +4,12 @@ A study without any values of a kind has no such table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from docmt.report.dataframes import Record, choose, column, is_missing, records
+from docmt.report.dataframes import Record, column, is_missing, records
 from docmt.report.input_files import CUTTING_COLUMNS, History
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
@@ -57,17 +58,16 @@ PARSER_SCORES = {
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
 
 
-def _part_of_name(place: int) -> Column:
+def _part_of_name(place: int, name: str) -> str:
     """Dataset, trees or split of `DATASET/TREES/SPLIT`; any other name is shown whole."""
-
-    def part(name: str) -> str:
-        parts = name.split("/")
-        return (parts if len(parts) == 3 else [name, MISSING, MISSING])[place]
-
-    return Column("name", part)
+    parts = name.split("/")
+    return (parts if len(parts) == 3 else [name, MISSING, MISSING])[place]
 
 
-SPLIT_COLUMNS = {"Dataset": _part_of_name(0), "Trees": _part_of_name(1), "Split": _part_of_name(2)}
+SPLIT_COLUMNS = {
+    heading: Column("name", partial(_part_of_name, place))
+    for place, heading in enumerate(("Dataset", "Trees", "Split"))
+}
 RUN_COLUMNS = {"Dataset": word("dataset"), "System": word("system"), "Seed": word("seed")}
 
 
@@ -248,14 +248,11 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
     rows = [{"dataset": dataset, "test": test} | _single_values(counts) for dataset, test, counts in overlaps]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
-    def count_and_share(name: str) -> CellMaker:
-        def make_cell(record: Record) -> str:
-            share = record.get(f"{name}_percent")
-            return format_count(record[name]) + ("" if share is None or is_missing(share) else f" ({share:.1f} %)")
+    def count_and_share(name: str, record: Record) -> str:
+        share = record.get(f"{name}_percent")
+        return format_count(record[name]) + ("" if is_missing(share) else f" ({share:.1f} %)")
 
-        return make_cell
-
-    return study_table("overlap", rows, {_heading(name): count_and_share(name) for name in names[2:]})
+    return study_table("overlap", rows, {_heading(name): partial(count_and_share, name) for name in names[2:]})
 
 
 def counts_table(counts: Contents) -> Table | None:
@@ -295,10 +292,8 @@ def parser_table(evaluations: Contents) -> Table | None:
     """Scores of each parser with its baselines below."""
     rows = []
     for parser, content in evaluations:
-        compared = {parser: content}
-        for name, scores in content.get("baselines", {}).items():
-            if isinstance(scores, dict):
-                compared[f"baseline {name}"] = scores
+        baselines = {f"baseline {name}": scores for name, scores in content.get("baselines", {}).items()}
+        compared = {parser: content} | {name: scores for name, scores in baselines.items() if isinstance(scores, dict)}
         rows += [{**scores, "parser": parser, "trees": trees} for trees, scores in compared.items()]
     names = {"parser": "parser", "trees": "trees", "edus gold": "edus"}
     names |= {name: heading for heading, name in PARSER_SCORES.items()}
@@ -354,12 +349,12 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
 
 def provenance_table(scores: pd.DataFrame) -> Table | None:
     """The commit, settings and data behind each score file."""
-    return study_table("provenance", choose(scores, PROVENANCE).drop_duplicates())
+    return study_table("provenance", scores.reindex(columns=PROVENANCE).drop_duplicates())
 
 
 def signature_table(scores: pd.DataFrame) -> Table | None:
     """Signatures of the metrics."""
-    signatures = choose(scores, ["metric", "signature"]).drop_duplicates()
+    signatures = scores.reindex(columns=["metric", "signature"]).drop_duplicates()
     return study_table("signatures", signatures.sort_values(by=["metric"], kind="stable"))
 
 

@@ -1,6 +1,6 @@
 """Items of contrastive and generative test sets as the reader shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -52,29 +52,20 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
         UserError: a file is missing or malformed, or has other items.
     """
     items = read_generative_suite(suite)
-    texts = {run: read_payloads(path, items) for run, path in translations.items()}
-    parts = {run: _in_parts(items, payloads, lang) for run, payloads in texts.items()}
-    references = _in_parts(items, [item.reference or "" for item in items], lang)
-    return [
-        _facts(item)
-        | {
-            "expected": item.expected,
-            "sentence": item.sentence,
-            "reference": references[number] if item.reference else None,
-            "runs": {
-                run: {"right": len(of_run[number]) > 1, "payload": of_run[number]} for run, of_run in parts.items()
-            },
-        }
-        for number, item in enumerate(items)
-    ]
+    payloads = {run: read_payloads(path, items) for run, path in translations.items()}
+    shown = []
+    for number, item in enumerate(items):
+        parts = {run: _in_parts(item, of_run[number], lang) for run, of_run in payloads.items()}
+        facts = _facts(item) | {"expected": item.expected, "sentence": item.sentence}
+        facts["reference"] = _in_parts(item, item.reference, lang) if item.reference else None
+        facts["runs"] = {run: {"right": len(found) > 1, "payload": found} for run, found in parts.items()}
+        shown.append(facts)
+    return shown
 
 
-def _in_parts(items: Sequence[GenerativeItem], payloads: Sequence[str], lang: str) -> list[list[str]]:
-    places = [find_expected(item, payload, lang=lang) for item, payload in zip(items, payloads, strict=True)]
-    return [
-        [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
-        for text, place in zip(payloads, places, strict=True)
-    ]
+def _in_parts(item: GenerativeItem, text: str, lang: str) -> list[str]:
+    place = find_expected(item, text, lang=lang)
+    return [text[: place[0]], text[slice(*place)], text[place[1] :]] if place else [text]
 
 
 def _facts(item: ContrastiveItem | GenerativeItem) -> dict[str, Any]:
