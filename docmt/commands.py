@@ -7,6 +7,7 @@ instead of ending the process. The rules of the workflow pass the options that `
 
 import dataclasses
 import inspect
+import json
 import re
 import shlex
 import textwrap
@@ -48,6 +49,11 @@ def settings_at(where: str) -> Parameter:
     return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
 
 
+def as_argument(settings: Any) -> str:
+    """Settings as one line of JSON with sorted keys: equal settings are equal text."""
+    return json.dumps(settings, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
+
+
 class CommandGroup(App):
     """A group of commands, to be filled by its method `command`, or a command without a group."""
 
@@ -77,7 +83,7 @@ def example_of(command: Callable[..., Any]) -> str | None:
 def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
     """The options of a command as text for a shell: each option that has a value under its name.
 
-    None, empty text, empty lists and False leave an option out.
+    None, empty text, empty lists and False leave an option out; settings become JSON.
 
     Raises:
         KeyError: an option without default has no value.
@@ -89,6 +95,8 @@ def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
         if value is None or value is False or value == "" or value == []:
             continue
         name = f"--{name.replace('_', '-')}"
+        if isinstance(value, Settings | Mapping):
+            value = as_argument(value)
         items = [] if value is True else [value] if isinstance(value, str | int | float | Path) else value
         if any(str(item).startswith("-") for item in items):  # which would be taken for options
             words += (f"{name}={item}" for item in items)

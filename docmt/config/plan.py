@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.checksums import input_token, is_in_place, recorded_fingerprint, recorded_time, restore_time
-from docmt.commands import flags, options_of
+from docmt.commands import as_argument, flags, options_of
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
@@ -55,7 +55,7 @@ class Rule:
 
     def settings(self, wildcards: Any) -> str:
         """The settings of the command as JSON. Snakemake records them, and `docmt status --why` shows what changed."""
-        return self._at(wildcards).params["settings"]
+        return as_argument(self._at(wildcards).params["settings"])
 
     def flags(self, wildcards: Any, input: Any, output: Any, threads: int, resources: Any) -> str:
         """The options of the command: the artifact's parameters, files by their names in the rule, and wildcards.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docmt.checksums import recorded_fingerprint
+from docmt.commands import as_argument
 from docmt.config.artifacts.base import Artifact, UserFile, leading_to
 from docmt.config.comparing import changed_values
 from docmt.config.plan import Plan
@@ -74,19 +75,14 @@ def _reason(
 
 def _changed_settings(artifact: Artifact, params: Sequence[str]) -> Iterator[str]:
     """The settings of a job that differ from those that Snakemake recorded, as `KEY: OLD → NEW`."""
-    before = [value for value in map(_parse, params) if isinstance(value, dict)]
-    for new in map(_parse, artifact.params.values()):
-        if not isinstance(new, dict) or not before or new in before:
-            continue
-        # Snakemake records parameters without their names: the old value is the one with the most keys in common.
-        old = max(before, key=lambda value: len(value.keys() & new.keys()))
-        yield from (str(change) for change in changed_values(old, new))
+    old = next((value for value in map(_parse, params) if isinstance(value, dict)), None)
+    if old is not None and "settings" in artifact.params:
+        yield from map(str, changed_values(old, json.loads(as_argument(artifact.params["settings"]))))
 
 
-def _parse(text: Any) -> Any:
+def _parse(text: str) -> Any:
     """The value of a recorded parameter; None if it is not JSON, the form in which docmt passes settings."""
-    # Snakemake records the `repr` of a parameter: JSON text comes back in Python's quotation marks.
     try:
-        return json.loads(ast.literal_eval(text) if isinstance(text, str) and text[:1] in "'\"" else text)
+        return json.loads(ast.literal_eval(text))  # Snakemake records the `repr` of a parameter
     except (ValueError, SyntaxError, TypeError):
         return None

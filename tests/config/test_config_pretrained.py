@@ -87,7 +87,7 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
     assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
     assert made.model(*RUN).input_files("beside") == []
     assert made.codes("controlled").input_files("published") == [f"{folder}/config.json"]
-    assert json.loads(made.codes("controlled").params["settings"])["pretrained"] == folder
+    assert made.codes("controlled").params["settings"]["pretrained"] == folder
     assert made.vocabulary("controlled").params["pretrained"] == folder
     assert not made.user_files()
     before = made.model(*RUN).fingerprint, made.codes("controlled").fingerprint

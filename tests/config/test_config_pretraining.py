@@ -112,7 +112,7 @@ def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
     assert made.model(*run).input_files("pairs") == [f"{folder}/sentences"]
     assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual"]
     pairs = made.instances("controlled", "documents", "sentences")
-    assert '"max_sentences": 1' in pairs.params["settings"]
+    assert pairs.params["settings"].max_sentences == 1
     without = StudyArtifacts(load_config(values())).model(*run)
     assert without.input_files("pairs") == without.input_files("monolingual") == []
 

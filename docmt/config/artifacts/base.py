@@ -1,7 +1,6 @@
 """Artifacts (files under one declaration) and their graph."""
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +11,7 @@ from docmt.config.schema import Config
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.provenance import fingerprint
+from docmt.settings import Settings
 
 STAGE_VERSIONS = {
     "corpora": 2,
@@ -131,6 +131,8 @@ def user_files_of(folder: str, names: Iterable[str], *, where: str) -> list[Arti
 def _hashable(part: Any) -> Any:
     if isinstance(part, Artifact):
         return part.fingerprint
+    if isinstance(part, Settings):
+        return part.model_dump(mode="json")
     return [_hashable(item) for item in part] if isinstance(part, list | tuple) else part
 
 
@@ -216,8 +218,3 @@ def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
             seen.add(key)
             yield artifact
             waiting += [source for source in artifact.sources() if isinstance(source, Artifact)]
-
-
-def as_argument(settings: Any) -> str:
-    """Settings as one line of JSON with sorted keys: equal settings are equal text."""
-    return json.dumps(settings, sort_keys=True, ensure_ascii=False)

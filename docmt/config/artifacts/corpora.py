@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, UserFile, as_argument, made_by, user_files_of
+from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by, user_files_of
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
 from docmt.controlled.commands import generate
@@ -67,13 +67,13 @@ class CorporaArtifacts(Declarations):
     ) -> Artifact:
         kind = corpus_kind(self.config, corpus, where="config.corpora")
         if kind == "controlled":
-            settings = self.config.corpora.controlled[corpus].model_dump(mode="json")
-            params = {"settings": as_argument(settings), "out": f"results/corpora/{corpus}/en-de"}
+            settings = self.config.corpora.controlled[corpus]
+            params = {"settings": settings, "out": f"results/corpora/{corpus}/en-de"}
             # One job makes all splits and suites, however many of them are asked for.
             return Artifact(files, [corpus, settings], params=params, command=generate, shared=(params["out"],))
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
-        parts: list[Any] = [row.languages, row.format.model_dump(mode="json"), described.model_dump(mode="json")]
+        parts: list[Any] = [row.languages, row.format, described]
         # Another version of a package may read other text.
         if versions := package_versions(READERS.packages([row.format_of(split).reader])):
             parts.append(versions)
@@ -86,7 +86,7 @@ class CorporaArtifacts(Declarations):
                 for _, path in matching_files(Path(name)) or [(name, Path(name))]
             ]
             # The description names the files, relative to the folder of the study.
-            params |= {"corpus": None, "spec": as_argument(row.model_dump(mode="json")), "split": split, "files": "."}
+            params |= {"corpus": None, "spec": row, "split": split, "files": "."}
             parts = [corpus, parts, [[file.file, file] for file in own]]
             return Artifact(files, parts, {"user_files": own}, params, command)
         entry = load_catalog()[corpus]

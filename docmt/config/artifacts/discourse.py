@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.text import TextArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
@@ -46,7 +46,7 @@ class DiscourseArtifacts(TextArtifacts):
         treebank = self.treebank(row.treebank)
         return Artifact(
             [f"results/discourse/segmenters/{segmenter}/segmenter.pt"],
-            [row.model_dump(mode="json"), treebank],
+            [row, treebank],
             {"files": treebank},
             _training_params(row, treebank),
             discourse.train_segmenter,
@@ -178,7 +178,7 @@ class DiscourseArtifacts(TextArtifacts):
 def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:
     prefix = treebank.params["out"]
     return {
-        "settings": as_argument(row.settings.model_dump(mode="json")),
+        "settings": row.settings,
         "train": f"{prefix}/train",
         "dev": f"{prefix}/dev",
         "seed": row.seed,

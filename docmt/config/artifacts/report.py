@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from docmt.commands import as_argument
 from docmt.config.artifacts.base import (
     Artifact,
     UserFile,
-    as_argument,
     handed_on,
     leading_to,
     made_by,
@@ -45,7 +45,7 @@ class StudyArtifacts(ScoreArtifacts):
         inputs = {"scores": scores, "differences": differences}
         hashed = self._report_params()
         params = {**hashed, "name": table, "out": f"results/tables/{table}"}
-        return Artifact(files, [scores, *differences, *hashed.values()], inputs, params, commands.table)
+        return Artifact(files, [scores, *differences, *_as_text(hashed)], inputs, params, commands.table)
 
     @made_by("study_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
@@ -60,10 +60,10 @@ class StudyArtifacts(ScoreArtifacts):
         references = self.dataset_split(dataset, split)
         return Artifact(
             [f"results/tables/{cases}.{suffix}" for suffix in ("txt", "md", "csv", "tex")],
-            [row.model_dump(mode="json"), self.config.report.labels, system, baseline, references],
+            [row, self.config.report.labels, system, baseline, references],
             {"text": references, "system": system, "baseline": baseline},
             {
-                "settings": as_argument(self.config.report.model_dump(mode="json", include={"cases", "labels"})),
+                "settings": self.config.report.model_dump(mode="json", include={"cases", "labels"}),
                 **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
                 "name": cases,
@@ -89,7 +89,7 @@ class StudyArtifacts(ScoreArtifacts):
             read = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
             inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
         params = {**hashed, "name": figure, "out": f"results/figures/{figure}"}
-        return Artifact(files, [read, *hashed.values()], inputs, params, commands.figure)
+        return Artifact(files, [read, *_as_text(hashed)], inputs, params, commands.figure)
 
     @made_by("judge_claim", stage="report")
     def claim(self, claim: str) -> Artifact:
@@ -138,7 +138,7 @@ class StudyArtifacts(ScoreArtifacts):
             "cases": list(cases.values()),
         }
         parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
-        parts += self._report_params().values()
+        parts += _as_text(self._report_params())
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),  # its order is that of the report
@@ -194,10 +194,10 @@ class StudyArtifacts(ScoreArtifacts):
             parts += [self.generated_documents(*run, suite) for run, (_, names) in kinds.items() for suite in names]
             parts += [made for named in trees.values() for made in named.values()]
         report = self.config.report
-        settings = as_argument(report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"}))
+        settings = report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
-        file = "results/report/reader.html"
-        return Artifact([file], [parts, *params.values()], {"shown": parts}, params, commands.reader)
+        hashed = [parts, as_argument(settings), params["manifest"]]
+        return Artifact(["results/report/reader.html"], hashed, {"shown": parts}, params, commands.reader)
 
     def _colored_systems(self) -> list[str]:
         # Scored systems first, so that a pre-training without scores does not shift the colors of all tables.
@@ -236,12 +236,12 @@ class StudyArtifacts(ScoreArtifacts):
                     scores[run, part] = self.run_scores(run)[part]
         inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
         hashed = {
-            "settings": as_argument(self.config.report.model_dump(mode="json", include={"claims", "labels"})),
-            "manifest": as_argument({"runs": seeds_by_system(histories)}),
+            "settings": self.config.report.model_dump(mode="json", include={"claims", "labels"}),
+            "manifest": {"runs": seeds_by_system(histories)},
         }
         params = {**hashed, "name": names, "out": prefix}
         files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
-        return Artifact(files, [*inputs.values(), *hashed.values()], inputs, params, commands.claims)
+        return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, params, commands.claims)
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
         """Files on trees, segmenters and parsers, by the names of the report's manifest."""
@@ -310,18 +310,18 @@ class StudyArtifacts(ScoreArtifacts):
                 pairs[run.dataset, trees] = None
         return list(pairs)
 
-    def _report_params(self) -> dict[str, str]:
+    def _report_params(self) -> dict[str, Any]:
         """The settings of the report, and the columns on systems that its tables can show."""
         report = self.config.report
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
         return {
-            "settings": as_argument(report.model_dump(mode="json", exclude={"reader"})),
-            "paper_columns": as_argument({name: paper_columns(self.config, name) for name in systems}),
+            "settings": report.model_dump(mode="json", exclude={"reader"}),
+            "paper_columns": {name: paper_columns(self.config, name) for name in systems},
         }
 
-    def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, str]:
-        return {**self._report_params(), "manifest": as_argument({"runs": runs or {}})}
+    def _figure_params(self, runs: Mapping[str, Mapping[str, list[int]]] | None = None) -> dict[str, Any]:
+        return {**self._report_params(), "manifest": {"runs": runs or {}}}
 
 
 def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
@@ -330,6 +330,11 @@ def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
     return seeds
+
+
+def _as_text(params: Mapping[str, Any]) -> list[str]:
+    """Parameters in the form that fingerprints have always held."""
+    return [as_argument(value) for value in params.values()]
 
 
 def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:

@@ -1,9 +1,8 @@
 """Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
 
 from pathlib import Path
-from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
@@ -18,6 +17,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.decoding import commands as decoding
+from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation import commands as evaluation
 from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.instances import commands as cutting_commands
@@ -47,21 +47,20 @@ class RunArtifacts(DiscourseArtifacts):
             chosen = chosen.model_copy(
                 update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
             )
-        settings = chosen.model_dump(mode="json")
         texts = [self.subwords(dataset, split, lang) for lang in self.config.datasets[dataset].part_languages(split)]
         trees = []
         if (name := self.config.instances[cutting].trees) and split != MONOLINGUAL:
             trees = [self.trees(dataset, name, split)]
         return Artifact(
             [f"results/{dataset}/instances/{cutting}/{split}"],
-            [settings, texts[0], *trees],
+            [chosen, texts[0], *trees],
             {
                 "texts": texts,
                 "documents": self.dataset_split(dataset, split).only(".documents.tsv"),
                 "vocabulary": self.vocabulary(dataset),
                 "discourse": trees,
             },
-            {"settings": as_argument(settings)},
+            {"settings": chosen},
             cutting_commands.build,
         )
 
@@ -85,10 +84,7 @@ class RunArtifacts(DiscourseArtifacts):
         """The trained model of a run with its history, or that of the system whose models it takes."""
         owner = model_owner(self.config, system)
         row = self.config.systems[owner]
-        settings = {
-            "model": model_settings(self.config, owner).model_dump(mode="json"),
-            "training": training_settings(self.config, owner).model_dump(mode="json"),
-        }
+        model, training = model_settings(self.config, owner), training_settings(self.config, owner)
         folders = {split: self.instances(dataset, row.cutting, split) for split in ("train", "dev")}
         (monolingual_lang,) = self.config.datasets[dataset].part_languages(MONOLINGUAL)
         init: list[Artifact] = []
@@ -97,18 +93,17 @@ class RunArtifacts(DiscourseArtifacts):
             init = self.published_files(row.init.pretrained, MODEL_FILES, where=where)
         elif row.init is not None:
             init = [self.model(dataset, row.init, seed)]
-        tasks = training_settings(self.config, owner).tasks
         # Inputs by task: a training that lacks a task must not wait for, nor depend on, its data.
         more = {
-            option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in tasks else []
+            option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in training.tasks else []
             for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
         }
         folder = run_folder(dataset, owner, seed)
         return Artifact(
             [f"{folder}/model.pt", f"{folder}/history.csv"],
             [
-                settings["model"],
-                settings["training"],
+                model,
+                training,
                 int(seed),  # a wildcard is text, and 1 must hash as the 1 of a config
                 [folders["train"], folders["dev"]],
                 *(init or [None]),
@@ -124,7 +119,7 @@ class RunArtifacts(DiscourseArtifacts):
                 **more,
             },
             {
-                "settings": as_argument(settings),
+                "settings": {"model": model, "training": training},
                 "monolingual_lang": monolingual_lang if more["monolingual"] else None,
                 "checkpoints": f"{folder}/checkpoints",
                 "loggers": self.config.training[row.recipe].loggers if row.recipe else [],
@@ -152,7 +147,7 @@ class RunArtifacts(DiscourseArtifacts):
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
             [settings, model, instances, *shortlist],
             {"model": model, "instances": instances, "shortlist": shortlist},
-            {"settings": as_argument(settings)},
+            {"settings": settings},
             decoding.translate,
         )
 
@@ -167,7 +162,7 @@ class RunArtifacts(DiscourseArtifacts):
             [settings.context, n_documents, made],  # not the search: the translations are given
             {"hypotheses": made, **{name: made.inputs[name] for name in ("model", "instances")}},
             {
-                "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
+                "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
                 "documents": n_documents,
             },
             decoding.attention,
@@ -188,7 +183,7 @@ class RunArtifacts(DiscourseArtifacts):
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
-        own = [settings.model_dump(mode="json")] if rules.context == "own" else []
+        own = [settings] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
         trees = self._read_trees(dataset, system, suite=suite)
@@ -197,7 +192,7 @@ class RunArtifacts(DiscourseArtifacts):
             [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "discourse": trees},
             {
-                "settings": as_argument(own[0] if own else settings.model_dump(mode="json", include=CONTRAST_KEYS)),
+                "settings": own[0] if own else settings.model_dump(mode="json", include=CONTRAST_KEYS),
                 "score": rules.score,
                 "target_context": rules.context,
             },
@@ -214,7 +209,7 @@ class RunArtifacts(DiscourseArtifacts):
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
             [settings, model, items, *trees, *shortlist],
             {"model": model, "suite": items, "discourse": trees, "shortlist": shortlist},
-            {"settings": as_argument(settings)},
+            {"settings": settings},
             decoding.generate,
         )
 
@@ -231,7 +226,7 @@ class RunArtifacts(DiscourseArtifacts):
             [CXMI, settings.context, model, text, *trees],
             {"model": model, "text": text, "discourse": trees},
             {
-                "settings": as_argument(settings.model_dump(mode="json", include=CONTRAST_KEYS)),
+                "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
                 "test": suite or part.removeprefix("test_"),
                 **(
                     {"prefix": self.prefix(dataset, part), **self.language_pair(dataset)}
@@ -256,10 +251,10 @@ class RunArtifacts(DiscourseArtifacts):
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
 
-    def _search_of(self, dataset: str, system: str) -> tuple[dict[str, Any], list[Artifact]]:
+    def _search_of(self, dataset: str, system: str) -> tuple[DecodingSettings, list[Artifact]]:
         """Settings of a search, and the lexical table of its shortlist, if it has one."""
-        settings = decoding_settings(self.config, system).model_dump(mode="json")
-        return settings, [self.lexical_table(dataset)] if "shortlist" in settings else []
+        settings = decoding_settings(self.config, system)
+        return settings, [self.lexical_table(dataset)] if settings.shortlist is not None else []
 
     def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
         name = self.config.instances[self.config.systems[system].cutting].trees

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
@@ -39,7 +39,7 @@ class ScoreArtifacts(RunArtifacts):
                 "hypotheses": hypotheses,
             },
             {
-                "settings": as_argument(settings),
+                "settings": settings,
                 **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
                 "training": self.prefix(dataset, "train") if is_aligned else None,
@@ -60,7 +60,7 @@ class ScoreArtifacts(RunArtifacts):
             [COMET, context, model, hypotheses, references],
             {"text": references, "hypotheses": hypotheses, "model": model},
             {
-                "settings": as_argument(self.config.evaluation.model_dump(mode="json", include={"comet"})),
+                "settings": self.config.evaluation.model_dump(mode="json", include={"comet"}),
                 **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
                 "test": split.removeprefix("test_"),
@@ -103,7 +103,7 @@ class ScoreArtifacts(RunArtifacts):
             [settings, *pair, references, *more, self._packages, PAIRED_TESTS],
             {"text": references, "references": more, "system": pair[0], "baseline": pair[1]},
             {
-                "settings": as_argument(settings),
+                "settings": settings,
                 **self.language_pair(dataset),
                 "prefix": self.prefix(dataset, split),
                 "names": [system, baseline],

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, as_argument, made_by
+from docmt.config.artifacts.base import Artifact, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
 from docmt.evaluation import commands as evaluation
@@ -27,7 +27,7 @@ class TextArtifacts(CorporaArtifacts):
             [f"results/{dataset}/text/{split}.tok.{lang}"],
             [settings, text],
             {"input": text.only(f".{lang}")},
-            {"settings": as_argument(settings)},
+            {"settings": settings},
             text_commands.tokenize,
             is_kept=False,
         )
@@ -46,7 +46,7 @@ class TextArtifacts(CorporaArtifacts):
             [f"results/{dataset}/text/truecaser.{lang}.json"],
             parts,
             {"inputs": tokens},
-            {"settings": as_argument(self._token_settings(dataset))},
+            {"settings": self._token_settings(dataset)},
             text_commands.learn_truecaser,
         )
 
@@ -126,7 +126,7 @@ class TextArtifacts(CorporaArtifacts):
         # Either truecaser covers the text of both languages, see `truecaser`: the one of the source suffices.
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
-        params = {"settings": as_argument(settings | read), **params}
+        params = {"settings": settings | read, **params}
         return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params, command)
 
     def _published_text(self, dataset: str) -> list[Artifact]:
