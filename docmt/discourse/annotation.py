@@ -11,7 +11,7 @@ from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts, iterate_discourse
+from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, iterate_discourse, sentences_of
 from docmt.discourse.parsing.baselines import BASELINES, RELATION, Parser, baseline
 from docmt.discourse.parsing.model_file import parser_from_bytes, reads_states_of
 from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
@@ -33,14 +33,6 @@ class PlainText:
 
     id: str
     sentences: list[str]
-
-
-@dataclass(frozen=True)
-class TokenizedText:
-    """A document as tokenized sentences; an empty sentence has no words."""
-
-    id: str
-    sentences: tuple[tuple[str, ...], ...]
 
 
 def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
@@ -86,16 +78,21 @@ def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, 
             yield text
 
 
-def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[TokenizedText]]:
-    """Tokenize documents, in order, in batches; the document that brings a batch to `BATCH_WORDS` words is its last."""
+def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[DiscourseDocument]]:
+    """Tokenize documents, in order, in batches; the document that brings a batch to `BATCH_WORDS` words is its last.
+
+    Each sentence is one EDU.
+    """
     # Not `fill_batches`, which ends a batch before its budget is exceeded: other sentences would be padded together,
     # which changes the last bits of their states and so the trees of finished studies.
     get_tokenizer(lang)  # an unknown language is refused before anything is read
-    batch: list[TokenizedText] = []
+    batch: list[DiscourseDocument] = []
     size = 0
     for text in texts:
-        batch.append(TokenizedText(text.id, tuple(sentence_words(line, lang) for line in text.sentences)))
-        size += sum(1 + len(words) for words in batch[-1].sentences)  # empty sentences take memory too
+        sentences = tuple(sentence_words(line, lang) for line in text.sentences)
+        edus = tuple(Edu(number, 0, len(words)) for number, words in enumerate(sentences))
+        batch.append(DiscourseDocument(text.id, sentences, edus))
+        size += sum(1 + len(words) for words in sentences)  # empty sentences take memory too
         if size >= BATCH_WORDS:
             yield batch
             batch, size = [], 0
@@ -107,16 +104,16 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
         yield batch
 
 
-def with_edus(batch: Iterable[TokenizedText], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
-    """Build documents with EDUs and without trees; a sentence without words has one EDU without words.
+def with_edus(batch: Iterable[DiscourseDocument], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
+    """Replace the EDUs of documents; a sentence without words has one EDU without words.
 
     `starts` has, for each sentence of all documents, the words other than the first at which an EDU begins.
     """
     remaining = iter(starts)
     documents = []
-    for text in batch:
-        own = list(itertools.islice(remaining, len(text.sentences)))
-        documents.append(DiscourseDocument(text.id, text.sentences, edus_from_starts(own, map(len, text.sentences))))
+    for document in batch:
+        own = itertools.islice(remaining, len(document.sentences))
+        documents.append(replace(document, edus=edus_from_starts(own, map(len, document.sentences))))
     return documents
 
 
@@ -124,7 +121,7 @@ def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter
     """Segment documents, in order; memory use does not grow with their number."""
     n_sentences = n_empty = n_edus = 0
     for batch in tokenize_batches(texts, lang=lang):
-        for document in with_edus(batch, segmenter.segment([words for text in batch for words in text.sentences])):
+        for document in with_edus(batch, segmenter.segment(sentences_of(batch))):
             n_sentences += len(document.sentences)
             n_empty += sum(not words for words in document.sentences)
             n_edus += len(document.edus)
@@ -146,9 +143,9 @@ def annotate(
 
 
 def _annotate_batch(
-    batch: list[TokenizedText], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
+    batch: list[DiscourseDocument], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
 ) -> list[DiscourseDocument]:
-    readings = segmenter.read([words for text in batch for words in text.sentences])
+    readings = segmenter.read(sentences_of(batch))
     documents = with_edus(batch, [reading.starts for reading in readings])
     if state_reader is None:
         return parser.parse_batch(documents)

@@ -132,6 +132,11 @@ def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) ->
     return tuple(edus)
 
 
+def sentences_of(documents: Iterable[DiscourseDocument]) -> list[tuple[str, ...]]:
+    """List the sentences of all documents, in order."""
+    return [words for document in documents for words in document.sentences]
+
+
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
     """List, for each sentence, the words other than the first at which an EDU begins."""
     starts: list[list[int]] = [[] for _ in document.sentences]

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from docmt.discourse.constituents import Node
-from docmt.discourse.documents import ABOVE, NOTHING, SAME_PARAGRAPH, SAME_SENTENCE, UNKNOWN, DiscourseDocument
+from docmt.discourse.documents import (
+    ABOVE,
+    NOTHING,
+    SAME_PARAGRAPH,
+    SAME_SENTENCE,
+    UNKNOWN,
+    DiscourseDocument,
+    sentences_of,
+)
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.linear_classifier import Instances, LinearClassifier, fit
@@ -168,8 +176,7 @@ class SegmenterSyntax:
 
     def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
         """Predict the syntax of documents."""
-        sentences = [words for document in documents for words in document.sentences]
-        found = iter(self.segmenter.predict_syntax(sentences))
+        found = iter(self.segmenter.predict_syntax(sentences_of(documents)))
         return [tuple(itertools.islice(found, len(document.sentences))) for document in documents]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.batching import fill_batches
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.documents import DiscourseDocument, sentences_of
 from docmt.discourse.parsing.baselines import WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.neural_network import EduInputs, Ensemble
@@ -40,7 +40,7 @@ class NeuralParser(ShiftReduceParser):
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
         if states is None:
-            readings = self.segmenter.read([words for document in documents for words in document.sentences])
+            readings = self.segmenter.read(sentences_of(documents))
             states = word_states(readings, documents, reads_lower=self.reads_lower)
         parsed: list[DiscourseDocument] = []
         full = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from docmt.discourse.constituents import Node
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.documents import DiscourseDocument, sentences_of
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, ParserNetwork
 from docmt.discourse.parsing.neural_parser import (
@@ -68,7 +68,7 @@ def train_neural(
     """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
     words = learn_words(documents, min_count=settings.min_word_count)
     reads_lower = settings.layers == "both"
-    readings = segmenter.read([own for document in documents for own in document.sentences])
+    readings = segmenter.read(sentences_of(documents))
     states = word_states(readings, documents, reads_lower=reads_lower)
     examples = [
         make_example(document, tree, own, relations=relations, numbers=number_words(words))

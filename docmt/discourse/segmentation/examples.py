@@ -15,7 +15,7 @@ from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.documents import inner_starts, read_discourse
 from docmt.discourse.segmentation.network import INSIDE, START, SentenceBatch
-from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
+from docmt.discourse.segmentation.vocabulary import LABELS, WordTypes, WordVocabulary, number_types
 from docmt.discourse.syntax import SentenceSyntax, read_syntax
 from docmt.errors import UserError
 
@@ -70,17 +70,15 @@ class ExampleSet:
         names, self._words = number_types(example.words for example in examples)
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
-        self._syntax: list[tuple[list[int], ...] | None] = []
-        labels = (vocabulary.pos, vocabulary.relations, vocabulary.openings)
-        inventories = [{label: number for number, label in enumerate(names)} for names in labels]
-        for example in examples:
-            tree = example.syntax
+        numbers = {name: {label: i for i, label in enumerate(getattr(vocabulary, name))} for name in LABELS}
+        # Per sentence with syntax: the labels of each kind, and the heads.
+        self._syntax: list[list[list[int]] | None] = []
+        for tree in (example.syntax for example in examples):
             if tree is None:
                 self._syntax.append(None)
                 continue
-            columns = zip((tree.pos, tree.relations, tree.openings), inventories, strict=True)
-            numbered = [[numbers.get(label, IGNORED) for label in labels] for labels, numbers in columns]
-            self._syntax.append((*numbered, list(tree.heads)))
+            labels = [[numbers[name].get(label, IGNORED) for label in getattr(tree, name)] for name in LABELS]
+            self._syntax.append([*labels, list(tree.heads)])
 
     def __len__(self) -> int:
         return len(self._words)

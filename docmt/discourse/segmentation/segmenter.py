@@ -14,7 +14,7 @@ from torch import Tensor
 
 from docmt.batching import fill_batches
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.discourse.documents import inner_starts, read_discourse
+from docmt.discourse.documents import inner_starts, read_discourse, sentences_of
 from docmt.discourse.segmentation.network import START, SegmenterNetwork, SentenceBatch, States
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
@@ -236,7 +236,7 @@ def evaluate_segmenter(
     one per line, which is tokenized here.
     """
     documents = read_discourse(gold)
-    sentences = [words for document in documents for words in document.sentences]
+    sentences = sentences_of(documents)
     starts = [found for document in documents for found in inner_starts(document)]
     n_sentences = sum(map(bool, sentences))
     counts = {

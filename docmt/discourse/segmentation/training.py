@@ -21,7 +21,7 @@ from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceE
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
 from docmt.discourse.segmentation.segmenter import Segmenter, score_starts
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
-from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary
+from docmt.discourse.segmentation.vocabulary import LABELS, WordTypes, WordVocabulary
 from docmt.files import sha256_file
 from docmt.logs import progress
 from docmt.provenance import describe
@@ -113,11 +113,8 @@ def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTraini
     """Collect the words and characters of the training sentences, and their syntactic labels in alphabetical order."""
     known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
     trees = [example.syntax for example in train if example.syntax is not None]
-    pos, relations, openings = (
-        tuple(sorted({label for tree in trees for label in getattr(tree, name)}))
-        for name in ("pos", "relations", "openings")
-    )
-    return replace(known, pos=pos, relations=relations, openings=openings)
+    labels = {name: sorted({label for tree in trees for label in getattr(tree, name)}) for name in LABELS}
+    return replace(known, **{name: tuple(found) for name, found in labels.items()})
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:

@@ -20,6 +20,8 @@ MAX_CHARACTERS = 24
 HEAD_CHARACTERS = 16
 """The convolution sees only the first 16 and the last 8 characters of a word of more than 24."""
 
+LABELS = ("pos", "relations", "openings")
+"""Labels of words that the auxiliary losses predict, as fields of `WordVocabulary` and `SentenceSyntax`."""
 SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punctuation", "caseless")
 
 

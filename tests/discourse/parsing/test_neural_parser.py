@@ -15,7 +15,7 @@ from parsing_fixtures import (
     random_document,
 )
 
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.documents import DiscourseDocument, edus_from_starts, sentences_of
 from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, EnsembleClassifier, ParserNetwork, WordPooling
 from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, edu_inputs, number_words, word_states
 from docmt.discourse.parsing.neural_training import collate, make_example, total_loss, train_member
@@ -28,15 +28,11 @@ NOTHING_HIDDEN = dict.fromkeys((*RATES, "word_dropout", "label_smoothing"), 0.0)
 RECIPE = TINY | NOTHING_HIDDEN | {"epochs": 60, "documents_per_batch": 3, "learning_rate": 1e-2, "average_decay": 0.9}
 
 
-def sentences_read(segmenter, documents):
-    return segmenter.read([words for document in documents for words in document.sentences])
-
-
 def examples_of(documents, *, reads_lower=True):
     segmenter = StandInSegmenter()
     trees = [training_tree(document, coarse) for document in documents]
     relations = relation_names(trees)
-    states = word_states(sentences_read(segmenter, documents), documents, reads_lower=reads_lower)
+    states = word_states(segmenter.read(sentences_of(documents)), documents, reads_lower=reads_lower)
     return relations, [
         make_example(document, tree, words, relations=relations, numbers=number_words(WORDS))
         for document, tree, words in zip(documents, trees, states, strict=True)
@@ -75,13 +71,13 @@ def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
     unseen = [random_document(seed, with_tree=False) for seed in range(70, 85)]
     alone = [parser.parse(document).tree for document in unseen]
     assert [document.tree for document in parser.parse_batch(unseen)] == alone
-    states = word_states(sentences_read(parser.segmenter, unseen), unseen, reads_lower=True)
+    states = word_states(parser.segmenter.read(sentences_of(unseen)), unseen, reads_lower=True)
     assert [document.tree for document in parser.parse_batch(unseen, states)] == alone
 
 
 def test_only_the_upper_states():
     document = random_document(4, n_sentences=3)
-    readings = sentences_read(StandInSegmenter(), [document])
+    readings = StandInSegmenter().read(document.sentences)
     (upper,) = word_states(readings, [document], reads_lower=False)
     (both,) = word_states(readings, [document], reads_lower=True)
     assert [states.shape[1] for states in (*upper, *both)] == [WIDTH] * 3 + [2 * WIDTH] * 3

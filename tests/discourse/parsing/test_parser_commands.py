@@ -11,7 +11,7 @@ from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_do
 
 from docmt.checksums import forget
 from docmt.cli.main import run as run_docmt
-from docmt.discourse.documents import DocumentUnits, read_discourse, write_discourse
+from docmt.discourse.documents import DocumentUnits, read_discourse, sentences_of, write_discourse
 from docmt.discourse.parsing.model_file import load_trained_parser, reads_states_of
 from docmt.discourse.parsing.neural_parser import word_states
 from docmt.discourse.parsing.parser_names import load_parser
@@ -212,7 +212,7 @@ def test_a_parser_knows_its_own_segmenter(folder, tmp_path):
     assert reads_states_of(parser, segmenter)
     assert not reads_states_of(load_parser("chain"), segmenter)
     documents = read_discourse(folder / "dev.discourse.jsonl")
-    readings = segmenter.read([words for document in documents for words in document.sentences])
+    readings = segmenter.read(sentences_of(documents))
     states = word_states(readings, documents, reads_lower=parser.reads_lower)
     expected = [document.tree for document in parser.parse_batch(documents)]
     assert [document.tree for document in parser.parse_batch(documents, states)] == expected
