@@ -320,6 +320,9 @@ def training(system, seed=1):
     return history(system, seed, step=[50, 100, 150, 200], dev_loss=losses, below_uniform_cross=below)
 
 
+TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("metric", "at", "value"),
     [
@@ -335,8 +338,7 @@ def training(system, seed=1):
     ],
 )
 def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, at, value):
-    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
-    found = judged([], "a > 0", histories=histories, metric=metric, test=None, at=at)
+    found = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, at=at)
     assert found.verdict == ("not run" if value is None else "holds")
     if value is not None:
         assert found.findings[0].mean == value
@@ -344,8 +346,7 @@ def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(m
 
 def test_the_update_at_which_a_loss_is_reached():
     """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
-    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
-    found = judged([], "a > 0", histories=histories, metric="dev_loss", test=None, reaches=4.5)
+    found = judged([], "a > 0", histories=TRAININGS, metric="dev_loss", test=None, reaches=4.5)
     assert {seed: each.value for seed, each in found.measured[A].items()} == {1: 50, 2: 150, 3: 150}
     assert found.verdict == "holds"
 
@@ -424,8 +425,7 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
 
 def test_a_row_says_which_update_was_never_reached():
     claims = {"late": {"statement": "A is late", "metric": "dev_loss", "reaches": 2.5, "relations": ["a > 100"]}}
-    histories = [training("a", seed=seed) for seed in (1, 2, 3)]
-    found = claims_table(long_table(ROWS), histories, ReportSettings.load({"claims": claims}, where="report"))
+    found = claims_table(long_table(ROWS), TRAININGS, ReportSettings.load({"claims": claims}, where="report"))
     assert found is not None
     assert found.rows[0][3:] == [
         "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "holds",

@@ -2,24 +2,13 @@
 
 import pandas as pd
 import pytest
-from score_rows import write_scores
+from score_rows import score, write_scores
 
 from docmt.errors import UserError
 from docmt.report.input_files import gather_scores, read_scores_table
 from docmt.report.score_files import COLUMNS, gather_rows, write_scores_table
 
-ROW = {
-    "dataset": "d",
-    "system": "s",
-    "seed": 1,
-    "test": "t",
-    "metric": "s-BLEU",
-    "value": 12.5,
-    "n": 3,
-    "phenomenon": None,
-    "distance": None,
-    "signature": "sig",
-}
+ROW = score("s", 12.5, n=3, phenomenon=None, distance=None, signature="sig")
 
 
 def write(path, *rows, **provenance):

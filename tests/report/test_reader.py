@@ -2,9 +2,9 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
+from elements import Elements
 from reader_study import ALIGNED, DOCUMENTS, FREE, HOSTILE, ITEMS, make_study, render, unpack, write_hypotheses
 from sacrebleu import sentence_chrf
 
@@ -90,26 +90,13 @@ def test_edus_without_a_tree_have_no_heads(tmp_path):
     assert {(head, relation) for _, _, head, relation in edus} == {(None, "")}
 
 
-class Elements(HTMLParser):
-    """The elements of a page, and what it would load."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.loads = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.loads += [value for name, value in attrs if name in ("src", "href", "action")]
-
-
 def test_no_text_becomes_markup_and_nothing_is_loaded(page):
     html = page.read_text()
-    elements = Elements()
-    elements.feed(html)
+    elements = Elements(html)
     assert elements.tags.count("script") == 2
     assert "img" not in elements.tags
     assert "attacked" not in re.sub(r"<title>.*?</title>|<h1>.*?</h1>", "", html, flags=re.DOTALL)
-    assert [link for link in elements.loads if not link.startswith("#")] == ["report.html"]
+    assert [link for link in elements.links if not link.startswith("#")] == ["report.html"]
     assert "default-src 'none'" in html
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
 

@@ -5,8 +5,9 @@ import random
 from urllib.parse import urlencode
 
 import pytest
+from colors import contrast, luminance
 from reader_study import ALIGNED, ARABIC, DOCUMENTS, FREE, HOSTILE, WRITTEN, make_study, render, unpack
-from webdriver import Browser, contrast, luminance
+from webdriver import Browser
 
 from docmt.files import write_json, write_jsonl
 from docmt.report.styles import COLORS, MARKERS

@@ -5,9 +5,9 @@ import io
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
 
 import pytest
+from elements import Elements
 from score_rows import accuracy, render_report, score, write_scores
 
 from docmt.cli.main import main
@@ -19,32 +19,6 @@ step,epoch,seconds,tokens_per_second,train_loss,dev_loss,entropy_cross,entropy_e
 200,2,9,21,7.5,7.0,6.1,5.2,nan
 300,3,14,20,6.5,6.0,5.9,5.3,
 """
-
-
-class Checker(HTMLParser):
-    """Collects what a browser would fetch, ids and the tags left open."""
-
-    VOID = ("meta", "br", "img", "link", "hr")
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.links, self.ids, self.open = [], [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
-        self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href", "xlink:href")]
-        self.ids += [values["id"]] if "id" in values else []
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +55,15 @@ def page(tmp_path_factory, study):
 
 def test_page_is_whole_and_self_contained(page):
     _, html, printed = page
-    checker = Checker()
-    checker.feed(html)
-    assert not checker.open
-    assert checker.tags.count("script") == 1, "only the page's own, which tests/report/test_report_in_browser.py runs"
+    elements = Elements(html)
+    assert not elements.open
+    assert elements.tags.count("script") == 1, "only the page's own, which tests/report/test_report_in_browser.py runs"
     assert "default-src &#39;none&#39;" in html or "default-src 'none'" in html
     assert "<script>alert" not in html
-    assert "img" not in checker.tags
-    assert all(link.startswith("#") for link in checker.links)
-    assert len(checker.ids) == len(set(checker.ids))
-    assert {link[1:] for link in checker.links} <= set(checker.ids)
+    assert "img" not in elements.tags
+    assert all(link.startswith("#") for link in elements.links)
+    assert len(elements.ids) == len(set(elements.ids))
+    assert {link[1:] for link in elements.links} <= set(elements.ids)
     assert "&lt;script&gt;" in html
     assert "currentColor" in html
     assert "prefers-color-scheme: dark" in html

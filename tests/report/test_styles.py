@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from colors import XYZ, contrast, linear
 from score_rows import history
 
 from docmt.config.artifacts.report import StudyArtifacts
@@ -20,19 +21,6 @@ from docmt.report.styles import COLORS, DARK_COLORS, MARKERS, Styles, in_both_sc
 # Machado, Oliveira and Fernandes (2009), complete deficiency, for linear RGB.
 DEUTERANOPIA = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
 PROTANOPIA = [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
-XYZ = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
-
-
-def linear(color):
-    """Linear RGB of an sRGB color."""
-    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
-    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-
-
-def contrast(one, other):
-    """The contrast of two colors by WCAG 2.1, 1 to 21."""
-    low, high = sorted(float(np.dot(XYZ[1], linear(color))) + 0.05 for color in (one, other))
-    return high / low
 
 
 def lab(color, seen_with=((1, 0, 0), (0, 1, 0), (0, 0, 1))):

@@ -116,15 +116,3 @@ class Browser:
     def console(self):
         """What the console has since it was last asked."""
         return [entry["message"] for entry in self._call("POST", "/se/log", type="browser")]
-
-
-def luminance(color):
-    """Of `rgb(r, g, b)`, by WCAG."""
-    parts = [int(part) / 255 for part in color[color.index("(") + 1 : -1].split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one, other):
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
