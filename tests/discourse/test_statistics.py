@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree_fixtures import deep_tree, random_heads
+from tree_fixtures import deep_tree, random_heads, run
 
-from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
@@ -153,10 +152,6 @@ def test_statistics_equal_a_plain_count(found):
     assert row["distance_between_sentences"] == (round(sum(distances) / len(distances), 2) if distances else None)
     assert row["chain_percent"] == (round(100 * sum(chain) / len(chain), 2) if chain else None)
     assert row["max_dependency_depth"] == depths(heads).max()
-
-
-def run(*arguments):
-    run_docmt(["discourse", *map(str, arguments)])
 
 
 def test_command_writes_a_row_per_file(tmp_path):

@@ -6,9 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tree_fixtures import deep_tree, random_heads
+from tree_fixtures import deep_tree, random_heads, run
 
-from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
@@ -171,10 +170,6 @@ def test_constituents_begin_left_of_their_children():
     for room in LABEL_ROOMS:
         for place in place_constituents(TREE, room):
             assert all(place.x + LEVEL_WIDTH <= child.x for child in place.children)
-
-
-def run(*arguments):
-    run_docmt(["discourse", *map(str, arguments)])
 
 
 @pytest.fixture

@@ -1,9 +1,15 @@
-"""Trees that several tests need: random ones, and one deeper than Python's stack."""
+"""Trees that several tests need: random ones, and one deeper than Python's stack; `docmt discourse`."""
 
 from hypothesis import strategies as st
 
+from docmt.cli.main import run as run_docmt
 from docmt.discourse.constituents import join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD
+
+
+def run(*arguments):
+    """Run a command of `docmt discourse`."""
+    run_docmt(["discourse", *map(str, arguments)])
 
 
 @st.composite

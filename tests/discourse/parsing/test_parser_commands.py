@@ -8,17 +8,18 @@ from dataclasses import replace
 import pytest
 import torch
 from parsing_fixtures import COARSE, StandInSegmenter, complete_units, random_document, save_tiny_segmenter
+from tree_fixtures import run
 
 from docmt.checksums import forget
-from docmt.cli.main import run as run_docmt
 from docmt.discourse.documents import DocumentUnits, read_discourse, sentences_of, write_discourse
 from docmt.discourse.parsing.model_file import load_trained_parser, reads_states_of
 from docmt.discourse.parsing.neural_parser import word_states
 from docmt.discourse.parsing.parser_names import load_parser
 from docmt.discourse.parsing.training import best_kind
 from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.syntax import write_syntax
 from docmt.errors import UserError
-from docmt.files import read_json, write_jsonl
+from docmt.files import read_json
 
 NEURAL = {
     "members": 2, "edu_width": 6, "document_width": 3, "hidden_width": 8, "feature_width": 4, "epochs": 2,
@@ -32,25 +33,16 @@ SETTINGS = {
 }
 
 
-def run(*arguments):
-    run_docmt(["discourse", *map(str, arguments)])
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parser")
     for split, seeds in (("train", range(8)), ("dev", range(20, 24))):
         documents = [random_document(seed, n_sentences=4) for seed in seeds]
         write_discourse(folder / f"{split}.discourse.jsonl", documents)
-        write_jsonl(folder / f"{split}.syntax.jsonl", map(syntax_of, documents))
+        syntax = [(d.id, tuple(StandInSegmenter().predict_syntax(d.sentences))) for d in documents]
+        write_syntax(folder / f"{split}.syntax.jsonl", syntax)
     save_tiny_segmenter(folder / "segmenter.pt")
     return folder
-
-
-def syntax_of(document):
-    parts = StandInSegmenter().predict_syntax(document.sentences)
-    rows = [{"pos": part.pos, "heads": part.heads, "relations": part.relations} for part in parts]
-    return {"document": document.id, "sentences": rows}
 
 
 def train(folder, name, out, **options):

@@ -5,17 +5,13 @@ import json
 import pytest
 from segmenter_fixtures import EXAMPLES, TINY
 from test_segmenter_training import write_examples
+from tree_fixtures import run
 
-from docmt.cli.main import run as run_docmt
 from docmt.corpora.documents import DocumentIndex, write_index
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, read_discourse, write_discourse
 from docmt.discourse.segmentation.segmenter import evaluate_segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_lines
-
-
-def run(*arguments):
-    run_docmt(["discourse", *map(str, arguments)])
 
 
 def test_train_evaluate_segment(tmp_path, caplog):

@@ -12,17 +12,16 @@ from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
+from docmt.discourse.syntax import write_syntax
 from docmt.errors import UserError
 from docmt.files import write_jsonl
 
 
-def write_examples(prefix, examples, *, with_syntax=True):
+def write_examples(prefix, examples):
     sentences = [e.words for e in examples]
     edus = edus_from_starts([e.starts for e in examples], map(len, sentences))
     write_discourse(f"{prefix}.discourse.jsonl", [DiscourseDocument("d", tuple(sentences), edus)])
-    if with_syntax:
-        trees = [{"pos": e.syntax.pos, "heads": e.syntax.heads, "relations": e.syntax.relations} for e in examples]
-        write_jsonl(f"{prefix}.syntax.jsonl", [{"document": "d", "sentences": trees}])
+    write_syntax(f"{prefix}.syntax.jsonl", [("d", tuple(e.syntax for e in examples))])
     return prefix
 
 

@@ -6,10 +6,13 @@ import zlib
 from types import SimpleNamespace
 
 import torch
+from segmenter_fixtures import untrained
 
 from docmt.discourse.constituents import join, join_names, leaf
 from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
 from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.segmentation.examples import SentenceExample
+from docmt.discourse.syntax import SentenceSyntax
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
 WIDTH = 4
@@ -93,8 +96,6 @@ class StandInSegmenter:
         return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
 
     def predict_syntax(self, sentences):
-        from docmt.discourse.syntax import SentenceSyntax
-
         return [
             SentenceSyntax(tuple(word[:1] for word in words), tuple(range(-1, len(words) - 1)), ("dep",) * len(words))
             for words in sentences
@@ -102,24 +103,10 @@ class StandInSegmenter:
 
 
 def save_tiny_segmenter(path):
-    """An untrained segmenter of six-dimensional states."""
-    from docmt.discourse.segmentation.examples import SentenceExample
-    from docmt.discourse.segmentation.network import SegmenterNetwork
-    from docmt.discourse.segmentation.segmenter import Segmenter
-    from docmt.discourse.segmentation.settings import SegmenterSettings
-    from docmt.discourse.segmentation.training import learn_vocabulary
-    from docmt.discourse.syntax import SentenceSyntax
-
-    widths = ("word_width", "character_width", "character_filters", "shape_width", "lower_width", "head_width")
-    sizes = dict.fromkeys(widths, 4) | {"upper_width": 3}
-    settings = SegmenterSettings.load({"network": sizes, "training": {"min_word_count": 1}}, where="segmenter")
+    """An untrained segmenter that knows the words of these documents."""
     n = len(WORDS)
     syntax = SentenceSyntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
-    vocabulary = learn_vocabulary([SentenceExample(WORDS, (3,), syntax)], settings.training)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        network = SegmenterNetwork(settings.network, vocabulary).eval()
-    Segmenter(network, settings, vocabulary).save(path)
+    untrained(examples=[SentenceExample(WORDS, (3,), syntax)]).save(path)
     return path
 
 
