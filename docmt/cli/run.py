@@ -14,8 +14,7 @@ from cyclopts import Parameter
 
 from docmt.cli.init import find_workflow
 from docmt.commands import CommandGroup
-from docmt.config.artifacts.base import rules_by_stage
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts.report import STAGES
 from docmt.config.loading import check_user_files, load_config, read_config_file
 from docmt.config.systems import merge
 from docmt.errors import UserError
@@ -75,7 +74,7 @@ def run(
     directory.mkdir(parents=True, exist_ok=True)
     with chdir(directory):
         check_user_files(load_config(values))
-    known = [*TARGETS, *(name for stage in rules_by_stage(StudyArtifacts).items() for name in (stage[0], *stage[1]))]
+    known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
             raise UserError(f"target {target!r}: neither a stage, a rule nor a path; {nearest(target, known)}")

@@ -120,14 +120,6 @@ class UserFile(Artifact):
             raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")
 
 
-def user_files_of(folder: str, names: Iterable[str], *, where: str) -> list[Artifact]:
-    """The files of a folder of the user's that have one of these names or fit one of these patterns."""
-    first, *_ = names = list(names)
-    # Where none is found, the first name is returned, so that `UserFile.check` reports it as missing.
-    found = sorted(path.as_posix() for name in names for path in Path(folder).glob(name))
-    return [UserFile.at(path, where=where) for path in found or [f"{folder}/{first}"]]
-
-
 def _hashable(part: Any) -> Any:
     if isinstance(part, Artifact):
         return part.fingerprint
@@ -187,23 +179,13 @@ class Declarations:
         self.known: dict[Any, Artifact] = {}
 
 
-def handed_on(finals: Iterable[Artifact]) -> dict[str, list[str]]:
+def handed_on(finals: Sequence[Artifact]) -> dict[str, list[str]]:
     """The files of each stage that another stage reads, or none, among all that lead to `finals`."""
     found: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
-    seen: set[tuple[str, ...]] = set()
-
-    def visit(artifact: Artifact, reader: str | None) -> None:
-        # Checked for every reader, before `seen`: the first reader of a file may be of the same stage.
-        if artifact.is_kept and artifact.stage != reader:
-            found[artifact.stage] |= dict.fromkeys(artifact.files)
-        if (key := tuple(artifact.files)) not in seen:
-            seen.add(key)
-            for source in artifact.sources():
-                if isinstance(source, Artifact):
-                    visit(source, artifact.stage)
-
-    for final in finals:
-        visit(final, None)
+    read = [(source, reader.stage) for reader in leading_to(finals) for source in reader.sources()]
+    for made, stage in [*((final, None) for final in finals), *read]:
+        if isinstance(made, Artifact) and made.is_kept and made.stage != stage:
+            found[made.stage] |= dict.fromkeys(made.files)
     return {stage: list(files) for stage, files in found.items()}
 
 

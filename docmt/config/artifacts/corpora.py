@@ -1,12 +1,12 @@
 """Artifacts of the corpora stage."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by, user_files_of
+from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
 from docmt.controlled.commands import generate
@@ -145,8 +145,10 @@ class CorporaArtifacts(Declarations):
         read = self.corpus(corpus, split, "-".join(languages))
         return replace(read, files=_with_index(_prefix(read), wanted), shared=read.job)
 
-    def published_files(self, name: str, names: Iterable[str], *, where: str) -> list[Artifact]:
+    def published_files(self, name: str, names: Sequence[str], *, where: str) -> list[Artifact]:
         """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.
+
+        `names` are patterns of file names.
 
         Raises UserError for a name that is neither a folder nor in the catalog.
         """
@@ -155,7 +157,9 @@ class CorporaArtifacts(Declarations):
         if not Path(name).is_dir():
             hint = nearest(name, list(load_models()))
             raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
-        return user_files_of(name, names, where=where)
+        found = sorted(path.as_posix() for pattern in names for path in Path(name).glob(pattern))
+        # Where none is found, the first name is returned, so that `UserFile.check` reports it as missing.
+        return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
         """The counts of all splits that are read from files, by dataset, corpus and split."""
@@ -171,6 +175,11 @@ class CorporaArtifacts(Declarations):
         """The prefix of a dataset's split as text."""
         languages = "-".join(self.config.datasets[dataset].part_languages(split))
         return f"results/{dataset}/corpora/{languages}/{split}"
+
+    def scoring_options(self, dataset: str, split: str) -> dict[str, str]:
+        """What commands that score a test split take to find its text."""
+        prefix, test = self.prefix(dataset, split), split.removeprefix("test_")
+        return {**self.language_pair(dataset), "prefix": prefix, "test": test}
 
     def language_pair(self, dataset: str) -> dict[str, str]:
         """Source and target language of a dataset, as commands take them."""

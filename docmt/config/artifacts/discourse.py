@@ -144,24 +144,27 @@ class DiscourseArtifacts(TextArtifacts):
     def _tree_parts(self, trees: str) -> list[Any]:
         """The origin of trees: a segmenter and a parser, or gold, or files."""
         row = self.config.discourse.trees[trees]
-        segmenter = self.segmenter(row.segmenter) if row.segmenter else None
-        parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
         # `sentences` came later: at its default it is left out, so that older fingerprints stay.
-        return [segmenter, parser, row.gold, row.files, *([row.sentences] if row.sentences != "parser" else [])]
+        later = [row.sentences] if row.sentences != "parser" else []
+        return [*self._annotators(trees), row.gold, row.files, *later]
+
+    def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
+        """The segmenter of trees, and their parser, or the name of a control that needs no training."""
+        row = self.config.discourse.trees[trees]
+        parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
+        return self.segmenter(row.segmenter) if row.segmenter else None, parser
 
     def _models(self, trees: str) -> list[Artifact]:
-        return [part for part in self._tree_parts(trees)[:2] if isinstance(part, Artifact)]
+        return [model for model in self._annotators(trees) if isinstance(model, Artifact)]
 
     def _annotation_params(self, dataset: str, trees: str) -> dict[str, Any]:
-        row = self.config.discourse.trees[trees]
-        if not row.segmenter:
+        segmenter, parser = self._annotators(trees)
+        if segmenter is None:
             return {}
-        segmenter, parser = self._tree_parts(trees)[:2]
-        parser = parser.file if isinstance(parser, Artifact) else parser
         return {
             "segmenter": segmenter.file,
-            "parser": parser,
-            "sentences": row.sentences,
+            "parser": parser.file if isinstance(parser, Artifact) else parser,
+            "sentences": self.config.discourse.trees[trees].sentences,
             "lang": self._src_lang(dataset),
         }
 

@@ -64,8 +64,7 @@ class StudyArtifacts(ScoreArtifacts):
             {"text": references, "system": system, "baseline": baseline},
             {
                 "settings": self.config.report.model_dump(mode="json", include={"cases", "labels"}),
-                **self.language_pair(dataset),
-                "prefix": self.prefix(dataset, split),
+                **self.scoring_options(dataset, split),
                 "name": cases,
                 "out": f"results/tables/{cases}",
             },
@@ -124,7 +123,7 @@ class StudyArtifacts(ScoreArtifacts):
             "reader": "reader.html",
             "differences": list(differences),
             "cases": {name: made.file for name, made in cases.items()},
-            "stages": rules_by_stage(StudyArtifacts),
+            "stages": STAGES,
             "benchmarks": "results/benchmarks",
         }
         manifest |= {name: {key: made.file for key, made in group.items()} for name, group in (data | trees).items()}

@@ -227,12 +227,7 @@ class RunArtifacts(DiscourseArtifacts):
             {"model": model, "text": text, "discourse": trees},
             {
                 "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
-                "test": suite or part.removeprefix("test_"),
-                **(
-                    {"prefix": self.prefix(dataset, part), **self.language_pair(dataset)}
-                    if suite is None
-                    else {"suite": text.file}
-                ),
+                **(self.scoring_options(dataset, part) if suite is None else {"suite": text.file, "test": suite}),
             },
             evaluation.cxmi,
         )

@@ -40,10 +40,8 @@ class ScoreArtifacts(RunArtifacts):
             },
             {
                 "settings": settings,
-                **self.language_pair(dataset),
-                "prefix": self.prefix(dataset, split),
+                **self.scoring_options(dataset, split),
                 "training": self.prefix(dataset, "train") if is_aligned else None,
-                "test": split.removeprefix("test_"),
             },
             evaluation.scores,
         )
@@ -61,9 +59,7 @@ class ScoreArtifacts(RunArtifacts):
             {"text": references, "hypotheses": hypotheses, "model": model},
             {
                 "settings": self.config.evaluation.model_dump(mode="json", include={"comet"}),
-                **self.language_pair(dataset),
-                "prefix": self.prefix(dataset, split),
-                "test": split.removeprefix("test_"),
+                **self.scoring_options(dataset, split),
             },
             evaluation.comet,
         )
@@ -104,10 +100,8 @@ class ScoreArtifacts(RunArtifacts):
             {"text": references, "references": more, "system": pair[0], "baseline": pair[1]},
             {
                 "settings": settings,
-                **self.language_pair(dataset),
-                "prefix": self.prefix(dataset, split),
+                **self.scoring_options(dataset, split),
                 "names": [system, baseline],
-                "test": split.removeprefix("test_"),
             },
             evaluation.difference,
         )
