@@ -57,20 +57,15 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
         raise UserError(f"{where}: a head is outside the {len(heads)} units")
     if len(roots) > 1:
         raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots; a tree has one root")
-    # Walk up from each unit: 1 while on the walk, 2 when a walk from there is known to end at the root.
-    state = [0] * len(heads)
+    done = {NO_HEAD}  # units from which a walk up ends at the root
     for start in range(len(heads)):
-        unit, path = start, []
-        while unit != NO_HEAD and state[unit] == 0:
-            state[unit] = 1
-            path.append(unit)
+        unit, path = start, set()
+        while unit not in done:
+            if unit in path:
+                raise UserError(f"{where}: unit {unit + 1} depends on itself through its heads (a cycle)")
+            path.add(unit)
             unit = heads[unit]
-        if unit != NO_HEAD and state[unit] == 1:
-            raise UserError(f"{where}: unit {unit + 1} depends on itself through its heads (a cycle)")
-        for done in path:
-            state[done] = 2
-    if heads and not roots:
-        raise UserError(f"{where}: no unit is the root")
+        done |= path
 
 
 def depths(heads: Sequence[int]) -> np.ndarray:

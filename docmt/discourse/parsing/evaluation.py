@@ -6,6 +6,7 @@ each with its nuclearity and its relation to its parent. Spans are compared by t
 trees over different EDUs can be compared; if the EDUs are equal, precision, recall and F1 are the same.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -188,10 +189,8 @@ class Scores:
 
 
 def _places(document: DiscourseDocument) -> list[Position]:
-    offsets = [0]
-    for words in document.sentences:
-        # One position more than words, so that the EDUs of empty sentences are told apart.
-        offsets.append(offsets[-1] + len(words) + 1)
+    # One position more than words, so that the EDUs of empty sentences are told apart.
+    offsets = [0, *itertools.accumulate(len(words) + 1 for words in document.sentences)]
     return [(offsets[edu.sentence] + edu.start, offsets[edu.sentence] + edu.end) for edu in document.edus]
 
 
