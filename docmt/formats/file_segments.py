@@ -6,7 +6,7 @@ trimming and comparing are then operations on plain strings, and no part of a ma
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -89,9 +89,9 @@ class FileSegment:
         """Whether there is anything to translate."""
         return any(map(str.isalpha, self.text))
 
-    def plain(self, text: str) -> str:
-        """A text with its marks as they are in the file."""
-        return MARK.sub(lambda found: self.mark(found[0]).raw, text)
+    def plain(self, text: str, is_kept: Callable[[Mark], bool] = lambda mark: True) -> str:
+        """A text with its marks as they are in the file, except those that are not to be kept."""
+        return MARK.sub(lambda found: mark.raw if is_kept(mark := self.mark(found[0])) else "", text)
 
     def has_marks(self, kinds: Collection[Kind]) -> bool:
         """Whether there are marks of some kinds."""

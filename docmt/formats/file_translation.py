@@ -61,7 +61,7 @@ class _Sentence:
 
     @property
     def has_letters(self) -> bool:
-        return any(map(str.isalpha, MARK.sub("", self.core)))
+        return any(map(str.isalpha, self.core))
 
 
 def fill_file(

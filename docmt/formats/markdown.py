@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token as MarkdownToken
 from typing_extensions import override
 
-from docmt.formats.file_segments import MARK, FileSegment, Kind, Mark, SegmentDraft
+from docmt.formats.file_segments import FileSegment, Kind, Mark, SegmentDraft
 from docmt.formats.translatable_file import TextFile
 
 FRONT_MATTER = re.compile(
@@ -168,15 +168,9 @@ class MarkdownFile(TextFile):
         bare = {
             c for c in "\\`*_~[]<>|" if id(segment) not in self._escaped and c in segment.text and f"\\{c}" not in raw
         }
+        escaped = SPECIAL.sub(lambda found: "".join(c if c in bare else f"\\{c}" for c in found[0]), text)
         # Tags in the text are markup here, so marks are written as they were, not escaped as in `TextFile.render`.
-        pieces = re.split(f"({MARK.pattern})", text)
-        for number, piece in enumerate(pieces):
-            pieces[number] = (
-                segment.mark(piece).raw
-                if number % 2
-                else SPECIAL.sub(lambda found: "".join(c if c in bare else f"\\{c}" for c in found[0]), piece)
-            )
-        return "".join(pieces)
+        return segment.plain(escaped)
 
     @override
     def accepts(self, segment: FileSegment, filled: str) -> bool:

@@ -5,7 +5,7 @@ XML libraries give no places of tags and attributes, and write entities, quotes 
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +44,11 @@ class Token:
     attributes: str = ""
     text: str = ""
 
+    @property
+    def local_name(self) -> str:
+        """The name without its prefix."""
+        return self.name.rpartition(":")[2]
+
     def get(self, name: str) -> str | None:
         """The value of an attribute."""
         value = dict(ATTRIBUTE.findall(self.attributes)).get(name)
@@ -68,7 +73,7 @@ def read_xml(text: str, *, root: str, where: str) -> tuple[Token, list[Token]]:
     check_xml(text, where=where)
     stream = list(tokens(text))
     opening = next(token for token in stream if token.kind != "other" and token.name)
-    if opening.name.rpartition(":")[2] != root:
+    if opening.local_name != root:
         raise UserError(f"{where}: is XML, but not {root.upper()} (its root is <{opening.name}>)")
     return opening, stream
 
@@ -129,7 +134,7 @@ def elements(stream: Sequence[Token], name: str) -> list[Element]:
     found: list[Element] = []
     depth = first = 0
     for position, token in enumerate(stream):
-        if token.name.rpartition(":")[2] != name:
+        if token.local_name != name:
             continue
         if token.kind == "empty" and not depth:
             found.append(Element(token, token))
@@ -163,15 +168,11 @@ def merged(stream: Sequence[Token], is_whole: Callable[[Token], bool]) -> Iterat
 
 
 def draft_of(
-    text: str,
-    stream: Sequence[Token],
-    *,
-    opaque: Callable[[Token], bool] = lambda token: False,
-    collapse: bool = False,
+    text: str, stream: Sequence[Token], *, opaque: Container[str] = (), collapse: bool = False
 ) -> SegmentDraft:
-    """A draft of tokens: text, and tags as marks. An opaque element is one mark, with its content."""
+    """A draft of tokens: text, and tags as marks. An element with an opaque name is one mark, with its content."""
     draft = SegmentDraft()
-    for token in merged(stream, opaque):
+    for token in merged(stream, lambda token: token.local_name in opaque):
         if token.kind == "text":
             draft.add(re.sub(r"[ \t\r\n]+", " ", token.text) if collapse else token.text)
         else:

@@ -28,7 +28,7 @@ SPELLING = re.compile(
 WHOLE = ("t", "rPr", "drawing", "pict", "AlternateContent", "object")
 TEXT = '<w:t xml:space="preserve">'
 # ODT elements within a paragraph that stay as they are, together with the paragraphs in them.
-OPAQUE = ("text:note", "draw:frame", "office:annotation", "text:ruby", "draw:custom-shape")
+OPAQUE = ("note", "frame", "annotation", "ruby", "custom-shape")
 
 
 class OfficePart(MarkupFile):
@@ -129,7 +129,7 @@ def _copy_packed(source: zipfile.ZipFile, info: zipfile.ZipInfo, target: zipfile
 
 
 def _is_whole(token: Token) -> bool:
-    return token.name.rpartition(":")[2] in WHOLE
+    return token.local_name in WHOLE
 
 
 class _WordPart(OfficePart):
@@ -185,7 +185,7 @@ class _OpenDocumentPart(OfficePart):
         found = [*elements(stream, "p"), *elements(stream, "h")]
         for each in sorted(found, key=lambda element: element.opening.start):
             if each.opening.name in ("text:p", "text:h") and each.content:
-                draft = draft_of(self.text, each.content, opaque=lambda token: token.name in OPAQUE, collapse=True)
+                draft = draft_of(self.text, each.content, opaque=OPAQUE, collapse=True)
                 yield draft.segment(*each.inner)
 
 

@@ -63,7 +63,7 @@ def _seconds(time: str) -> float:
 class SrtFile(TextFile):
     """An SRT file, as one document: each sentence is a segment.
 
-    `_parts` holds the cues of each segment, with the number of its characters in each.
+    `_parts` holds the text of each segment by the number of its cue.
     """
 
     name = "srt"
@@ -72,7 +72,7 @@ class SrtFile(TextFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         self._cues = []
-        self._parts: dict[int, list[tuple[int, int]]] = {}
+        self._parts: dict[int, dict[int, str]] = {}
         self.documents = [[]]
         run: list[tuple[int, Cue]] = []
         for cue in read_cues(self.text, where=self.where):
@@ -124,15 +124,13 @@ class SrtFile(TextFile):
             counts = Counter(owners[position : position + len(sentence)])
             position += len(sentence)
             segment = FileSegment(sentence, whole.marks, is_sentence=True)
-            self._parts[id(segment)] = list(counts.items())
+            rest = iter(sentence)
+            self._parts[id(segment)] = {cue: "".join(itertools.islice(rest, n)) for cue, n in counts.items()}
             self.documents[0].append(segment)
 
     def _pieces(self, segment: FileSegment, filled: str) -> list[str]:
         """The part of a translation for each cue, as long in proportion as the part of the source."""
-        weights, position = [], 0
-        for _, count in self._parts[id(segment)]:
-            weights.append(max(1, len(MARK.sub("", segment.text[position : position + count]).strip())))
-            position += count
+        weights = [max(1, len(MARK.sub("", part).strip())) for part in self._parts[id(segment)].values()]
         return _cut(filled, weights, has_blanks=self.languages.tgt not in WITHOUT_BLANKS)
 
     @override
@@ -150,14 +148,12 @@ class SrtFile(TextFile):
         texts: dict[int, list[str]] = {}
         changed: set[int] = set()
         for segment in self.documents[0]:
-            counts = self._parts[id(segment)]
+            parts = self._parts[id(segment)]
+            pieces = parts.values()
             if segment.filled is not None:
-                changed |= {cue for cue, _ in counts}
+                changed |= parts.keys()
                 pieces = self._pieces(segment, segment.filled)
-            else:
-                ends = list(itertools.accumulate((count for _, count in counts), initial=0))
-                pieces = [segment.text[start:end] for start, end in itertools.pairwise(ends)]
-            for (cue, _), piece in zip(counts, pieces, strict=True):
+            for cue, piece in zip(parts, pieces, strict=True):
                 texts.setdefault(cue, []).append(self.render(segment, piece).strip() + blank)
         for number in changed:
             place = self._cues[number].place

@@ -36,7 +36,7 @@ class TmxFile(MarkupFile):
             if source is None:
                 continue
             is_wanted = target is None or not self.text[slice(*target.inner)].strip()
-            draft = draft_of(self.text, source.content, opaque=lambda token: token.name in OPAQUE)
+            draft = draft_of(self.text, source.content, opaque=OPAQUE)
             segment = draft.segment(*source.inner, is_wanted=is_wanted)
             if is_wanted:
                 self._open.append((target, unit, segment))

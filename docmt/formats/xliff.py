@@ -47,7 +47,7 @@ class XliffFile(MarkupFile):
     def _segments(self, unit: Element) -> Iterator[FileSegment]:
         for element in [unit] if self._version == "1" else elements(unit.content, "segment"):
             # Proposals of a translation memory have a source and a target, too.
-            stream = list(merged(element.content, lambda token: token.name.rpartition(":")[2] == "alt-trans"))
+            stream = list(merged(element.content, lambda token: token.local_name == "alt-trans"))
             source, target = (next(iter(elements(stream, name)), None) for name in ("source", "target"))
             if source is None or unit.opening.get("translate") == "no":
                 continue
@@ -55,12 +55,8 @@ class XliffFile(MarkupFile):
             state = (element if self._version == "2" else target or element).opening.get("state")
             is_empty = target is None or not self.text[slice(*target.inner)].strip()
             is_wanted = (is_empty or state in OPEN_STATES) and unit.opening.get("approved") != "yes"
-            draft = draft_of(
-                self.text,
-                source.content,
-                opaque=lambda token: token.name.rpartition(":")[2] in OPAQUE,
-                collapse=unit.opening.get("xml:space") != "preserve",
-            )
+            collapse = unit.opening.get("xml:space") != "preserve"
+            draft = draft_of(self.text, source.content, opaque=OPAQUE, collapse=collapse)
             segment = draft.segment(*source.inner, is_wanted=is_wanted)
             if is_wanted:
                 self._open.append((element, source, target, segment))

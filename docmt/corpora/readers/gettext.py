@@ -5,7 +5,6 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -33,14 +32,8 @@ MOST_COPIES = 100
 HARMLESS_CHARACTERS = 1 << 20
 
 Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class _Message:
-    """A translated message at one of its places."""
-
-    pair: Pair
-    speaker: str | None
+# A translated message at one of its places, and the speaker there.
+Message = tuple[Pair, str | None]
 
 
 class PoPages(DocumentFormat):
@@ -53,7 +46,7 @@ class PoPages(DocumentFormat):
         path = self.pick(files, "both")
         collector = DocumentCollector()
         for page, messages in _pages(read_text(path), collector, where=str(path), drops_places=False):
-            collector.add(page, [message.pair for message in messages])
+            collector.add(page, [pair for pair, _ in messages])
         return collector.result(if_empty=f"{path}: contains no translated messages with a reference")
 
 
@@ -97,9 +90,9 @@ class PoFiles(DocumentFormat):
                     collector.drop("in pages of other splits", len(messages))
         return collector.result(if_empty=f"{path}: contains no translated messages in pages that were asked for")
 
-    def _rows(self, message: _Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
+    def _rows(self, message: Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
         """The sentence pairs of a message; none if the settings leave it out."""
-        pair = message.pair
+        pair, speaker = message
         tag = found[0].strip("</>").split()[0] if self.except_tags and (found := TAG.match(pair[0])) else None
         if tag in self.except_tags:
             collector.drop(f"<{tag}>")
@@ -115,7 +108,7 @@ class PoFiles(DocumentFormat):
             collector.drop("identical sides")
             return
         (src, tgt), *others = _split(pair, languages, collector) if self.units == "sentences" else [pair]
-        yield (f"{message.speaker}: {src}" if self.speakers and message.speaker else src), tgt
+        yield (f"{speaker}: {src}" if self.speakers and speaker else src), tgt
         yield from others
 
     def _clean(self, pair: Pair, collector: DocumentCollector) -> Pair:
@@ -123,14 +116,13 @@ class PoFiles(DocumentFormat):
         if self.hint_mark and self.hint_mark in pair[0]:
             pair = (pair[0].partition(self.hint_mark)[2], pair[1])
             collector.change("hint removed")
-        for is_wanted, pattern, what in (
-            (self.tags == "remove", TAG, "inline tags removed"),
-            (bool(self.accelerator), re.compile(f"{re.escape(self.accelerator or '')}(?=\\w)"), "accelerator removed"),
-        ):
-            if is_wanted:
-                before, pair = pair, (pattern.sub("", pair[0]), pattern.sub("", pair[1]))
-                if before != pair:
-                    collector.change(what)
+        patterns = {"inline tags removed": TAG} if self.tags == "remove" else {}
+        if self.accelerator:
+            patterns["accelerator removed"] = re.compile(f"{re.escape(self.accelerator)}(?=\\w)")
+        for what, pattern in patterns.items():
+            before, pair = pair, (pattern.sub("", pair[0]), pattern.sub("", pair[1]))
+            if before != pair:
+                collector.change(what)
         return pair
 
 
@@ -162,7 +154,7 @@ def _entries(text: str, *, where: str) -> list[polib.POEntry]:
 
 def _pages(
     text: str, collector: DocumentCollector, *, where: str, drops_places: bool
-) -> Iterator[tuple[str, list[_Message]]]:
+) -> Iterator[tuple[str, list[Message]]]:
     """The pages of a file, sorted by name, with their messages by line (without line numbers: in file order).
 
     Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped: once, or
@@ -174,7 +166,7 @@ def _pages(
         raise UserError(
             f"{where}: its messages name places enough for {MOST_COPIES} times its text: this is no catalog"
         )
-    pages: dict[str, list[tuple[int, int, _Message]]] = defaultdict(list)
+    pages: dict[str, list[tuple[int, int, Message]]] = defaultdict(list)
     # `order` breaks ties: several messages can be on one line of a page.
     for order, entry in enumerate(entries):
         if cause := _why_not(entry):
@@ -183,7 +175,7 @@ def _pages(
         speakers = [found[1] for line in entry.comment.split("\n") if (found := SPEAKER.match(line))]
         for place, (page, line) in enumerate(entry.occurrences):
             speaker = speakers[place] if len(speakers) == len(entry.occurrences) else None
-            pages[page].append((int(line or 0), order, _Message((entry.msgid, entry.msgstr), speaker)))
+            pages[page].append((int(line or 0), order, ((entry.msgid, entry.msgstr), speaker)))
     for page in sorted(pages):
         yield page, [message for _, _, message in sorted(pages[page], key=lambda item: item[:2])]
 

@@ -30,20 +30,14 @@ class SideDocument:
     lines: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
 
-    def add(self, sentence: str, *, line: int, key: str | None = None) -> None:
+    def add(self, sentence: str, *, line: int) -> None:
         """Append a sentence."""
         self.sentences.append(sentence)
         self.lines.append(line)
-        if key is not None:
-            self.keys.append(key)
 
 
-@dataclass(frozen=True)
-class SideFile:
-    """All documents of one language, and their file."""
-
-    path: Path
-    documents: Sequence[SideDocument]
+# A file of one language, and its documents.
+Side = tuple[Path, Sequence[SideDocument]]
 
 
 class SideFormat(DocumentFormat):
@@ -52,60 +46,63 @@ class SideFormat(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, lang) for lang in languages]
-        return align([SideFile(path, self.side_documents(path)) for path in paths])
+        return align([(path, self.side_documents(path)) for path in paths])
 
     @abstractmethod
     def side_documents(self, path: Path) -> list[SideDocument]:
         """The documents of one language."""
 
 
-def align(sides: Sequence[SideFile], collector: DocumentCollector | None = None) -> ReaderResult:
+def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> ReaderResult:
     """Make documents of one side, or of two whose documents and sentences correspond.
 
     Raises UserError that names both files, the document and the first bad line when a document or a sentence has
     no counterpart, or when a side has no sentences.
     """
     collector = collector or DocumentCollector()
-    for side in sides:
-        if not any(document.sentences for document in side.documents):
-            raise UserError(f"{side.path}: contains no sentences")
+    for path, documents in sides:
+        if not any(document.sentences for document in documents):
+            raise UserError(f"{path}: contains no sentences")
     if len(sides) == 2:
-        src, tgt = sides
-        # Without strict: a side with more documents is reported last, as its cause is often an earlier document.
-        pairs = list(zip(src.documents, _in_source_order(src, tgt), strict=False))
-        for number, pair in enumerate(pairs, start=1):
-            _check_pair(_name(number, pair), src.path, pair[0], tgt.path, pair[1])
-        _check_numbers(src, tgt)
-    else:
-        pairs = [(document,) for document in sides[0].documents]
-    for number, pair in enumerate(pairs, start=1):
-        collector.add(_name(number, pair), zip(*(document.sentences for document in pair), strict=True))
+        sides = [sides[0], _in_source_order(*sides)]
+    paths, columns = zip(*sides, strict=True)
+    # Without strict: a side with more documents is reported last, as its cause is often an earlier document.
+    for number, documents in enumerate(zip(*columns, strict=False), start=1):
+        name = next((document.id for document in documents if document.id), f"{number:05d}")
+        if len(documents) == 2:
+            _check_sentences(name, paths, documents)
+        collector.add(name, zip(*(document.sentences for document in documents), strict=True))
+    counts = [len(column) for column in columns]
+    if len(set(counts)) > 1:
+        longer, shortest = counts.index(max(counts)), min(counts)
+        raise UserError(
+            f"{counts[0]} documents in {paths[0]}, {counts[1]} in {paths[1]}: document {shortest + 1} "
+            f"({paths[longer]} line {columns[longer][shortest].line}) has no counterpart"
+        )
     return collector.documents, collector.counts
 
 
-def _name(number: int, pair: Sequence[SideDocument]) -> str:
-    return next((document.id for document in pair if document.id), f"{number:05d}")
-
-
-def _in_source_order(src: SideFile, tgt: SideFile) -> Sequence[SideDocument]:
-    """The target documents in the order of the source documents if both have names, else in file order."""
-    src_ids, tgt_ids = ([document.id for document in side.documents] for side in (src, tgt))
+def _in_source_order(src: Side, tgt: Side) -> Side:
+    """The target side with its documents in the order of the source side if both have names, else in file order."""
+    (src_path, src_documents), (tgt_path, tgt_documents) = src, tgt
+    src_ids, tgt_ids = ([document.id for document in documents] for _, documents in (src, tgt))
     if src_ids == tgt_ids or None in src_ids or None in tgt_ids:
-        return tgt.documents
-    by_id = {document.id: document for document in tgt.documents}
+        return tgt
+    by_id = {document.id: document for document in tgt_documents}
     # Duplicate names cannot be matched: then the order must be the same.
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
         number = next(i for i, (a, b) in enumerate(zip_longest(src_ids, tgt_ids)) if a != b)
-        place = src.documents[min(number, len(src_ids) - 1)]
-        raise UserError(f"{src.path} line {place.line}: document {place.id} is in a different position in {tgt.path}")
-    for side, other in ((src, tgt), (tgt, src)):
-        known = {document.id for document in other.documents}
-        if lost := next((document for document in side.documents if document.id not in known), None):
-            raise UserError(f"{side.path} line {lost.line}: document {lost.id} is not in {other.path}")
-    return [by_id[name] for name in src_ids]
+        place = src_documents[min(number, len(src_ids) - 1)]
+        raise UserError(f"{src_path} line {place.line}: document {place.id} is in a different position in {tgt_path}")
+    for (path, documents), other, known in ((src, tgt_path, set(tgt_ids)), (tgt, src_path, set(src_ids))):
+        if lost := next((document for document in documents if document.id not in known), None):
+            raise UserError(f"{path} line {lost.line}: document {lost.id} is not in {other}")
+    return tgt_path, [by_id[name] for name in src_ids]
 
 
-def _check_pair(name: str, src_path: Path, src: SideDocument, tgt_path: Path, tgt: SideDocument) -> None:
+def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideDocument]) -> None:
+    """Raise UserError when the sentences of a document have other names on the other side, or another number."""
+    (src_path, tgt_path), (src, tgt) = paths, documents
     for index, (src_key, tgt_key) in enumerate(zip(src.keys, tgt.keys, strict=False)):
         if src_key != tgt_key:
             raise UserError(
@@ -124,22 +121,12 @@ def _check_pair(name: str, src_path: Path, src: SideDocument, tgt_path: Path, tg
     )
 
 
-def _check_numbers(src: SideFile, tgt: SideFile) -> None:
-    n_src, n_tgt = len(src.documents), len(tgt.documents)
-    if n_src != n_tgt:
-        longer, shorter = (src, tgt) if n_src > n_tgt else (tgt, src)
-        first = longer.documents[len(shorter.documents)]
+def check_equal(path: Path, n_lines: int, other: Path, n_other: int, *, unit: str = "") -> None:
+    """Raise UserError when a file has not as many lines as another has lines or units."""
+    if n_lines != n_other:
         raise UserError(
-            f"{n_src} documents in {src.path}, {n_tgt} in {tgt.path}: document {len(shorter.documents) + 1} "
-            f"({longer.path} line {first.line}) has no counterpart"
-        )
-
-
-def check_equal(src: Path, n_src: int, tgt: Path, n_tgt: int) -> None:
-    """Raise UserError when two files have different numbers of lines."""
-    if n_src != n_tgt:
-        raise UserError(
-            f"{n_src} lines in {src}, {n_tgt} in {tgt}: line {min(n_src, n_tgt) + 1} is the first without a counterpart"
+            f"{n_lines} lines in {path}, {n_other}{unit and ' '}{unit} in {other}: line {min(n_lines, n_other) + 1} "
+            "is the first without a counterpart"
         )
 
 

@@ -1,6 +1,5 @@
 """Common parts of the readers: base classes of formats, and the collector of documents that every reader fills."""
 
-import dataclasses
 import re
 from abc import abstractmethod
 from collections import Counter
@@ -89,10 +88,9 @@ class ReaderCounts:
 
     def as_dict(self, *, n_sides: int) -> dict[str, Any]:
         """Plain values for a JSON file; monolingual text has no counts by side."""
-        values = dataclasses.asdict(self) | {"dropped": dict(self.dropped)}
-        del values["changed"]
-        if self.changed:
-            values["changed"] = dict(self.changed)
+        values = dict(vars(self))
+        if not self.changed:
+            del values["changed"]
         if n_sides == 1:
             del values["empty_source"], values["empty_target"]
             values["empty_sentences"] = values.pop("empty_both")

@@ -13,7 +13,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
-from docmt.corpora.readers.parallel_files import SideDocument, SideFile, SideFormat, align
+from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, align, check_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_text
@@ -57,7 +57,7 @@ class Segments(DocumentFormat):
         for lang in languages:
             if lang in self.plain:
                 documents[lang] = _plain_documents(paths[lang], paths[marked[0]], documents[marked[0]])
-        return align([SideFile(paths[lang], documents[lang]) for lang in languages], collector)
+        return align([(paths[lang], documents[lang]) for lang in languages], collector)
 
 
 class WmtXml(DocumentFormat):
@@ -138,7 +138,7 @@ def read_refsets(path: Path) -> list[list[Document]]:
 
     Raises UserError when a segment is outside a document, or a reference has none.
     """
-    return [list(align([SideFile(path, documents)])[0]) for documents in _scan(path).values()]
+    return [list(align([(path, documents)])[0]) for documents in _scan(path).values()]
 
 
 def replace_entities(text: str) -> str:
@@ -180,8 +180,8 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
         elif not is_inside:
             raise UserError(f"{path}: line {line}: <seg> outside <doc>")
         else:
-            key = _attributes(match["seg"]).get("id", str(len(documents[-1].sentences) + 1))
-            documents[-1].add(replace_entities(match["text"]), line=line, key=key)
+            documents[-1].add(replace_entities(match["text"]), line=line)
+            documents[-1].keys.append(_attributes(match["seg"]).get("id", str(len(documents[-1].sentences))))
     if not found:
         raise UserError(f"{path}: contains no <doc>")
     return found
@@ -196,12 +196,7 @@ def _attributes(text: str) -> dict[str, str]:
 def _plain_documents(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
     """Plain lines, divided into the documents of the other side."""
     lines = read_lines(path)
-    expected = sum(len(document.sentences) for document in marked)
-    if len(lines) != expected:
-        raise UserError(
-            f"{len(lines)} lines in {path}, {expected} segments in {marked_path}: line {min(len(lines), expected) + 1} "
-            "is the first without a counterpart"
-        )
+    check_equal(path, len(lines), marked_path, sum(len(document.sentences) for document in marked), unit="segments")
     documents, start = [], 0
     for other in marked:
         end = start + len(other.sentences)

@@ -19,6 +19,8 @@ from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 
 # Line number (or number of the row), id of the document, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
+# The pages of a line of ParaDocs, and the numbers of its first and last lines on both.
+Place = tuple[str, tuple[int, int], tuple[int, int]]
 PARADOCS_CELLS = 18
 
 
@@ -34,21 +36,19 @@ class TsvLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
+        n_needed = max(*self.columns, self.id_column or 0)
         rows: list[Row] = []
-        n_blocks = 0
-        is_inside = False
+        n_blocks, is_inside = 0, False
         for number, line in enumerate(iterate_lines(path), start=1):
-            cells = line.removesuffix("\r").split("\t")
-            if not line.strip():
-                is_inside = False
+            was_inside, is_inside = is_inside, bool(line.strip())
+            if not is_inside:
                 continue
-            n_needed = max(*self.columns, self.id_column or 0)
+            n_blocks += not was_inside
+            cells = line.removesuffix("\r").split("\t")
             if len(cells) < n_needed:
                 raise UserError(
                     f"{path}: line {number} has {len(cells)} cells, {n_needed} are needed: separate by tabs"
                 )
-            n_blocks += not is_inside
-            is_inside = True
             name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
             rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
         return _documents(rows, path, if_empty="contains no sentences")
@@ -148,19 +148,18 @@ class ParaDocs(DocumentFormat):
                 zip(itertools.count(1), iterate_lines(file), itertools.repeat(file)) for _, file in matching_files(path)
             )
             pairs: list[tuple[str, str]] = []
-            name, ends, n_documents = "", (0, 0), 0
+            last, n_documents = None, 0
             for number, line, file in itertools.chain(lines, [(0, "", path)]):  # an empty line ends the last document
-                page, starts, new_ends = self._place(line, file, number) if line.strip() else ("", None, (0, 0))
-                is_near = starts and all(a - b <= self.max_gap for a, b in zip(starts, ends, strict=True))
-                if pairs and not (is_near and page == name):
+                place = self._place(line, file, number) if line.strip() else None
+                if last and not (place and self._is_next(place, last)):
                     n_documents += 1
                     if len(pairs) < self.min_sentences:
                         collector.drop("document too short", len(pairs))
-                    elif document := collector.clean(f"{name}/{n_documents}", pairs):
+                    elif document := collector.clean(f"{last[0]}/{n_documents}", pairs):
                         yield document
                     pairs = []
-                name, ends = page, new_ends
-                if starts:
+                last = place
+                if place:
                     pairs.append((line.split("\t")[0], line.split("\t")[1]))
                 elif line.strip():
                     collector.drop("frequent, empty, misplaced or in another language")
@@ -169,18 +168,22 @@ class ParaDocs(DocumentFormat):
 
         return documents(), collector.counts
 
-    def _place(self, line: str, path: Path, number: int) -> tuple[str, tuple[int, int] | None, tuple[int, int]]:
-        """The pages of a line, the numbers of its first and last lines there; None where it ends a document."""
+    def _is_next(self, place: Place, last: Place) -> bool:
+        """Whether a line continues the document of another."""
+        (page, starts, _), (last_page, _, ends) = place, last
+        return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
+
+    def _place(self, line: str, path: Path, number: int) -> Place | None:
+        """The place of a line; None where the filter leaves the line out, which ends a document."""
         cells = line.split("\t")
         try:
             if len(cells) != PARADOCS_CELLS:
                 raise ValueError
             probabilities, frequency = (float(cells[13]), float(cells[14])), int(cells[15])
             is_good = min(probabilities) >= self.min_language and frequency <= self.max_frequency
-            is_good &= bool(cells[0].strip() and cells[1].strip()) and "None" not in cells[9:13]
-            starts, ends = (
-                ((int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))) if is_good else (None, (0, 0))
-            )
+            if not is_good or not cells[0].strip() or not cells[1].strip() or "None" in cells[9:13]:
+                return None
+            starts, ends = (int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))
         except ValueError:
             raise UserError(f"{path}: line {number} is not one of ParaDocs, which has {PARADOCS_CELLS} cells") from None
         return f"{cells[16]}-{cells[17]}".strip(), starts, ends

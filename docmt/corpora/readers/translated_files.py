@@ -1,7 +1,6 @@
 """Files that translators use: subtitles, whose cues are paired by time, and translation memories."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,8 +11,8 @@ from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.formats.file_segments import MARK, FileSegment, Mark, plain_segment
-from docmt.formats.markup import Token, draft_of, elements
+from docmt.formats.file_segments import plain_segment
+from docmt.formats.markup import draft_of, elements
 from docmt.formats.subtitle_files import Cue, read_cues
 from docmt.formats.tmx import OPAQUE, read_units, unit_variants
 
@@ -36,13 +35,12 @@ class SrtPairs(DocumentFormat):
             raise UserError(f"{paths[0]}: {len(src)} files, but {paths[1]} has {len(tgt)}: one of each is needed")
         collector = DocumentCollector()
         for (name, src_file), (_, tgt_file) in zip(src, tgt, strict=True):
-            src_cues, tgt_cues = _texts(src_file), _texts(tgt_file)
-            pairs = self._pair([cue for cue, _ in src_cues], [cue for cue, _ in tgt_cues], where=str(tgt_file))
+            (src_cues, src_texts), (tgt_cues, tgt_texts) = _read_cues(src_file), _read_cues(tgt_file)
+            pairs = self._pair(src_cues, tgt_cues, where=str(tgt_file))
             n_paired = sum(len(ours) + len(theirs) for ours, theirs in pairs)
             collector.drop("cue without counterpart", len(src_cues) + len(tgt_cues) - n_paired)
             rows = (
-                (" ".join(src_cues[n][1] for n in ours), " ".join(tgt_cues[n][1] for n in theirs))
-                for ours, theirs in pairs
+                (" ".join(src_texts[n] for n in ours), " ".join(tgt_texts[n] for n in theirs)) for ours, theirs in pairs
             )
             collector.add(name.removesuffix(".srt"), rows)
         return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
@@ -105,34 +103,20 @@ class Tmx(DocumentFormat):
                     prop = props.get(self.document_prop)
                     name = "".join(token.text for token in prop.content).strip() if prop else ""
                 # Inline elements hold code of the original file and go; placeholders such as `%s` are text and stay.
-                drafts = (draft_of(text, variants[lang].content, opaque=_is_code) for lang in languages)
-                src, tgt = (_with_marks(draft.segment(0, 0), lambda mark: mark.is_text) for draft in drafts)
+                drafts = (draft_of(text, variants[lang].content, opaque=OPAQUE) for lang in languages)
+                segments = (draft.segment(0, 0) for draft in drafts)
+                src, tgt = (segment.plain(segment.text, lambda mark: mark.is_text) for segment in segments)
                 documents.setdefault(name or file_name.removesuffix(".tmx"), []).append((src, tgt))
             for name, rows in documents.items():
                 collector.add(name, rows)
         return collector.result(if_empty=f"{path}: contains no units in {' and '.join(languages)}")
 
 
-def _is_code(token: Token) -> bool:
-    return token.name in OPAQUE
-
-
-def _texts(path: Path) -> list[tuple[Cue, str]]:
-    """The cues of a file with their text, without tags."""
+def _read_cues(path: Path) -> tuple[list[Cue], list[str]]:
+    """The cues of a file, and their texts without tags."""
     text = read_text(path)
-    cues = []
-    for cue in read_cues(text, where=str(path)):
-        # A mark is a tag, or a value such as `%s`, which belongs to the text.
-        words = _with_marks(plain_segment(text[slice(*cue.place)]), lambda mark: mark.kind == "value").split()
-        cues.append((cue, " ".join(words)))
-    return cues
-
-
-def _with_marks(segment: FileSegment, is_text: Callable[[Mark], bool]) -> str:
-    """The text of a segment with the marks that `is_text` accepts, and without its other marks."""
-
-    def raw(found: re.Match[str]) -> str:
-        mark = segment.mark(found[0])
-        return mark.raw if is_text(mark) else ""
-
-    return MARK.sub(raw, segment.text)
+    cues = read_cues(text, where=str(path))
+    segments = (plain_segment(text[slice(*cue.place)]) for cue in cues)
+    # A mark is a tag, or a value such as `%s`, which belongs to the text.
+    texts = (segment.plain(segment.text, lambda mark: mark.kind == "value") for segment in segments)
+    return cues, [" ".join(text.split()) for text in texts]
