@@ -119,10 +119,8 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
     for n, m in zip(grouping.query_lengths_G.tolist(), grouping.key_lengths_G.tolist(), strict=True):
         seen += [list(range(first, first + (m - n + i + 1 if grouping.is_causal else m))) for i in range(n)]
         first += m
-    inputs = part.inputs(query, memory, grouping)
-    found = varlen_attention(*inputs[:3], grouping, inputs.adjust).flatten(1)
-
     query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
+    found = varlen_attention(query_NHK, key_MHK, value_MHK, grouping, adjust).flatten(1)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
     if adjust is not None:
         key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(grouping.varlen_inputs(query.device)))

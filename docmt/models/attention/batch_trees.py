@@ -1,10 +1,6 @@
-"""Discourse trees of a batch, and the groupings of RST attention that follow from them.
+"""Discourse trees of a batch, which RST attention follows: `see_related` in visibility.py.
 
-A unit is an EDU (encoder) or a sentence (decoder and cross-attention). A group of queries is a unit, which sees itself,
-its parent and its children (RST-Transformer, Eq. 7). In an open instance all units form one group, so each sees all:
-that is global attention.
-
-Shape letters: B instances, G sentences of the batch, E EDUs, U units.
+Shape letters: B instances, G sentences of the batch, E EDUs.
 """
 
 from collections.abc import Sequence
@@ -13,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from docmt.discourse.dependencies import NO_HEAD, number_through
-from docmt.models.attention.grouping import Grouping
 
 
 @dataclass(frozen=True)
@@ -87,43 +82,3 @@ class BatchTrees:
         """EDUs of each instance; int64."""
         # Every instance has a sentence: for an empty range, `reduceat` would give the next entry instead of 0.
         return np.add.reduceat(self.edu_counts_G, np.cumsum(sentences_B) - sentences_B)
-
-
-def unit_groups(units_B: np.ndarray, open_B: np.ndarray) -> np.ndarray:
-    """The group of each unit: one for itself or, in open instances, one for all; int64 [U].
-
-    Each instance has at least one unit.
-    """
-    starts_group = np.repeat(~open_B, units_B)
-    # The first unit of an instance starts a group also where the instance is open.
-    starts_group[np.cumsum(units_B) - units_B] = True
-    return np.cumsum(starts_group) - 1
-
-
-def related_grouping(
-    heads_U: np.ndarray,
-    groups_U: np.ndarray,
-    *,
-    query_lengths_U: np.ndarray,
-    key_lengths_U: np.ndarray,
-    is_causal: bool,
-) -> Grouping:
-    """Each group (see `unit_groups`) sees its units and those that they are related to (RST-Transformer, Eq. 7).
-
-    If causal, a query sees only earlier related units, and only earlier items of its group.
-    """
-    n_units = len(heads_U)
-    children = np.flatnonzero(heads_U >= 0)
-    parents, own = heads_U[children], np.arange(n_units)
-    # Each unit sees itself, a child its parent, and a parent its children.
-    queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
-    if is_causal:
-        is_past = keys <= queries
-        queries, keys = queries[is_past], keys[is_past]
-    return Grouping.of_units(
-        groups_U[queries],
-        keys,
-        query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(np.diff(groups_U, prepend=-1))),
-        key_lengths_U=key_lengths_U,
-        is_causal=is_causal,
-    )

@@ -64,7 +64,7 @@ class SentenceDistances(Distances):
     def inputs(
         self, part: HeadProjections, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
-        return AttentionInputs(*part.project(query_ND, memory_MD), self.add)
+        return *part.project(query_ND, memory_MD), self.add
 
     def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
         keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
@@ -105,9 +105,7 @@ class TokenDistances(Distances):
         far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
         # Kernels divide by the root of twice the width.
         query = query * math.sqrt(2)
-        return AttentionInputs(
-            query, torch.cat((near, far), -1), torch.cat((value, _widen(far_value)), -1), self._choose
-        )
+        return query, torch.cat((near, far), -1), torch.cat((value, _widen(far_value)), -1), self._choose
 
     @staticmethod
     def _choose(key_PHE: Tensor, value_PHE: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:

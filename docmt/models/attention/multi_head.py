@@ -70,7 +70,7 @@ class MultiHeadAttention(HeadProjections):
     def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> AttentionInputs:
         """Queries, keys and values, with their distances where the pattern has them."""
         if self.distances is None:
-            return AttentionInputs(*self.project(query_ND, memory_MD), None)
+            return *self.project(query_ND, memory_MD), None
         return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:

@@ -9,7 +9,7 @@ that see them), g groups of a bucket, q and k its padded queries and keys.
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -31,19 +31,10 @@ from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 EXPLICIT_MAX_KEYS = 512
 """Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
-
-
 Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Makes the keys and values that groups see, [P, H, K], of projected ones and their distances, int64 [P]."""
-
-
-class AttentionInputs(NamedTuple):
-    """The inputs of one attention; `adjust` is None where keys do not depend on who sees them."""
-
-    query_NHK: Tensor
-    key_MHK: Tensor
-    value_MHK: Tensor
-    adjust: Adjust | None
+AttentionInputs = tuple[Tensor, Tensor, Tensor, Adjust | None]
+"""Queries [N, H, K], keys and values [M, H, K] of one attention; None where keys do not depend on who sees them."""
 
 
 def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Kernel:

@@ -1,6 +1,6 @@
 """Which keys each query sees: a function for each pattern, from the lengths of a batch to a grouping.
 
-Shape letters: G sentences of the batch, B instances.
+Shape letters: G sentences of the batch, B instances, U units.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.batch_trees import BatchTrees, related_grouping, unit_groups
+from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.attention.distances import MAX_SENTENCES
 from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.patterns import SIDES, Side, Slot
@@ -126,17 +126,37 @@ def see_instance(layout: PackedLengths, slot: Slot) -> Grouping:
 
 
 def see_related(layout: PackedLengths, slot: Slot) -> Grouping:
-    """A unit sees itself, its parent and its children in the tree: EDUs in the encoder, sentences elsewhere."""
-    trees = layout.trees
+    """A unit sees itself, its parent and its children in the tree (RST-Transformer, Eq. 7).
+
+    Units are EDUs in the encoder and sentences elsewhere. In an open instance all units form one group, so that each
+    sees all: that is global attention. In the decoder, a query sees only earlier related units, and of its own group
+    only earlier tokens.
+    """
+    trees, is_causal = layout.trees, slot == "decoder"
     assert trees is not None, "patterns that need trees are resolved to `global` without"
     if slot == "encoder":
-        heads, units = trees.edu_heads_E, trees.n_edus(layout.sentences_B)
-        queries = keys = trees.edu_lengths_E
+        heads_U, units_B = trees.edu_heads_E, trees.n_edus(layout.sentences_B)
+        query_lengths_U = key_lengths_U = trees.edu_lengths_E
     else:
-        heads, units = trees.sentence_heads_G, layout.sentences_B
-        queries, keys = (layout.sentence_lengths(side) for side in SIDES[slot])
-    groups, is_causal = unit_groups(units, trees.open_B), slot == "decoder"
-    return related_grouping(heads, groups, query_lengths_U=queries, key_lengths_U=keys, is_causal=is_causal)
+        heads_U, units_B = trees.sentence_heads_G, layout.sentences_B
+        query_lengths_U, key_lengths_U = (layout.sentence_lengths(side) for side in SIDES[slot])
+    starts_group_U = np.repeat(~trees.open_B, units_B)
+    # The first unit of an instance (each has one) starts a group also where the instance is open.
+    starts_group_U[np.cumsum(units_B) - units_B] = True
+    children, own = np.flatnonzero(heads_U >= 0), np.arange(len(heads_U))
+    parents = heads_U[children]
+    # Each unit sees itself, a child its parent, and a parent its children.
+    queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
+    if is_causal:
+        is_past = keys <= queries
+        queries, keys = queries[is_past], keys[is_past]
+    return Grouping.of_units(
+        (np.cumsum(starts_group_U) - 1)[queries],
+        keys,
+        query_lengths_G=np.add.reduceat(query_lengths_U, np.flatnonzero(starts_group_U)),
+        key_lengths_U=key_lengths_U,
+        is_causal=is_causal,
+    )
 
 
 def see_segments(layout: PackedLengths, slot: Slot) -> Grouping:

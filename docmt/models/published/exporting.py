@@ -43,7 +43,6 @@ for is_mark, words in itertools.groupby(found[0].hypotheses[0], {marks}.__contai
     if not is_mark:
         print(pipeline.restore(list(words), lang="{tgt}"))
 """
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 
 
 def is_document_model(settings: ModelSettings) -> bool:
@@ -137,7 +136,7 @@ def ctranslate2_spec(model: Transformer, symbols: Sequence[str], marks: Marks) -
         (settings.encoder_layers, settings.decoder_layers),
         settings.heads,
         pre_norm=form.norm == "pre",
-        activation=getattr(specs.Activation, ACTIVATIONS[form.activation]),
+        activation=specs.Activation[form.activation.upper()],
         layernorm_embedding=form.embedding_norm,
     )
     _fill(spec, model)
