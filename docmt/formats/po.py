@@ -170,6 +170,8 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
             message.page = message.page or (page[1] if (page := PAGE.match(line)) else "")
         elif keyword and keyword[1] in message.strings:
             raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
+        elif keyword and keyword[1].startswith("msgstr") and "msgid" not in message.strings:
+            raise UserError(f"{where}: line {number} has a {keyword[1]} without a msgid")
         elif keyword or (key and STRING.match(line)):
             key, string = (keyword[1], keyword[2]) if keyword else (key, line)
             message.first = start if message.first < 0 else message.first

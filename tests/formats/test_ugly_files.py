@@ -72,6 +72,7 @@ REFUSED = [
     ("bomb.tmx", b'<!DOCTYPE tmx [<!ENTITY a "aaa">]><tmx>&a;</tmx>', "declares entities"),
     ("words.po", b"Hello there\n", "line 1 is not part of a PO message"),
     ("second.po", b'msgid "a"\n\nmsgid "b"\nmsgstr ""\n', "line 3 has a second msgid"),
+    ("no_msgid.po", b'msgid "a"\nmsgstr ""\n\nmsgctxt "c"\nmsgstr "b"\n', "line 5 has a msgstr without a msgid"),
     ("half.po", b'msgid "a"\n', "has no msgstr"),
     ("text.srt", b"Hello there\n", "has no cues"),
     ("text.vtt", b"1\n00:01.000 --> 00:02.000\na\n", "must begin with WEBVTT"),
