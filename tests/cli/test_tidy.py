@@ -1,15 +1,12 @@
 """`docmt tidy`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
-from pathlib import Path
-
 import pytest
+from smoke_study import SMOKE, smoke_config
 
 from docmt.cli.main import main
 from docmt.cli.tidy import find_leftovers
-from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
 
-SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 FINISHED = "results/controlled/runs/sentence_transformer/seed1"
 UNFINISHED = "results/controlled/runs/g_transformer_finetuned/seed1"
 UNKNOWN = "results/controlled/runs/removed/seed1"
@@ -31,7 +28,7 @@ def tidy(study, *options):
 
 
 def test_what_nothing_needs_is_listed_and_kept(study, capsys):
-    plan = Plan(load_config_files([SMOKE]))
+    plan = Plan(smoke_config())
     assert {str(found.path): found.n_bytes for found in find_leftovers(study, plan)} == {
         f"{FINISHED}/checkpoints": 1000,
         UNKNOWN: 1000,
@@ -57,7 +54,7 @@ def test_what_killed_jobs_left_is_found_once(study, capsys):
         (place / ".train.tok.de.4rmkout2").mkdir(parents=True)
         (place / ".train.tok.de.4rmkout2/train.tok.de").write_bytes(bytes(7))
     (study / "results/controlled/text/.checksums").mkdir()
-    plan = Plan(load_config_files([SMOKE]))
+    plan = Plan(smoke_config())
     found = {str(found.path): found for found in find_leftovers(study, plan)}
     assert found["results/controlled/text/.train.tok.de.4rmkout2"].n_bytes == 7
     assert "unfinished" in found["results/controlled/text/.train.tok.de.4rmkout2"].why

@@ -6,17 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
+from smoke_study import ROOT, smoke_config, smoke_study
 
 from docmt.checksums import input_token
 from docmt.cli.main import app
 from docmt.commands import leaves
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 
-ROOT = Path(__file__).parents[2]
-SMOKE = ROOT / "config/examples/smoke.yaml"
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
     "split": "501ef63d7200",
@@ -32,7 +30,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def smoke():
-    return StudyArtifacts(load_config(read_config_file(SMOKE)))
+    return smoke_study()
 
 
 def rules_of_files():
@@ -90,7 +88,7 @@ def fingerprints(made):
 
 def with_versions(**versions):
     """Artifacts of the smoke study where these versions of packages are installed."""
-    made = StudyArtifacts(load_config(read_config_file(SMOKE)))
+    made = smoke_study()
     made.__dict__["_packages"] = versions
     return made
 
@@ -116,7 +114,7 @@ def test_another_version_of_a_package_that_scores_runs_scoring_again_and_nothing
 
 def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_probabilities(smoke):
     changes = {"discourse": {"trees": {"parsed": {"n_shards": 3}}}, "decoding": {"beam_size": 7}}
-    other = StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+    other = smoke_study(changes)
     mine, theirs = fingerprints(smoke), fingerprints(other)
     assert len(theirs["trees"].files) == 3
     changed = {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint}
@@ -124,7 +122,7 @@ def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_proba
 
 
 def test_a_shortlist_changes_translations_and_reads_its_table(smoke):
-    other = StudyArtifacts(load_config(merge(read_config_file(SMOKE), {"decoding": {"shortlist": 50}})))
+    other = smoke_study({"decoding": {"shortlist": 50}})
     mine, theirs = fingerprints(smoke), fingerprints(other)
     assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == {"hypotheses", "scores"}
     assert mine["hypotheses"].input_files("shortlist") == []
@@ -138,17 +136,14 @@ def test_a_shortlist_changes_translations_and_reads_its_table(smoke):
     [({"ties": "first"}, {"accuracy"}), ({"score": "per_token"}, {"probabilities", "accuracy"})],
 )
 def test_rules_of_contrastive_sets_matter_to_these_alone(smoke, rules, expected):
-    other = StudyArtifacts(load_config(merge(read_config_file(SMOKE), {"evaluation": {"contrast": rules}})))
+    other = smoke_study({"evaluation": {"contrast": rules}})
     mine, theirs = (fingerprints(made) | {"accuracy": made.suite_scores(*RUN, "pronoun")} for made in (smoke, other))
     assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == expected
 
 
 def test_the_search_matters_to_log_probabilities_where_it_makes_the_context():
     own = {"evaluation": {"contrast": {"context": "own"}}}
-    made = [
-        StudyArtifacts(load_config(merge(merge(read_config_file(SMOKE), own), {"decoding": {"beam_size": size}})))
-        for size in (2, 7)
-    ]
+    made = [smoke_study(own | {"decoding": {"beam_size": size}}) for size in (2, 7)]
     assert len({each.probabilities(*RUN, "pronoun").fingerprint for each in made}) == 2
 
 
@@ -172,7 +167,7 @@ def test_the_report_lists_stages_and_runs_in_the_order_of_the_config(smoke):
 def test_the_reader_is_made_from_the_output_of_the_first_seeds():
     def reader(**settings):
         changes = {"seeds": [5, 3], "report": {"reader": settings}}
-        return StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+        return smoke_study(changes)
 
     def outputs(seed):
         folder = f"results/controlled/runs/rst_mix/seed{seed}/decoding"
@@ -186,8 +181,7 @@ def test_the_reader_is_made_from_the_output_of_the_first_seeds():
     assert outputs(5) | outputs(3) <= set(reader(seeds=2).reader().input_files())
     assert not any("/scores/" in file for file in read)
     assert "reader" not in made.report().params["settings"], "its settings rerun nothing else"
-    changed = merge(read_config_file(SMOKE), {"report": {"baseline": "rst_mix"}})
-    settings = StudyArtifacts(load_config(changed)).reader().params["settings"]
+    settings = smoke_study({"report": {"baseline": "rst_mix"}}).reader().params["settings"]
     assert settings["baseline"] == "rst_mix", "A at first"
 
 
@@ -236,7 +230,7 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
             file = f"results/{dataset}/text/words.json"
             return Artifact([file], [splits], {"splits": splits}, {"unit": "word"}, count_words)
 
-    plan = Plan(load_config(read_config_file(SMOKE)))
+    plan = Plan(smoke_config())
     plan.artifacts = WithCounts(plan.config)
     wildcards = {"dataset": "controlled"}
     made = plan.artifacts.word_counts("controlled")
@@ -252,11 +246,8 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
 
 
 def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
-    values = read_config_file(SMOKE)
-    changed = merge(values, {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}})
-    plain, chained = (
-        StudyArtifacts(load_config(each)).trees("controlled", "parsed", "dev") for each in (values, changed)
-    )
+    changes = {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}}
+    plain, chained = (smoke_study(each).trees("controlled", "parsed", "dev") for each in ({}, changes))
     assert plain.fingerprint == GOLDEN["trees"]
     assert chained.fingerprint != plain.fingerprint
     assert chained.params == plain.params | {"sentences": "chain"}

@@ -1,21 +1,18 @@
 """`docmt diff`: what two configurations differ in, and what runs again."""
 
 import json
-from pathlib import Path
 
 import pytest
+from smoke_study import SMOKE, smoke_config, smoke_study, smoke_values
 
 from docmt.cli.main import main
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.comparing import MISSING, Change, changed_values, compare_configs
-from docmt.config.loading import load_config, merge, read_config_file
 
-SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
-VALUES = read_config_file(SMOKE)
+VALUES = smoke_values()
 
 
 def compare(changes):
-    return compare_configs(load_config(VALUES), load_config(merge(VALUES, changes)))
+    return compare_configs(smoke_config(), smoke_config(changes))
 
 
 def rules(artifacts):
@@ -45,12 +42,11 @@ def test_each_key_names_its_own_jobs():
 
 
 def test_a_new_system_is_new_and_an_old_one_stays():
-    comparison = compare({"systems": {"second": VALUES["systems"]["rst_mix"]}})
+    changes = {"systems": {"second": VALUES["systems"]["rst_mix"]}}
+    comparison = compare(changes)
     assert {"train", "translate"} <= rules(comparison.added)
     assert "train" not in rules(comparison.again)
-    (back,) = compare_configs(
-        load_config(merge(VALUES, {"systems": {"second": VALUES["systems"]["rst_mix"]}})), load_config(VALUES)
-    ).changes
+    (back,) = compare_configs(smoke_config(changes), smoke_config()).changes
     assert str(back[0]) == "systems.second: gone"
 
 
@@ -63,7 +59,7 @@ def test_loggers_run_nothing_again_and_are_in_no_fingerprint():
 
 
 def test_jobs_are_counted_once():
-    study = StudyArtifacts(load_config(VALUES))
+    study = smoke_study()
     comparison = compare({"training": {"scratch": {"learning_rate": 0.5}}})
     trained = [artifact for artifact in comparison.again if artifact.rules == ("train",)]
     assert len(trained) == len(study.trained)
@@ -81,7 +77,7 @@ def test_jobs_are_counted_once():
 )
 def test_the_command(changes, lines, tmp_path, capsys):
     new = tmp_path / "new.json"
-    new.write_text(json.dumps(merge(VALUES, changes)))
+    new.write_text(json.dumps(smoke_values(changes)))
     assert main(["diff", str(SMOKE), str(new)]) == 0
     text = capsys.readouterr().out
     assert all(line in text for line in lines)

@@ -1,20 +1,17 @@
 """Claims in a config: what they need of the study, and what is refused."""
 
-from pathlib import Path
-
 import pytest
+from smoke_study import smoke_config, smoke_study, smoke_values
 
-from docmt.config.loading import load_config, merge, read_config_file
-from docmt.config.plan import Plan
+from docmt.config.artifacts.report import StudyArtifacts
 from docmt.errors import UserError
 
-SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 RUNS = "results/controlled/runs"
 
 
 def with_claims(*claims, **sections):
     rows = {f"claim_{i}": {"statement": "S"} | claim for i, claim in enumerate(claims)}
-    return load_config(merge(read_config_file(SMOKE), {"report": {"claims": rows}, **sections}))
+    return smoke_config({"report": {"claims": rows}, **sections})
 
 
 BLEU = {"metric": "s-BLEU", "test": "controlled", "relations": ["rst_mix > sentence_transformer"]}
@@ -23,7 +20,7 @@ LOSS = {"metric": "dev_loss", "relations": ["document_transformer > g_transforme
 
 
 def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
-    artifacts = Plan(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2])).artifacts
+    artifacts = StudyArtifacts(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2]))
     assert sorted(artifacts.claim("claim_0").input_files()) == [
         f"{RUNS}/{system}/seed{seed}/scores/test_controlled.json"
         for system in ("rst_mix", "sentence_transformer")
@@ -47,25 +44,25 @@ def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
 
 
 def test_a_single_claim_reads_the_scores_of_its_control_too():
-    artifacts = Plan(with_claims(BLEU | {"control": "claim_1"}, ACCURACY)).artifacts
+    artifacts = StudyArtifacts(with_claims(BLEU | {"control": "claim_1"}, ACCURACY))
     alone, control = (set(artifacts.claim(name).input_files()) for name in ("claim_0", "claim_1"))
     assert control < alone
     assert {file.split("/")[-1] for file in alone} == {"test_controlled.json", "suite_pronoun.json"}
 
 
 def test_claims_change_no_fingerprint_of_a_training_or_a_score():
-    plain, claimed = Plan(load_config(read_config_file(SMOKE))).artifacts, Plan(with_claims(BLEU)).artifacts
+    plain, claimed = smoke_study(), StudyArtifacts(with_claims(BLEU))
     assert plain.all_scores().fingerprint == claimed.all_scores().fingerprint
     assert plain.report().fingerprint != claimed.report().fingerprint, "it shows them"
 
 
 def test_with_several_datasets_a_claim_must_name_one():
-    values = read_config_file(SMOKE)
+    values = smoke_values()
     other = {"datasets": {"other": values["datasets"]["controlled"]}}
     with pytest.raises(UserError, match="set dataset, or write rst_mix@DATASET"):
         with_claims(BLEU, **other)
     both = BLEU | {"relations": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
-    artifacts = Plan(with_claims(both, **other)).artifacts
+    artifacts = StudyArtifacts(with_claims(both, **other))
     assert [file.split("/")[1] for file in artifacts.claim("claim_0").input_files()] == ["controlled", "other"]
     few = {"systems": {"rst_mix": {"datasets": ["other"]}, "rst_mix_without_trees": {"datasets": ["other"]}}}
     with pytest.raises(UserError, match="'rst_mix' is not trained on dataset 'controlled'"):

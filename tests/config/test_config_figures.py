@@ -1,23 +1,14 @@
 """Figures of a study: what they are made from, and what is refused."""
 
-from pathlib import Path
+from smoke_study import smoke_config, smoke_study
 
-from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.paper_columns import paper_columns
-from docmt.config.plan import Plan
 
-SMOKE = read_config_file(Path(__file__).parents[2] / "config/examples/smoke.yaml")
-FIGURE = {"title": "x", "lines": {"A": ["rst_mix"]}, "x": "Instance length"}
-CURVE = {"title": "x", "systems": ["rst_mix"], "panels": {"Loss": ["dev_loss"]}}
 RUNS = "results/controlled/runs"
 
 
-def plan_with(**report):
-    return Plan(load_config(merge(SMOKE, {"report": report})))
-
-
 def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():
-    made = plan_with().artifacts
+    made = smoke_study()
     assert made.figure("figure_2").input_files() == [
         f"{RUNS}/{system}/seed1/scores/test_controlled.json"
         for system in ("sentence_transformer", "document_transformer", "rst_mix")
@@ -29,7 +20,7 @@ def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():
 
 
 def test_the_config_says_what_figures_vary():
-    config = load_config(merge(SMOKE, {"instances": {"documents": {"subset": 20}}}))
+    config = smoke_config({"instances": {"documents": {"subset": 20}}})
     facts = paper_columns(config, "g_transformer_finetuned")
     names = ("Instance length", "Training instances", "Size", "Upper layers")
     assert [facts[name] for name in names] == ["256", "20", "tiny", "2"]

@@ -2,13 +2,13 @@
 """Studies that start from published models: keys, files, and the jobs that follow."""
 
 import json
-from pathlib import Path
 
 import pytest
+from smoke_study import smoke_values
 
 from docmt.cli.main import main
 from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, merge, read_config_file
+from docmt.config.loading import load_config, merge
 from docmt.config.plan import Plan
 from docmt.config.systems import model_settings
 from docmt.config.user_files import content_digest
@@ -18,20 +18,21 @@ from docmt.models.published.catalog import load_models, study_folder
 from docmt.models.published.families import FAMILIES
 from docmt.models.settings import ModelSettings
 
-SMOKE = read_config_file(Path(__file__).parents[2] / "config/examples/smoke.yaml")
 TEXT = {"tokenization": "sentencepiece", "truecase": False, "normalise": True, "pretrained": "opus"}
 INIT = {"init": {"pretrained": "opus"}, "size": "opus_mt"}
 RUN = ("controlled", "sentence_transformer", "1")
 
 
 def study(text=TEXT, system=INIT):
-    return merge(SMOKE, {"text": text, "systems": {"sentence_transformer": system, **sizes()}})
+    return smoke_values({"text": text, "systems": {"sentence_transformer": system, **sizes()}})
 
 
 def sizes():
     """The systems that start from the changed one, in its size."""
     return {
-        name: {"size": "opus_mt"} for name, row in SMOKE["systems"].items() if row.get("init") == "sentence_transformer"
+        name: {"size": "opus_mt"}
+        for name, row in smoke_values()["systems"].items()
+        if row.get("init") == "sentence_transformer"
     }
 
 
@@ -164,7 +165,7 @@ def test_a_size_that_cannot_be_read_is_refused(folder, text, message):
 
 
 def test_any_language_has_sentencepiece():
-    values = merge(SMOKE, {"datasets": {"controlled": {"tgt_lang": "ja"}}})
+    values = smoke_values({"datasets": {"controlled": {"tgt_lang": "ja"}}})
     with pytest.raises(UserError, match="'ja' separates no words by blanks"):
         load_config(values)
     with pytest.raises(UserError, match="controlled") as error:  # of the corpus, which has no Japanese

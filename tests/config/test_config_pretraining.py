@@ -1,14 +1,10 @@
 """Datasets with sentence pairs and monolingual documents for pre-training."""
 
-from pathlib import Path
-
 import pytest
+from smoke_study import smoke_study
 
-from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 
-SMOKE = read_config_file(Path(__file__).parents[2] / "config/examples/smoke.yaml")
 NOVELS = {
     "languages": ["en"],
     "format": {"reader": "blank_lines"},
@@ -17,8 +13,8 @@ NOVELS = {
 TEXT = {"sentences": ["controlled/train"], "monolingual": ["novels/all", "controlled/train", "bible-enzh/train"]}
 
 
-def values(**dataset):
-    return merge(SMOKE, {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": dataset}})
+def study(**dataset):
+    return smoke_study({"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": dataset}})
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +26,7 @@ def _own_files(tmp_path, monkeypatch):
 
 @pytest.fixture
 def plan():
-    return Plan(load_config(values(**TEXT)))
+    return Plan(study(**TEXT).config)
 
 
 def test_splits_for_pretraining_have_their_languages(plan):
@@ -40,10 +36,7 @@ def test_splits_for_pretraining_have_their_languages(plan):
     assert row.part_languages("monolingual") == ("en",)
     assert row.part_languages("sentences") == ("en", "de")
     assert row.learned_on("en") == ["train", "sentences", "monolingual"]
-    assert row.learned_on("de") == [
-        "train",
-        "sentences",
-    ]
+    assert row.learned_on("de") == ["train", "sentences"]
     assert "monolingual" in plan.splits().split("|")
 
 
@@ -63,7 +56,7 @@ def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):
     assert f"{folder}/monolingual.bpe.en" in vocabulary.input_files()
     assert f"{folder}/monolingual.bpe.de" not in vocabulary.input_files()
     assert vocabulary.params["tags"] == ["en", "de"]
-    assert Plan(load_config(values())).artifacts.vocabulary("controlled").params["tags"] == []
+    assert study().vocabulary("controlled").params["tags"] == []
 
 
 def test_monolingual_documents_come_from_one_language_or_one_side(plan):
@@ -91,35 +84,36 @@ def test_pairs_for_pretraining_count_for_the_overlap_with_tests(plan):
     overlap = plan.artifacts.overlap("controlled")
     assert overlap.params["train"] == [f"{folder}/train", f"{folder}/sentences"]
     assert f"{folder}/sentences.documents.tsv" in overlap.input_files()
-    without = StudyArtifacts(load_config(values(monolingual=["controlled/train"]))).overlap("controlled")
+    without = study(monolingual=["controlled/train"]).overlap("controlled")
     assert without.params["train"] == [f"{folder}/train"]
-    assert without.fingerprint == StudyArtifacts(load_config(values())).overlap("controlled").fingerprint
+    assert without.fingerprint == study().overlap("controlled").fingerprint
     assert without.fingerprint != overlap.fingerprint
 
 
 def test_the_target_side_can_be_monolingual():
     text = {"monolingual": ["controlled/train"], "monolingual_lang": "de"}
-    row = load_config(values(**text)).datasets["controlled"]
+    row = study(**text).config.datasets["controlled"]
     assert row.learned_on("de") == ["train", "monolingual"]
     assert row.learned_on("en") == ["train"]
 
 
 def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
-    tasks = {"systems": {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}}
+    sections = {"corpora": {"custom": {"novels": NOVELS}}, "datasets": {"controlled": TEXT}}
+    sections["systems"] = {"g_transformer_finetuned": {"training": {"tasks": ["pairs", "restoration"]}}}
     run = ("controlled", "g_transformer_finetuned", "1")
-    made = StudyArtifacts(load_config(merge(values(**TEXT), tasks)))
+    made = smoke_study(sections)
     folder = "results/controlled/instances/documents"
     assert made.model(*run).input_files("pairs") == [f"{folder}/sentences"]
     assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual"]
     pairs = made.instances("controlled", "documents", "sentences")
     assert pairs.params["settings"].max_sentences == 1
-    without = StudyArtifacts(load_config(values())).model(*run)
+    without = study().model(*run)
     assert without.input_files("pairs") == without.input_files("monolingual") == []
 
 
 def test_studies_without_such_text_keep_their_fingerprints():
     """Text and instances were made before these splits were there: nothing may be rebuilt."""
-    plain, with_text = (StudyArtifacts(load_config(each)) for each in (values(), values(**TEXT)))
+    plain, with_text = study(), study(**TEXT)
     assert fingerprints(plain)["split"] == fingerprints(with_text)["split"]
     for name in ("truecaser", "codes", "subwords", "instances"):
         assert fingerprints(plain)[name] != fingerprints(with_text)[name]
@@ -147,7 +141,7 @@ def fingerprints(made):
     ],
 )
 def test_other_text_rebuilds_vocabulary_and_instances(one, other):
-    first, second = (StudyArtifacts(load_config(values(**each))) for each in (one, other))
+    first, second = study(**one), study(**other)
     assert first.vocabulary("controlled").fingerprint != second.vocabulary("controlled").fingerprint
     if "monolingual" in other:
         place = ("controlled", "documents", "monolingual")
@@ -155,4 +149,4 @@ def test_other_text_rebuilds_vocabulary_and_instances(one, other):
 
 
 def test_licensed_and_free_monolingual_corpora_of_the_catalog_are_known():
-    load_config(values(monolingual=["gigaword-en/train", "gum-texts/train"], sentences=["wmt14-ende/train_europarl"]))
+    study(monolingual=["gigaword-en/train", "gum-texts/train"], sentences=["wmt14-ende/train_europarl"])

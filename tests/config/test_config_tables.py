@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from smoke_study import smoke_study
 
 import docmt.report.publications
 from docmt.config.loading import load_config, merge, read_config_file
@@ -105,23 +106,21 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
 
 
 def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
-    values = read_config_file(EXAMPLES / "smoke.yaml")
-    plan = Plan(load_config(merge(values, {"report": {"baseline": "sentence_transformer"}})))
-    others = [name for name in plan.config.systems if name != "sentence_transformer"]
+    made = smoke_study({"report": {"baseline": "sentence_transformer"}})
+    others = [name for name in made.config.systems if name != "sentence_transformer"]
     expected = {
         f"results/controlled/runs/{name}/against/sentence_transformer/{test}.json"
         for name in others
         for test in ("test_controlled", "suite_pronoun")
     }
-    assert set(plan.artifacts.report().input_files("differences")) == expected
+    assert set(made.report().input_files("differences")) == expected
 
 
 CASES = {"title": "x", "system": "rst_mix", "baseline": "sentence_transformer", "test": "controlled/controlled"}
 
 
 def test_a_case_study_needs_the_translations_of_its_two_systems():
-    values = merge(read_config_file(EXAMPLES / "smoke.yaml"), {"report": {"cases": {"x": CASES}}})
-    made = Plan(load_config(values)).artifacts
+    made = smoke_study({"report": {"cases": {"x": CASES}}})
     study = made.case_study("x")
     folder = "results/controlled/runs"
     assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_controlled.jsonl"]

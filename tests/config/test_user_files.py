@@ -2,19 +2,15 @@
 
 import json
 import os
-from pathlib import Path
 
 import pytest
+from smoke_study import smoke_study
 
 from docmt.config import user_files
 from docmt.config.artifacts.base import Artifact, UserFile, leading_to
-from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.files import sha256_file
-
-SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 
 
 @pytest.fixture
@@ -93,7 +89,7 @@ def test_a_pattern_counts_by_the_files_that_it_fits(folder):
             "corpora": {"custom": {"help": row}},
             "datasets": {"controlled": {"train": ["controlled/train", "help/all"]}},
         }
-        return StudyArtifacts(load_config(merge(read_config_file(SMOKE), changes)))
+        return smoke_study(changes)
 
     def fingerprint():
         return made().dataset_split("controlled", "train").fingerprint

@@ -1,9 +1,9 @@
 """An empty folder of a study, and a `squeue` that answers what a test wants."""
 
 import pytest
-from study_folders import SMOKE, Folder
+from smoke_study import smoke_config
+from study_folders import Folder
 
-from docmt.config.loading import load_config_files
 from docmt.config.plan import Plan
 
 
@@ -14,7 +14,7 @@ def folder(tmp_path, monkeypatch):
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
     (tmp_path / "study").mkdir()
-    return Folder(tmp_path / "study", Plan(load_config_files([SMOKE])))
+    return Folder(tmp_path / "study", Plan(smoke_config()))
 
 
 @pytest.fixture

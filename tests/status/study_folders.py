@@ -8,11 +8,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from smoke_study import SMOKE
+
+from docmt.cli.main import main
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.status.study import read_study
-
-SMOKE = Path(__file__).parents[2] / "config/examples/smoke.yaml"
 
 HEAD = """SNAKEMAKE
 =========
@@ -99,6 +100,10 @@ class Folder:
     def read(self):
         """The state as docmt sees it."""
         return read_study(self.path, self.plan)
+
+    def status(self, *options):
+        """The exit code of the command."""
+        return main(["status", "--directory", str(self.path), "--configfile", str(SMOKE), *options])
 
     def training(self):
         """The state of the first training."""

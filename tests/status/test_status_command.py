@@ -5,18 +5,14 @@ import subprocess
 import sys
 
 import pytest
-from study_folders import SMOKE
+from smoke_study import SMOKE
 
 from docmt.cli.main import main
 from docmt.status.display import bar, duration, shorten
 
 
-def status(folder, *options):
-    return main(["status", "--directory", str(folder.path), "--configfile", str(SMOKE), *options])
-
-
 def test_a_study_that_has_not_started(folder, capsys):
-    assert status(folder) == 0
+    assert folder.status() == 0
     text = capsys.readouterr().out
     assert "is not running" in text
     assert "waiting" in text
@@ -35,7 +31,7 @@ def test_text_of_a_busy_study_fits_in_100_columns(folder, squeue, capsys):
         ("31", "RUNNING", "None", "a-node-with-a-long-name", "rule_train_wildcards_a_b_1"),
         ("32", "PENDING", "QOSMaxJobsPerUserLimit", "", "rule_translate_wildcards_" + "z" * 90),
     )
-    assert status(folder) == 0
+    assert folder.status() == 0
     text = capsys.readouterr().out
     assert [line for line in text.splitlines() if len(line) > 100] == []
     assert "is running on elsewhere, or was killed there" in text
@@ -54,7 +50,7 @@ def test_a_different_configuration_than_snakemakes_is_reported(folder, capsys):
 
 def test_json_holds_the_same(folder, capsys):
     folder.checkpoint("history.csv", "step,seconds,dev_loss\n3,nan,inf\n")
-    assert status(folder, "--json") == 0
+    assert folder.status("--json") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
     assert found["snakemake"]["state"] == "idle"
     assert found["failures"] == []
@@ -65,17 +61,17 @@ def test_json_holds_the_same(folder, capsys):
 
 
 def test_costs(folder, capsys):
-    assert status(folder, "--costs") == 0
+    assert folder.status("--costs") == 0
     assert "no job has finished" in capsys.readouterr().out
     folder.write("results/benchmarks/train/" + folder.stem + ".tsv", "s\tmax_rss\tcpu_time\n7200\tNA\tNA\n")
     sessions = [{"from_update": 0, "seconds": 1800}, {"from_update": 5, "seconds": 7200}]
     facts = {"device": "cpu", "n_devices": 1, "sessions": sessions}
     folder.write(folder.run_folder / "model.job.json", json.dumps(facts))
-    assert status(folder, "--costs") == 0
+    assert folder.status("--costs") == 0
     text = capsys.readouterr().out
     assert "2.500" in text
     assert "resumed" in text
-    assert status(folder, "--costs", "--json") == 0
+    assert folder.status("--costs", "--json") == 0
     (row,) = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
     assert row["wall_hours"] == 2.5
     assert row["peak_mib"] is None

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from study_folders import BEGUN, SMOKE
+from smoke_study import smoke_config
+from study_folders import BEGUN
 
 from docmt.checksums import record_of
-from docmt.cli.main import main
 from docmt.commands import as_argument
-from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 from docmt.snakemake import Workflow
 from docmt.status.display import farewell
@@ -36,7 +35,7 @@ def make(folder, *artifacts):
 
 
 def changed(**sections):
-    return Plan(load_config(merge(read_config_file(SMOKE), sections)))
+    return Plan(smoke_config(sections))
 
 
 def test_the_last_line_of_a_meter_is_the_progress_and_others_are_not(tmp_path):
@@ -68,12 +67,11 @@ def test_a_running_translation_shows_how_far_it_is(folder, capsys):
     folder.snakemake(BEGUN.format(rule="translate", outputs=output, log=log, number=1), host="elsewhere")
     folder.mark(output)
     folder.write(log, METER)
-    arguments = ["status", "--directory", str(folder.path), "--configfile", str(SMOKE)]
-    assert main(arguments) == 0
+    assert folder.status() == 0
     text = capsys.readouterr().out
     assert "320/1,200 sentences, 1m left" in text
     assert [line for line in text.splitlines() if len(line) > 100] == []
-    assert main([*arguments, "--json"]) == 0
+    assert folder.status("--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["snakemake"]["running"][0]["progress"]["done"] == 320
     assert found["remaining"]["jobs"] == len(unfinished(folder.path, folder.plan, IDLE))
@@ -163,14 +161,13 @@ def test_why_on_the_command_line(folder, tmp_path, capsys):
     recorded(folder, hypotheses)
     beam = tmp_path / "beam.yaml"
     beam.write_text("decoding: {beam_size: 7}\n")
-    arguments = ["status", "--why", "--directory", str(folder.path), "--configfile", str(SMOKE)]
-    assert main(arguments) == 0
+    assert folder.status("--why") == 0
     assert capsys.readouterr().out == "no finished job runs again\n"
-    assert main([*arguments, str(beam)]) == 0
+    assert folder.status(str(beam), "--why") == 0
     assert capsys.readouterr().out == (
         f"translate  {hypotheses.files[0]}\n  changed: beam_size: 2 → 7\n\nbecause of these: evaluate_translation 1\n"
     )
-    assert main([*arguments, str(beam), "--json"]) == 0
+    assert folder.status(str(beam), "--why", "--json") == 0
     assert [reason["is_root"] for reason in json.loads(capsys.readouterr().out)] == [True, False]
 
 
