@@ -75,7 +75,9 @@ class PoFile(TextFile):
     @override
     def find(self) -> list[list[FileSegment]]:
         messages = list(_messages(self.text, self.where))
-        self._header = next((m for m in messages if not m.strings["msgid"] and "msgctxt" not in m.strings), _Message())
+        self._header = next(
+            (m for m in messages if m.strings.get("msgid") == "" and "msgctxt" not in m.strings), _Message()
+        )
         # The header is the message with an empty `msgid`; it declares the language and the number of plural forms.
         declared = self._header.strings.get("msgstr", "")
         fields = {key: value.strip() for key, _, value in (line.partition(":") for line in declared.split("\n"))}
@@ -170,8 +172,6 @@ def _messages(text: str, where: str) -> Iterator[_Message]:
             message.page = message.page or (page[1] if (page := PAGE.match(line)) else "")
         elif keyword and keyword[1] in message.strings:
             raise UserError(f"{where}: line {number} has a second {keyword[1]} of one message: msgstr is missing")
-        elif keyword and keyword[1].startswith("msgstr") and "msgid" not in message.strings:
-            raise UserError(f"{where}: line {number} has a {keyword[1]} without a msgid")
         elif keyword or (key and STRING.match(line)):
             key, string = (keyword[1], keyword[2]) if keyword else (key, line)
             message.first = start if message.first < 0 else message.first
