@@ -9,7 +9,7 @@ import pandas as pd
 from docmt.corpora.combining import LEAK_PERCENT
 from docmt.evaluation.metrics import ACCURACIES, find_metric
 from docmt.evaluation.score_rows import NOT_COMPUTED, WARNING
-from docmt.report.dataframes import column, is_missing, keep, records, select
+from docmt.report.dataframes import column, keep, records, select
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import GROUP, contrastive_scores, name_suites
@@ -108,21 +108,21 @@ def forced_ends_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str
 def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """Which systems cannot be told apart from guessing, by phenomenon; nothing where all can."""
     rows = name_suites(contrastive_scores(summary))
-    guessing: dict[str, list[str]] = {}
-    for row in records(rows):
-        bounds = [row[key] for key in ("low", "chance", "high")]
-        if not any(map(is_missing, bounds)) and bounds == sorted(bounds):
-            guessing.setdefault(row["suite"], []).append(settings.label(row["system"]))
-    if not guessing:
-        return ""
+    guesses = keep(rows, (rows["low"] <= rows["chance"]) & (rows["chance"] <= rows["high"]))
     parts = []
-    for suite, labels in guessing.items():
-        systems = [settings.label(system) for system in select(rows, suite=suite)["system"]]
-        others = " / ".join(name for name in systems if name not in labels)
+    for dataset, suite in dict.fromkeys(zip(guesses["dataset"], guesses["suite"], strict=True)):
+        name = f"{dataset} {suite}" if len(set(rows["dataset"])) > 1 else suite
+        labels, systems = (
+            [settings.label(system) for system in select(table, dataset=dataset, suite=suite)["system"]]
+            for table in (guesses, rows)
+        )
+        others = " / ".join(label for label in systems if label not in labels)
         if 2 * len(labels) > len(systems) > 1:
-            parts.append(f"{suite}: all but {others}" if others else f"{suite}: all")
+            parts.append(f"{name}: all but {others}" if others else f"{name}: all")
         else:
-            parts.append(f"{suite}: {' / '.join(dict.fromkeys(labels))}")
+            parts.append(f"{name}: {' / '.join(labels)}")
+    if not parts:
+        return ""
     return (
         "No better than guessing, as the interval or deviation of the accuracy reaches it: such a system has not "
         f"learned what decides, or does not see it: {'; '.join(parts)}."
@@ -133,10 +133,9 @@ def overlap_footnote(generated: Sequence[str]) -> str:
     """Why much of the test data of generated datasets is in the training data; nothing without any."""
     if not generated:
         return ""
-    named = ", ".join(generated)
     return (
-        f"{named}: training and test documents are generated from the same templates, so sentences recur by "
-        "design. That is no leak, but scores say nothing about text from elsewhere."
+        f"{', '.join(generated)}: training and test documents are generated from the same templates, so sentences "
+        "recur by design. That is no leak, but scores say nothing about text from elsewhere."
     )
 
 

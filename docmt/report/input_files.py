@@ -10,7 +10,7 @@ import pandas as pd
 from docmt.checksums import open_verified
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.report.dataframes import column, keep, records
+from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
 from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
 
@@ -31,7 +31,7 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         scores = table.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
-    check_references(records(keep(scores, column(scores, "data").notna())))
+    check_references(records(scores.dropna(subset="data")))
     check_fingerprints(records(scores), fingerprints)
     return scores
 

@@ -1,7 +1,7 @@
 """The report: which sections it has, from which data, in which order; one HTML page, tables and figures as files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -63,8 +63,8 @@ class Section:
 
     key: str
     title: str
-    tables: list[Table] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
+    tables: list[Table]
+    pictures: list[Picture]
 
     @property
     def is_folded(self) -> bool:
@@ -96,12 +96,8 @@ class Report:
 
     def printed(self) -> str:
         """The tables of the study, the main table and the contrastive table as plain text."""
-        shown = [
-            to_text(table)
-            for section in self.sections
-            for table in section.tables
-            if section.key == "tables" or table.key in MAIN_TABLES
-        ]
+        tables = [(section.key, table) for section in self.sections for table in section.tables]
+        shown = [to_text(table) for key, table in tables if key == "tables" or table.key in MAIN_TABLES]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
 
 

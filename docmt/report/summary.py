@@ -92,11 +92,6 @@ def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
     """Add a column `suite`: the phenomenon where it is unambiguous within its dataset, else test and phenomenon."""
-    phenomena = rows["phenomenon"].fillna("all")
-    pairs = pd.DataFrame({"dataset": rows["dataset"], "test": rows["test"], "phenomenon": phenomena})
-    tests = pairs.groupby(["dataset", "phenomenon"])["test"].transform("nunique") if len(pairs) else pairs["test"]
-    names = [
-        phenomenon if count == 1 else f"{test}: {phenomenon}"
-        for phenomenon, test, count in zip(phenomena, pairs["test"], tests, strict=True)
-    ]
-    return rows.assign(suite=pd.Series(names, index=rows.index, dtype="string"))
+    named = rows.assign(suite=rows["phenomenon"].fillna("all"))
+    is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
+    return named.assign(suite=named["suite"].where(is_unambiguous, named["test"] + ": " + named["suite"]))

@@ -112,6 +112,13 @@ def test_systems_that_only_guess_are_named_by_phenomenon():
     assert guessing_footnote(summarize(long_table([rows[1]])), LABELS) == ""
 
 
+def test_systems_that_guess_on_one_dataset_are_named_with_it():
+    rows = [deixis("s", 50, 40, 60), deixis("d", 50, 40, 60)]
+    rows += [deixis("s", 50, 40, 60) | {"dataset": "y"}, deixis("d", 80, 70, 90) | {"dataset": "y"}]
+    rows += [deixis("f", 80, 70, 90) | {"dataset": "y"}]
+    assert guessing_footnote(summarize(long_table(rows)), LABELS).endswith("x deixis: all; y deixis: Sentences.")
+
+
 def test_generated_data_explain_their_overlap():
     assert overlap_footnote([]) == ""
     assert overlap_footnote(["a", "b"]).startswith("a, b: training and test documents are generated from the same")

@@ -159,8 +159,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
             low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
     shown = smallest_effect(sd, MANY_SEEDS, error=error)
     verdict = decide(comparison, low, high, margin=claim.margin)
-    limits = {"above": [claim.margin], "not below": [-claim.margin], "within": [-comparison.bound, comparison.bound]}
-    is_near = min(abs(mean - limit) for limit in limits[comparison.kind]) <= shown
+    is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
     if verdict == "cannot be told" and is_near and math.isfinite(high - low):
         verdict = "untestable here"
     return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
@@ -197,13 +196,16 @@ def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
     return math.hypot(noncentrality * sd / math.sqrt(n_seeds), normal * error)
 
 
+def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
+    """The smallest and the largest difference with which a comparison holds; `above`, it must exceed the first."""
+    bound = comparison.bound
+    return {"above": (margin, math.inf), "not below": (-margin, math.inf), "within": (-bound, bound)}[comparison.kind]
+
+
 def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:
     """The verdict on a comparison whose difference lies between `low` and `high`."""
-    if comparison.kind == "within":
-        bound = comparison.bound
-        holds, fails = -bound <= low and high <= bound, low > bound or high < -bound
-    elif comparison.kind == "above":
-        holds, fails = low > margin, high < margin
-    else:
-        holds, fails = low >= -margin, high < -margin
-    return "holds" if holds else "does not hold" if fails else "cannot be told"
+    least, most = claimed_range(comparison, margin)
+    if high < least or low > most:
+        return "does not hold"
+    holds = low > least if comparison.kind == "above" else least <= low and high <= most
+    return "holds" if holds else "cannot be told"
