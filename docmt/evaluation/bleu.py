@@ -1,33 +1,26 @@
-"""sacreBLEU's metrics of translated documents, by sentence, by instance and by document, and the words they count."""
+"""sacreBLEU's metrics of translated documents, by sentence, by instance and by document."""
 
-from collections.abc import Callable
 from functools import partial
-from importlib import metadata
 
 import numpy as np
 from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU
 
 from docmt.evaluation import metrics
-from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.external_programs import missing_row
 from docmt.evaluation.hypotheses import Unit, join_segments
-from docmt.evaluation.metrics import EvaluationSettings, SegmentCounts, TranslatedTest, find_metric
+from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.logs import progress
-from docmt.text.tokenizer import chinese_words
+from docmt.evaluation.words import describe_words, tokenized_texts
 
 
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     """BLEU and chrF of the settings against the raw reference, length of the translations, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     units = metrics.chosen_units(test, metrics.score_bleu)
-    raw = words = [hypothesis.sentences for hypothesis in hypotheses], test.references
+    raw = words = test.texts
     if any(find_metric(name).is_tokenized for name in units):
-        # Tokenized once for all metrics: that takes longer than to score.
-        tokenize = word_tokenizer(settings, tgt_lang)
-        texts = progress([*raw[0], *raw[1]], label="tokenize", unit="instances")
-        tokenized = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
-        words = tokenized[: len(hypotheses)], tokenized[len(hypotheses) :]
+        words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
     rows: list[ScoreRow] = []
     for name, unit in units.items():
         metric = find_metric(name)
@@ -37,7 +30,7 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
         score = scorer.corpus_score(translations, references)
         signature = f"{scorer.get_signature().format()}|segments:{unit}"
         if metric.is_tokenized:
-            signature += f"|words:{describe_words(settings, tgt_lang)}"
+            signature += f"|words:{describe_words(tgt_lang, settings.word_tokenizer)}"
         rows.append({"metric": name, "value": score.score, "n": len(translations), "signature": signature})
 
     scorer = metrics.bleu(settings, tgt_lang)
@@ -47,7 +40,7 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
         value = 100 * whole.sys_len / whole.ref_len
         rows.append({"metric": "length ratio", "value": value, "n": whole.ref_len, "signature": signature})
     else:
-        rows.append(missing_row("length ratio", NotComputableError("the reference has no words")))
+        rows.append(missing_row("length ratio", "the reference has no words"))
     n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
     n_forced = sum(hypothesis.forced_ends for hypothesis in hypotheses)
     shares = {
@@ -63,33 +56,9 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     return rows
 
 
-def word_tokenizer(settings: EvaluationSettings, tgt_lang: str) -> Callable[[str], str]:
-    """A function from a sentence to its words, separated by spaces."""
-    if _word_tokenizer_name(settings, tgt_lang) == "jieba":
-        return lambda text: " ".join(word for word in chinese_words(text) if word.strip())
-    from sacremoses import MosesTokenizer
-
-    tokenizer = MosesTokenizer(lang=tgt_lang)
-    return lambda text: str(tokenizer.tokenize(text, escape=False, return_str=True))
-
-
-def _word_tokenizer_name(settings: EvaluationSettings, tgt_lang: str) -> str:
-    if settings.word_tokenizer == "auto":
-        return "jieba" if tgt_lang == "zh" else "moses"
-    return settings.word_tokenizer
-
-
-def describe_words(settings: EvaluationSettings, lang: str) -> str:
-    """The name and version of `word_tokenizer` in signatures."""
-    tokenizer = _word_tokenizer_name(settings, lang)
-    package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
-    return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
-
-
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
     """SacreBLEU's counts of each segment: lengths, n-grams and matching n-grams."""
-    texts = [hypothesis.sentences for hypothesis in test.hypotheses]
-    segments = join_segments(test.hypotheses, texts, test.references, unit)
+    segments = join_segments(test.hypotheses, *test.texts, unit)
     rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
     if isinstance(scorer, BLEU):
         return SegmentCounts(rows, partial(bleu_of_counts, smooth=scorer.smooth_method == "exp"))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import yaml
 
-from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import BLONDE, EvaluationSettings, TranslatedTest
+from docmt.evaluation.external_programs import missing_row
+from docmt.evaluation.metrics import BLONDE, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.words import describe_words, lower_case_splitter
 
 LISTS = Path(__file__).parent / "data/blonde/en.yaml"
 
@@ -35,12 +35,10 @@ def score_blonde(test: TranslatedTest) -> list[ScoreRow]:
     if not test.is_aligned:
         return []
     if test.tgt_lang != "en":
-        return [missing_row(name, NotComputableError(f"BlonDe is for English, not {test.tgt_lang}")) for name in names]
-    settings = EvaluationSettings()
-    cut = word_tokenizer(settings, "en")
-    hypotheses = [cut(sentence).lower().split() for sentence in test.sentences]
-    references = [[cut(sentence).lower().split() for sentence in text] for text in test.references]
-    signature = f"F1|references:{len(references)}|words:{describe_words(settings, 'en')}"
+        return [missing_row(name, f"BlonDe is for English, not {test.tgt_lang}") for name in names]
+    split = lower_case_splitter("en")
+    hypotheses, *references = ([*map(split, text)] for text in (test.sentences, *test.references))
+    signature = f"F1|references:{len(references)}|words:{describe_words('en')}"
     values = {name: f1(hypotheses, references, read_lists()[name.removeprefix("BlonDe ")]) for name in names}
     return [{"metric": name, "value": values[name], "n": len(hypotheses), "signature": signature} for name in names]
 

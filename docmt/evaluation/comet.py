@@ -7,10 +7,8 @@ the reference before a reference and also before a hypothesis.
 
 import tempfile
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 
-from docmt.corpora.documents import index_path, read_index
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
@@ -34,24 +32,26 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     source = test.read_source()
-    lengths = read_index(index_path(test.prefix)).lengths
     # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
     texts = {
-        "source": with_context(source, source, lengths, settings.context),
-        "hypothesis": with_context(test.sentences, test.reference, lengths, settings.context),
-        "reference": with_context(test.reference, test.reference, lengths, settings.context),
+        "source": with_context(source, source, test.documents, settings.context),
+        "hypothesis": with_context(test.sentences, test.reference, test.documents, settings.context),
+        "reference": with_context(test.reference, test.reference, test.documents, settings.context),
     }
     scores = _run(program, texts, settings)
     signature = f"model:{Path(settings.checkpoint).name}|context:{settings.context}|mean of segments × 100"
     return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
 
 
-def with_context(sentences: Sequence[str], context: Sequence[str], lengths: Sequence[int], n_before: int) -> list[str]:
+def with_context(
+    sentences: Sequence[str], context: Sequence[str], documents: Sequence[str], n_before: int
+) -> list[str]:
     """Each sentence behind the `n_before` sentences of `context` before it in its document, as far as there are any."""
-    starts = [
-        start for start, length in zip(accumulate(lengths, initial=0), lengths, strict=False) for _ in range(length)
-    ]
-    return [SEPARATOR.join([*context[max(start, i - n_before) : i], sentences[i]]) for i, start in enumerate(starts)]
+    joined = []
+    for i, (sentence, document) in enumerate(zip(sentences, documents, strict=True)):
+        before = (context[j] for j in range(max(i - n_before, 0), i) if documents[j] == document)
+        joined.append(SEPARATOR.join([*before, sentence]))
+    return joined
 
 
 def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> list[float]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from random import Random
 
-from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import ADDRESS, TERMS, EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import ADDRESS, TERMS, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import Link, Pair, Text
 from docmt.evaluation.word_lists import AddressForms
+from docmt.evaluation.words import describe_words, word_splitter
 
 MIN_LETTERS = {"zh": 2, "ja": 2}  # of the shortest term where four is too many
 STEM = 5  # letters that decide whether two words are one choice: endings of German or Russian do not count
@@ -46,30 +46,25 @@ def score_consistency(test: TranslatedTest) -> list[ScoreRow]:
         except NotComputableError as reason:
             rows.append(missing_row(name, reason))
             continue
-        rows += describe_consistency(name, occurrences, owners(test), signature=signature)
+        rows += describe_consistency(name, occurrences, test.documents, signature=signature)
     return rows
-
-
-def owners(test: TranslatedTest) -> list[str]:
-    """The document of each sentence."""
-    return [part.document for part in test.hypotheses for _ in range(part.n_sentences)]
 
 
 def find_addresses(test: TranslatedTest) -> tuple[list[TermUse], str]:
     """The sentences in which the reference addresses somebody, and the signature."""
-    forms, tokenize = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    forms, split = AddressForms.of(test.tgt_lang), word_splitter(test.tgt_lang)
     occurrences = [
-        TermUse(i, document, "address", *(forms.find(tokenize(sentence).split()) for sentence in pair))
-        for i, (document, *pair) in enumerate(zip(owners(test), test.reference, test.sentences, strict=True))
+        TermUse(i, document, "address", *(forms.find(split(sentence)) for sentence in pair))
+        for i, (document, *pair) in enumerate(zip(test.documents, test.reference, test.sentences, strict=True))
     ]
-    words = describe_words(EvaluationSettings(), test.tgt_lang)
-    return [found for found in occurrences if found.reference], f"forms of address:{test.tgt_lang}|words:{words}"
+    signature = f"forms of address:{test.tgt_lang}|words:{describe_words(test.tgt_lang)}"
+    return [found for found in occurrences if found.reference], signature
 
 
 def find_terms(test: TranslatedTest) -> tuple[list[TermUse], str]:
     """The occurrences of source terms with their counterparts, and the signature."""
     text, links, signature = test.alignment
-    uses = list_terms(text, owners(test), links, test.src_lang, test.tgt_lang)
+    uses = list_terms(text, test.documents, links, test.src_lang, test.tgt_lang)
     return uses, f"terms|stem:{STEM} letters|{signature}"
 
 

@@ -13,13 +13,12 @@ from typing import Literal, get_args
 import numpy as np
 
 from docmt.corpora.documents import DocumentIndex
-from docmt.evaluation.bleu import describe_words, word_tokenizer
-from docmt.evaluation.consistency import STEM, list_terms, owners
+from docmt.evaluation.consistency import STEM, list_terms
 from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import CONTEXT_WORDS, EvaluationSettings, SegmentCounts, TranslatedTest
+from docmt.evaluation.metrics import CONTEXT_WORDS, SegmentCounts, TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.evaluation.word_alignment import word_cutter
 from docmt.evaluation.word_lists import AddressForms, PronounLists, SourceWords
+from docmt.evaluation.words import describe_words, lower_case_splitter, word_splitter
 
 log = logging.getLogger(__name__)
 Side = Literal["hypothesis", "reference"]
@@ -41,12 +40,12 @@ class Tag:
 def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     """Forms of address for an English *you* (or the like) whose class has occurred in an earlier sentence."""
     forms, source_words = AddressForms.of(test.tgt_lang), SourceWords.of(test.src_lang)
-    cut_source, cut_target = word_cutter(test.src_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    split_source, split_target = lower_case_splitter(test.src_lang), word_splitter(test.tgt_lang)
     sentences = test.reference if side == "reference" else test.sentences
     before: dict[tuple[str, str], int] = {}
-    for number, (document, src, tgt) in enumerate(zip(owners(test), test.read_source(), sentences, strict=True)):
-        says_you, is_clear = source_words.find(cut_source(src))
-        words = cut_target(tgt).split()
+    for number, (document, src, tgt) in enumerate(zip(test.documents, test.read_source(), sentences, strict=True)):
+        says_you, is_clear = source_words.find(split_source(src))
+        words = split_target(tgt)
         classes = forms.classify(words, is_clear=is_clear)
         for word, name in zip(words, classes, strict=True):
             if says_you and name and (last := before.get((document, name))) is not None:
@@ -57,14 +56,14 @@ def tag_addresses(test: TranslatedTest, side: Side) -> Iterator[Tag]:
 def tag_pronouns(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     """Pronouns whose gender the source pronoun does not tell, without a noun before them in their sentence."""
     lists, source_words = PronounLists.of(test.src_lang, test.tgt_lang), SourceWords.of(test.src_lang)
-    forms, cut_target = AddressForms.of(test.tgt_lang), word_tokenizer(EvaluationSettings(), test.tgt_lang)
+    forms, split = AddressForms.of(test.tgt_lang), word_splitter(test.tgt_lang)
     text, links, _ = test.alignment
     sentences = test.reference if side == "reference" else test.sentences
-    documents = ["", *owners(test)]
+    documents = ["", *test.documents]
     for number, (source, target, sentence) in enumerate(zip(text.source, getattr(text, side), sentences, strict=True)):
         if documents[number] != documents[number + 1]:
             continue  # nothing comes before the first sentence of a document
-        words = cut_target(sentence).split()
+        words = split(sentence)
         classes = forms.classify(words)
         # A capital inside a sentence begins a noun or a name.
         nouns = [j for j, word in enumerate(words) if j and word[0].isupper() and not classes[j]]
@@ -83,7 +82,7 @@ def tag_terms(test: TranslatedTest, side: Side) -> Iterator[Tag]:
     text, links, _ = test.alignment
     function_words = SourceWords.of(test.src_lang).function_words
     before: dict[tuple[str, str, str], int] = {}
-    for use in list_terms(text, owners(test), links, test.src_lang, test.tgt_lang):
+    for use in list_terms(text, test.documents, links, test.src_lang, test.tgt_lang):
         for stem in sorted(getattr(use, side) - {use.term[:STEM]}):
             last = before.setdefault((use.document, use.term, stem), use.sentence)
             if last < use.sentence and use.term not in function_words:
@@ -119,8 +118,7 @@ def score_context_words(test: TranslatedTest, name: str) -> list[ScoreRow]:
         return [missing_row(name, reason)]
     matched, ours, theirs = map(int, counts.rows.sum(0))
     tagged = int((counts.rows[:, 2] > 0).sum())
-    words = describe_words(EvaluationSettings(), test.tgt_lang)
-    signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{words}"
+    signature = f"F1|languages:{test.src_lang}-{test.tgt_lang}|words:{describe_words(test.tgt_lang)}"
     if name != CONTEXT_WORDS[0]:
         signature += f"|{test.alignment.signature}"
 
@@ -146,7 +144,7 @@ def count_context_words(test: TranslatedTest, name: str) -> SegmentCounts:
     ours, theirs = (Counter((tag.sentence, tag.form) for tag in TAGGERS[name](test, side)) for side in get_args(Side))
     if not theirs:
         raise NotComputableError("the reference has no such words")
-    documents = owners(test)
+    documents = test.documents
     numbers = {document: number for number, document in enumerate(dict.fromkeys(documents))}
     rows = np.zeros((len(numbers), 3))
     # Each word of the reference matches one of the hypothesis.

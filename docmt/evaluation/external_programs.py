@@ -43,7 +43,7 @@ def failure(name: str, message: str, *, code: int) -> UserError:
     return UserError(f"{name} failed (exit code {code}): {telling or (lines or ['no output'])[-1]}")
 
 
-def missing_row(metric: str, reason: NotComputableError) -> ScoreRow:
+def missing_row(metric: str, reason: NotComputableError | str) -> ScoreRow:
     """A row without a value for a metric that could not be computed, which is also logged."""
     log.warning("%s is not computed: %s", metric, reason)
     return {"metric": metric, "value": None, "n": 0, "signature": f"{NOT_COMPUTED}{reason}"}

@@ -4,8 +4,7 @@ Post and Junczys-Dowmunt (2023) find it to tell more about the use of context th
 """
 
 import string
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from docmt.evaluation.contrastive_accuracy import accuracy_rows
 from docmt.evaluation.metrics import GENERATIVE
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.files import read_jsonl, read_lines
+from docmt.text.tokenizer import moses_splitter
 
 RULES = {
     "words": "expected words in the payload, lower case, without ASCII punctuation",
@@ -60,7 +60,7 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
-        for token in moses_tokenizer(lang)(payload):
+        for token in moses_splitter(lang)(payload):
             start = payload.find(token, end)
             # A token that the tokenizer made of other characters is not found in the text: it is the whole payload.
             if token.lower() == expected:
@@ -75,14 +75,6 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
         return None
     found = [place for _, place in kept[start : start + len(expected)]]
     return found[0], found[-1] + 1
-
-
-@cache
-def moses_tokenizer(lang: str) -> Callable[[str], Sequence[str]]:
-    """The tokenizer of Moses for a language."""
-    from sacremoses import MosesTokenizer  # takes 0.4 seconds, and ctxpro does without
-
-    return partial(MosesTokenizer(lang=lang).tokenize, escape=False)
 
 
 def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:

@@ -9,11 +9,11 @@ from importlib import metadata
 from pathlib import Path
 
 from docmt.evaluation import metrics
-from docmt.evaluation.bleu import describe_words, word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.hypotheses import join_segments
 from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.words import describe_words, tokenized_texts
 from docmt.files import write_lines
 
 PACKAGE = "pycocoevalcap"  # carries the program and the English paraphrase table
@@ -57,19 +57,15 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
         return [missing_row(name, reason) for name in units]
     is_independent = test.settings.meteor_language == "independent"
     language = INDEPENDENT if is_independent else LANGUAGES.get(test.tgt_lang, INDEPENDENT)
-    texts: list[Sequence[str]] = [hypothesis.sentences for hypothesis in test.hypotheses]
-    references = test.references
-    words = "METEOR's own"
+    texts, words = test.texts, "METEOR's own"
     if not language.is_normalized:
-        tokenize = word_tokenizer(test.settings, test.tgt_lang)
-        texts = [[tokenize(sentence) for sentence in sentences] for sentences in texts]
-        references = [[tokenize(sentence) for sentence in reference] for reference in references]
-        words = describe_words(test.settings, test.tgt_lang)
+        texts, words = tokenized_texts(test), describe_words(test.tgt_lang, test.settings.word_tokenizer)
     options, has_table = language_options(language, jar)
+    n_references = len(test.references)
+    several = ["-r", str(n_references)] if n_references > 1 else []
     rows: list[ScoreRow] = []
     for name, unit in units.items():
-        joined, segments = join_segments(test.hypotheses, texts, references, unit)
-        several = ["-r", str(len(references))] if len(references) > 1 else []
+        joined, segments = join_segments(test.hypotheses, *texts, unit)
         score, identity = run_meteor(
             joined,
             [reference for group in zip(*segments, strict=True) for reference in group],
@@ -77,7 +73,7 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
             options=[*options, *several],
         )
         signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{unit}"
-        signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{len(references)}" if several else "")
+        signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{n_references}" if several else "")
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows
 

@@ -67,6 +67,16 @@ class TranslatedTest:
         """The sentences of all hypotheses; as many as the source has if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
+    @property
+    def texts(self) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
+        """The sentences of each hypothesis and those of each reference."""
+        return [hypothesis.sentences for hypothesis in self.hypotheses], self.references
+
+    @property
+    def documents(self) -> list[str]:
+        """The document of each source sentence."""
+        return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
+
     def read_source(self) -> list[str]:
         """The source sentences. Raises UserError unless source and reference have equally many sentences."""
         path = text_path(self.prefix, self.src_lang)
@@ -115,7 +125,7 @@ class Metric:
     about: str  # how it is computed, in words
     scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
     sacre: "Callable[[EvaluationSettings, str], SacreMetric] | None" = None  # of settings and target language
-    is_tokenized: bool = False  # whether sacreBLEU gets the words of `word_tokenizer`, separated by spaces
+    is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
     unit: "Unit | None" = None  # what it takes as one segment; None when it has none
     needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
     always: bool = False  # reported by its scorer even when no setting names it

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from docmt.evaluation.bleu import describe_words
 from docmt.evaluation.external_programs import NotComputableError, missing_row
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.word_alignment import (
     Link,
@@ -22,6 +21,7 @@ from docmt.evaluation.word_alignment import (
     read_training,
 )
 from docmt.evaluation.word_lists import PronounLists
+from docmt.evaluation.words import describe_words
 
 WEIGHTS = {
     "identical": 1.0,
@@ -57,7 +57,7 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     runs = [align_words(pairs, program=program)[: len(text.pairs)] for _ in range(test.settings.aligner_runs)]
     weights = "+".join(f"{weight:g} {case}" for case, weight in WEIGHTS.items() if weight)
     languages = test.src_lang, test.tgt_lang
-    words = " ".join(describe_words(EvaluationSettings(), lang) for lang in languages)
+    words = " ".join(map(describe_words, languages))
     signature = (
         f"weights:{weights}|pronouns:{'-'.join(languages)}|search:as authors"
         f"|aligner:{describe_aligner()}|runs:{len(runs)}|training pairs:{len(training)}|case:lc|words:{words}"

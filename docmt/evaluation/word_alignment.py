@@ -3,7 +3,7 @@
 import logging
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import islice
@@ -13,9 +13,9 @@ from typing import NamedTuple, Self
 from docmt.corpora.documents import text_path
 from docmt.decoding.shortlist import lexical_table
 from docmt.errors import UserError
-from docmt.evaluation.bleu import word_tokenizer
 from docmt.evaluation.external_programs import NotComputableError, find_program, run_program
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.words import lower_case_splitter
 from docmt.files import iterate_lines, read_lines, write_lines
 
 log = logging.getLogger(__name__)
@@ -42,20 +42,14 @@ class Text:
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
         """The words of a test whose hypotheses are aligned."""
-        cut_source, cut_target = word_cutter(test.src_lang), word_cutter(test.tgt_lang)
-        source, sides = [*map(cut_source, test.read_source())], (test.sentences, test.reference)
-        return cls(source, *([cut_target(sentence) for sentence in side] for side in sides))
+        split_source, split_target = map(lower_case_splitter, (test.src_lang, test.tgt_lang))
+        sides = (test.sentences, test.reference)
+        return cls([*map(split_source, test.read_source())], *([*map(split_target, side)] for side in sides))
 
     @property
     def pairs(self) -> list[Pair]:
         """Source and hypothesis of each sentence, then source and reference of each."""
         return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
-
-
-def word_cutter(lang: str) -> Callable[[str], list[str]]:
-    """A function from a sentence to its words in lower case: by jieba for Chinese, by Moses otherwise."""
-    tokenize = word_tokenizer(EvaluationSettings(), lang)
-    return lambda sentence: tokenize(sentence).lower().split()
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:
@@ -70,8 +64,8 @@ def read_training(test: TranslatedTest) -> list[Pair]:
             f"{test.training}: {len(lines[0])} lines of {test.src_lang} for {len(lines[1])} of {test.tgt_lang}: these "
             "are not the two sides of one text"
         )
-    cut_source, cut_target = map(word_cutter, languages)
-    return [(cut_source(src), cut_target(tgt)) for src, tgt in zip(*lines, strict=True)]
+    split_source, split_target = map(lower_case_splitter, languages)
+    return [(split_source(src), split_target(tgt)) for src, tgt in zip(*lines, strict=True)]
 
 
 class Alignment(NamedTuple):

@@ -62,9 +62,7 @@ class Tokenizer:
 
     @cached_property
     def _split(self) -> Callable[[str], list[str]]:
-        if self.lang == "zh":
-            return lambda text: [word for word in chinese_words(text) if word != " "]
-        return _moses(self.lang)
+        return chinese_words if self.lang == "zh" else moses_splitter(self.lang)
 
     @cached_property
     def _normalized(self) -> Callable[[str], str]:
@@ -150,7 +148,8 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
     return glued if position == len(text) else None
 
 
-def _moses(lang: str) -> Callable[[str], list[str]]:
+@functools.cache
+def moses_splitter(lang: str) -> Callable[[str], list[str]]:
     """The Moses tokenizer of sacremoses: plain tokens, neither escaped nor split at hyphens within words."""
     from sacremoses import MosesTokenizer  # here, because it takes 0.4 seconds
 
@@ -163,8 +162,8 @@ def _moses(lang: str) -> Callable[[str], list[str]]:
 
 
 def chinese_words(text: str) -> list[str]:
-    """The words of a Chinese text by jieba, with the blanks between them."""
-    return _jieba().lcut(text)
+    """The words of a Chinese text by jieba, without the blanks between them."""
+    return [word for word in _jieba().lcut(text) if word.strip()]
 
 
 @functools.cache

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
 
-from docmt.evaluation.bleu import score_bleu, word_tokenizer
+from docmt.evaluation.bleu import score_bleu
 from docmt.evaluation.hypotheses import join_segments
 from docmt.evaluation.metrics import EvaluationSettings, bleu, chrf, default_metrics
+from docmt.evaluation.words import tokenized_texts, word_splitter
 
 SETTINGS = EvaluationSettings()
 
@@ -78,10 +79,9 @@ def test_tokenized_scores_equal_multi_bleu(seed):
     translation[seed] = ""
     hypotheses = make_hypotheses(translation, (8, 4, 12))
     rows = scores_by_metric(hypotheses, reference)
-    tokenize = word_tokenizer(SETTINGS, "de")
-    tokens = [[tokenize(sentence) for sentence in hypothesis.sentences] for hypothesis in hypotheses]
+    texts = tokenized_texts(make_test(hypotheses, reference))
     for name, unit in (("tokenised s-BLEU", "sentences"), ("tokenised d-BLEU (instances)", "instances")):
-        ours, (theirs,) = join_segments(hypotheses, tokens, [[tokenize(line) for line in reference]], unit)
+        ours, (theirs,) = join_segments(hypotheses, *texts, unit)
         pairs = [[" ".join(segment.split()) for segment in side] for side in (ours, theirs)]
         assert rows[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
 
@@ -137,7 +137,7 @@ def test_signatures_name_tokenizer_case_and_segments(settings, lang, metric, par
 
 
 def test_chinese_words_are_found_by_jieba():
-    assert word_tokenizer(SETTINGS, "zh")("我来到北京清华大学").split() == ["我", "来到", "北京", "清华大学"]
+    assert word_splitter("zh")("我 来到北京清华大学") == ["我", "来到", "北京", "清华大学"]
 
 
 def test_lowercase_ignores_case():
@@ -179,9 +179,8 @@ def test_d_bleu_of_doc2doc_is_lower_cased_multi_bleu_over_documents():
     settings = EvaluationSettings(metrics=["Doc2Doc d-BLEU", "d-BLEU (documents)"])
     translation = [REFERENCE[0].upper(), *REFERENCE[1:4], "Wir kaufen", "Ende"]
     rows = scores_by_metric(make_hypotheses(translation), settings=settings)
-    tokenize = word_tokenizer(settings, "de")
     sides = [
-        [" ".join(" ".join(map(tokenize, part)).lower().split()) for part in (side[:4], side[4:])]
+        [" ".join(word.lower() for line in part for word in word_splitter("de")(line)) for part in (side[:4], side[4:])]
         for side in (translation, REFERENCE)
     ]
     assert rows["Doc2Doc d-BLEU"]["value"] == pytest.approx(multi_bleu(*sides), abs=1e-9)

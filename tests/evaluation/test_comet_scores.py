@@ -62,8 +62,8 @@ def test_the_document_variant_puts_source_and_reference_before(study):
 
 
 def test_context_ends_at_documents():
-    assert with_context(list("abcd"), list("ABCD"), (3, 1), 1) == ["a", "A </s> b", "B </s> c", "d"]
-    assert with_context(list("abcd"), list("ABCD"), (3, 1), 0) == list("abcd")
+    assert with_context(list("abcd"), list("ABCD"), "xxxy", 1) == ["a", "A </s> b", "B </s> c", "d"]
+    assert with_context(list("abcd"), list("ABCD"), "xxxy", 0) == list("abcd")
 
 
 @pytest.mark.parametrize(

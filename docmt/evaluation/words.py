@@ -1,0 +1,41 @@
+"""The words that metrics count, and their name in signatures."""
+
+from collections.abc import Callable
+from importlib import metadata
+
+from docmt.evaluation.metrics import TranslatedTest
+from docmt.logs import progress
+from docmt.text.tokenizer import chinese_words, moses_splitter
+
+
+def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[str]]:
+    """A function from a sentence to its words; `tokenizer` as in `evaluation.word_tokenizer`."""
+    return chinese_words if _tokenizer_of(lang, tokenizer) == "jieba" else moses_splitter(lang)
+
+
+def lower_case_splitter(lang: str) -> Callable[[str], list[str]]:
+    """A function from a sentence to its words in lower case."""
+    split = word_splitter(lang)
+    return lambda sentence: [word.lower() for word in split(sentence)]
+
+
+def describe_words(lang: str, tokenizer: str = "auto") -> str:
+    """The name and version of the tokenizer of `word_splitter` in signatures."""
+    tokenizer = _tokenizer_of(lang, tokenizer)
+    package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
+    return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
+
+
+def _tokenizer_of(lang: str, tokenizer: str) -> str:
+    if tokenizer == "auto":
+        return "jieba" if lang == "zh" else "moses"
+    return tokenizer
+
+
+def tokenized_texts(test: TranslatedTest) -> tuple[list[list[str]], list[list[str]]]:
+    """The texts of a test, with spaces between all words."""
+    split = word_splitter(test.tgt_lang, test.settings.word_tokenizer)
+    hypotheses, references = test.texts
+    texts = progress([*hypotheses, *references], label="tokenize", unit="instances")
+    tokenized = [[" ".join(split(sentence)) for sentence in sentences] for sentences in texts]
+    return tokenized[: len(hypotheses)], tokenized[len(hypotheses) :]
