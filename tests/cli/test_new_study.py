@@ -119,6 +119,11 @@ FORMATS = {
         ["{0}/*.en", "{0}/*.de"],
         {"reader": "document_files"},
     ),
+    "patterns in three letters": (
+        lambda split: {f"{split}/{n}.{code}": "\n".join(document) + "\n" for lang, code in (("en", "eng"), ("de", "deu")) for n, document in enumerate(documents(split, lang))},
+        ["{0}/*.eng", "{0}/*.deu"],
+        {"reader": "document_files"},
+    ),
     "TMX": (lambda split: {f"{split}.tmx": tmx(split)}, ["{0}.tmx"], {"reader": "tmx"}),
     "TSV": (lambda split: {f"en-de/{split}.tsv": table(split, "\t")}, ["en-de/{0}.tsv"], {"reader": "tsv", "id_column": 1, "columns": [2, 3]}),
     "TSV, id last": (
@@ -228,19 +233,6 @@ def test_names_decide_the_sides_however_languages_are_written(words, codes, caps
     files = {src: "../data/dev.en", tgt: "../data/dev.de"}
     assert read_study()["corpora"]["custom"]["mine"]["splits"]["dev"] == {"files": files}
     assert not capsys.readouterr().err
-
-
-def test_names_of_files_spell_languages_in_three_letters(capsys):
-    files = []
-    for split in SPLITS:
-        for lang, code in (("en", "eng"), ("de", "deu")):
-            for number, document in enumerate(documents(split, lang)):
-                write(f"{split}/{number}.{code}", "\n".join(document) + "\n")
-        files += [f"--{split}", f"{split}/*.eng", f"{split}/*.deu"]
-    assert main(["init", "study", *files]) == 0
-    corpus = read_study()["corpora"]["custom"]["mine"]
-    assert (corpus["languages"], corpus["format"]) == (["en", "de"], {"reader": "document_files"})
-    assert ["train", "12", "24", "0", "0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize("codes", ["nb nn", "nob nno"])

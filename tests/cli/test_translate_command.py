@@ -144,18 +144,24 @@ def test_text_that_is_not_utf8_is_one_line(translate_bytes, model, tmp_path, cap
     assert "in.txt: line 2 is not UTF-8" in capsys.readouterr().err
 
 
-def test_a_missing_or_foreign_model_is_one_line(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none.pt", "no such file"),
+        ("text.pt", "not a docmt model file"),
+        ("parser.pt", "not a docmt model file of format 1, but a file of another kind (RST parser)"),
+    ],
+)
+def test_a_missing_or_foreign_model_is_one_line(name, message, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     (tmp_path / "text.pt").write_text("no model")
-    for path, message in ((tmp_path / "none.pt", "no such file"), (tmp_path / "text.pt", "not a docmt model file")):
-        assert main(["translate", "--model", str(path)]) == 2
-        (line,) = capsys.readouterr().err.strip().splitlines()
-        assert message in line
+    torch.save({"format": 1, "kind": "RST parser"}, tmp_path / "parser.pt")
+    assert main(["translate", "--model", str(tmp_path / name)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
 
 
 def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
-    import torch
-
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, errors = translate_bytes(b"the dog\n", "--device", "cuda")
     assert code == 2
@@ -184,10 +190,3 @@ def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
             main(["translate", "--model", model, "--device", "cpu", "--input", str(tmp_path / "a"), "--verbose"]) == 0
         )
         assert ("reads trees, but there is no --discourse" in capsys.readouterr().err) == is_said
-
-
-def test_the_file_of_a_parser_is_named_as_such(tmp_path, capsys):
-    torch.save({"format": 1, "kind": "RST parser"}, tmp_path / "parser.pt")
-    (tmp_path / "a").write_text("the dog\n")
-    assert main(["translate", "--model", str(tmp_path / "parser.pt"), "--input", str(tmp_path / "a")]) == 2
-    assert "not a docmt model file of format 1, but a file of another kind (RST parser)" in capsys.readouterr().err
