@@ -108,7 +108,8 @@ def forced_ends_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str
 def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """Which systems cannot be told apart from guessing, by phenomenon; nothing where all can."""
     rows = name_suites(contrastive_scores(summary))
-    guesses = keep(rows, (rows["low"] <= rows["chance"]) & (rows["chance"] <= rows["high"]))
+    low, chance, high = (column(rows, name) for name in ("low", "chance", "high"))
+    guesses = keep(rows, (low <= chance) & (chance <= high))
     parts = []
     for dataset, suite in dict.fromkeys(zip(guesses["dataset"], guesses["suite"], strict=True)):
         name = f"{dataset} {suite}" if len(set(rows["dataset"])) > 1 else suite
