@@ -262,11 +262,3 @@ def test_a_multi_head_attention_starts_as_the_paper_code_does():
         assert 0.95 * bound < part.abs().max() <= bound
     assert not attention.in_bias.any()
     assert not attention.out.bias.any()
-
-
-def test_uniform_attention_over_n_keys_has_log2_n_bits():
-    layout = make_layout([[(8, 3), (2, 4), (1, 1)], [(5, 2)]])
-    query, key, _ = make_inputs(layout, "cross")
-    for pattern, keys in (("group", [8] * 3 + [2] * 4 + [1] + [5] * 2), ("global", [11] * 8 + [5] * 2)):
-        entropy = attention_entropy(query.detach() * 0, key, layout.grouping("cross", pattern))
-        torch.testing.assert_close(entropy, torch.tensor(keys, dtype=torch.float).log2())

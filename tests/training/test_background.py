@@ -232,12 +232,6 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.fixture(scope="module")
-def whole(study_files, tmp_path_factory):
-    """An uninterrupted training."""
-    return run_training(study_files, tmp_path_factory.mktemp("whole"))
-
-
 @pytest.mark.parametrize("where", ["start", "half", "note"])
 def test_killed_while_writing_leaves_the_checkpoint_before(study_files, tmp_path, whole, where):
     settings = {"model": model_settings(dropout=0.1).model_dump(), "training": RECIPE}

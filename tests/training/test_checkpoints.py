@@ -37,8 +37,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(small_disk, kib):
     assert torch.equal(folder.load_newest()["weights"], small["weights"])
 
 
-def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tmp_path, monkeypatch):
-    whole = run_training(study_files, tmp_path / "whole")
+def test_a_training_goes_on_when_there_is_room_again(study_files, whole, small_disk, tmp_path, monkeypatch):
     disk = small_disk(1100)  # two checkpoints and two best weights fit beside each other, and little more
     ballast = disk / "ballast"
     update = Trainer._step
@@ -62,8 +61,7 @@ def test_a_training_goes_on_when_there_is_room_again(study_files, small_disk, tm
     assert_same_training(run_training(study_files, tmp_path / "full", checkpoints=disk), whole)
 
 
-def test_best_weights_damaged_at_the_very_end(study_files, tmp_path, monkeypatch):
-    whole = run_training(study_files, tmp_path / "whole")
+def test_best_weights_damaged_at_the_very_end(study_files, whole, tmp_path, monkeypatch):
     train = Trainer._train
 
     def train_and_damage(trainer):
@@ -84,6 +82,7 @@ def test_a_training_that_diverged_keeps_its_checkpoint_and_a_lower_rate_works(st
     ends = r"loss \S+, gradient norm \S+ at update (\d+), learning rate \S+: lower learning_rate"
     with pytest.raises(UserError, match=ends) as error:
         run_training(study_files, tmp_path, training=recipe)
+    assert not (tmp_path / "model.pt").exists()
     step = int(str(error.value).split("at update ")[1].split(",")[0])
     (folder,) = (tmp_path / "checkpoints").iterdir()
     kept = CheckpointFolder(folder).load_newest()

@@ -63,14 +63,9 @@ def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files,
     ],
 )
 def test_the_remedy_depends_on_the_batch(study_files, instances, error, message):
-    instance_set, expected = (
-        load_instances(study_files.instances()),
-        RuntimeError if message == "^shape$" else UserError,
-    )
-    with (
-        pytest.raises(expected, match=message),
-        explained_memory(instance_set, np.array(instances), torch.device("cpu")),
-    ):
+    expected = RuntimeError if message == "^shape$" else UserError
+    explained = explained_memory(load_instances(study_files.instances()), np.array(instances), torch.device("cpu"))
+    with pytest.raises(expected, match=message), explained:
         raise error
 
 

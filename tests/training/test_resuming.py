@@ -36,12 +36,6 @@ from docmt.training.trainer import Trainer
 from docmt.training.updates import instance_batches
 
 
-@pytest.fixture(scope="module")
-def whole(study_files, tmp_path_factory):
-    """An uninterrupted training."""
-    return run_training(study_files, tmp_path_factory.mktemp("whole"))
-
-
 def checkpoint_folder(folder):
     (found,) = (folder / "checkpoints").iterdir()
     return found

@@ -13,7 +13,6 @@ from core_fixtures import (
     RECIPE,
     assert_same_training,
     interrupted,
-    make_study,
     model_settings,
     run_training,
     train_arguments,
@@ -35,12 +34,6 @@ from docmt.training.updates import Turn, UpdateReader
 PRETRAINING = ["pairs", "restoration"]
 FINE_TUNING = ["documents", "sentences"]
 ALL = ["documents", "sentences", "pairs", "restoration"]
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """The tiny corpus with language tags and monolingual documents."""
-    return make_study(tmp_path_factory.mktemp("tagged"), tags=["en", "de"])
 
 
 def recipe(tasks, **values):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, make_study, model_settings, run_training
+from core_fixtures import RECIPE, model_settings, run_training
 
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
@@ -22,11 +22,6 @@ from docmt.training.updates import Turn, UpdateReader, read_ahead, share_update
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    return make_study(tmp_path_factory.mktemp("tagged"), tags=["en", "de"])
 
 
 def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, device_tokens=None, **values):
