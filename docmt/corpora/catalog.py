@@ -76,7 +76,8 @@ class FileTable(Settings):
     """Many files of one place, as a table beside the YAML file of their family."""
 
     table: str
-    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`."""
+    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`; cells may be
+    empty."""
     url: str
     """The address of each file, with `{path}`."""
 
@@ -86,10 +87,10 @@ class FileTable(Settings):
         lines = (folder / self.table).read_text(encoding="utf-8").splitlines()
         found = {}
         for row in csv.DictReader(lines, delimiter="\t"):
-            # What is left of the row are checksums, under the names of SourceFile's fields.
-            sizes = {name: int(row.pop(name)) for name in ("bytes", "bytes_gz")}
             name, path = row.pop("file"), row.pop("path")
-            found[name] = {"addresses": [{"url": self.url.format(path=path)}], **row, **sizes}
+            # What is left of the row are checksums and sizes, under the names of SourceFile's fields.
+            values = {key: int(value) if key.startswith("bytes") else value for key, value in row.items() if value}
+            found[name] = {"addresses": [{"url": self.url.format(path=path)}], **values}
         return found
 
 
