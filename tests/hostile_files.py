@@ -126,11 +126,15 @@ def read_sample(reader: str, files: dict[str, bytes], folder: Path) -> int:
         path.write_bytes(files[role])
     languages = LANGUAGES[: 1 if reader == "conllu" else 2]
     form = {"reader": reader} | SAMPLES[reader][0]
-    described = {"languages": languages, "format": form, "splits": {"all": {"files": dict.fromkeys(paths, "a")}}}
+    described = {
+        "languages": languages,
+        "format": form,
+        "splits": {"all": {"files": {role: path.name for role, path in paths.items()}}},
+    }
     corpus = ReadableCorpus.load(described, where="sample")
     if corpus.holds("all") in ("suite", "generative"):
-        return len(convert_suite(corpus, "all", files=paths, where="sample")[0])
-    documents, _ = read_split(corpus, "all", files=paths, languages=languages, where="sample")
+        return len(convert_suite(corpus, "all", folder=folder, where="sample")[0])
+    documents, _ = read_split(corpus, "all", folder=folder, languages=languages, where="sample")
     return sum(1 for _ in documents)
 
 

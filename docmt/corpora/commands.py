@@ -92,11 +92,10 @@ def read(
         out: prefix of the files to write: PREFIX.{lang}, PREFIX.documents.tsv, PREFIX.counts.json.
     """
     from docmt.corpora.documents import write_documents
-    from docmt.corpora.splits import files_by_role, read_split
+    from docmt.corpora.splits import read_split
 
     described, where, origin = _described(corpus, spec, split)
-    found = files_by_role(described.split(split, where=where), files)
-    documents, counts = read_split(described, split, files=found, languages=languages, where=where)
+    documents, counts = read_split(described, split, folder=files, languages=languages, where=where)
     write_documents(out, documents, languages=languages)
     write_json(Path(f"{out}.counts.json"), counts.as_dict(n_sides=len(languages)) | {"origin": origin})
 
@@ -118,11 +117,10 @@ def suite(
     Args:
         split: name of the split.
     """
-    from docmt.corpora.splits import convert_suite, files_by_role
+    from docmt.corpora.splits import convert_suite
 
     described, where, _ = _described(corpus, spec, split)
-    found = files_by_role(described.split(split, where=where), files)
-    items, dropped = convert_suite(described, split, files=found, where=where)
+    items, dropped = convert_suite(described, split, folder=files, where=where)
     write_jsonl(out, items)
     for cause, n in dropped.items():
         if n:

@@ -9,7 +9,7 @@ from docmt.corpora.catalog import Entry
 from docmt.corpora.download import AddressError
 from docmt.corpora.fetching import mirrored, place
 from docmt.corpora.readers.reader import SuiteFormat
-from docmt.corpora.splits import convert_suite, files_by_role, read_split
+from docmt.corpora.splits import convert_suite, read_split
 from docmt.errors import UserError
 
 
@@ -47,14 +47,14 @@ def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
 
 def _read(entry: Entry, name: str, folder: Path) -> CheckResult:
     corpus = entry.corpus
-    files, form = files_by_role(corpus.splits[name], folder), corpus.format_of(name)
+    form = corpus.format_of(name)
     if form.holds == "files":
         return CheckResult(entry.name, name, "ok", note="checksums only")
     if isinstance(form, SuiteFormat):
-        items, dropped = convert_suite(corpus, name, files=files, where=entry.where)
+        items, dropped = convert_suite(corpus, name, folder=folder, where=entry.where)
         n_documents, n_sentences = len(items), sum(len(item.get("candidates", [""])) for item in items)
     else:
-        documents, counts = read_split(corpus, name, files=files, languages=corpus.languages, where=entry.where)
+        documents, counts = read_split(corpus, name, folder=folder, languages=corpus.languages, where=entry.where)
         for _ in documents:  # counts are complete after the last one
             pass
         n_documents, n_sentences, dropped = counts.documents, counts.sentences, counts.dropped

@@ -1,7 +1,7 @@
 """Reading a split: from files to documents or test items, checked against the numbers that the catalog expects."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,10 @@ from docmt.errors import UserError
 from docmt.logs import progress
 
 
-def files_by_role(split: Split, folder: Path) -> dict[str, Path]:
-    """The files of a split below a folder, by role."""
-    return {role: Path(folder) / name for role, name in split.files.items()}
-
-
 def read_split(
-    corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], languages: Sequence[str], where: str
+    corpus: ReadableCorpus, split_name: str, *, folder: Path, languages: Sequence[str], where: str
 ) -> ReaderResult:
-    """Read one split from its files by role, in the direction of the languages; `where` names the corpus in messages.
+    """Read one split from a folder, in the direction of the languages; `where` names the corpus in messages.
 
     Raises UserError when the corpus has other languages or a file is bad, and after the last document when the counts
     differ from those expected.
@@ -34,7 +29,8 @@ def read_split(
         )
     split = corpus.split(split_name, where=where)
     # Read in the corpus's own direction: roles and speakers refer to it. Documents are turned around afterwards.
-    documents, counts = read(files, form=corpus.format_of(split_name), languages=corpus.languages)
+    files, form = _files_by_role(split, folder), corpus.format_of(split_name)
+    documents, counts = read(files, form=form, languages=corpus.languages)
     is_reversed = list(languages) != corpus.languages
 
     def checked() -> Iterator[Document]:
@@ -49,7 +45,7 @@ def read_split(
 
 
 def convert_suite(
-    corpus: ReadableCorpus, split_name: str, *, files: Mapping[str, Path], where: str
+    corpus: ReadableCorpus, split_name: str, *, folder: Path, where: str
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """Convert one split of a contrastive or generative corpus to docmt's own format (docs/files.md).
 
@@ -63,13 +59,17 @@ def convert_suite(
             f"{where} has no wrong translations to compare with the correct one, and no words to search "
             f"(format {form.reader}): it cannot become a test suite"
         )
-    items = list(form.convert(files))
+    items = list(form.convert(_files_by_role(split, folder)))
     dropped: Counter[str] = Counter()
     if form.holds == "generative":
         _check_counts(split, len(items), len(items), where=where)
         return items, dropped
     _check_counts(split, len(items), sum(len(item["candidates"]) for item in items), where=where)
     return [fair for item in items if (fair := _without_ties(item, dropped)) is not None], dropped
+
+
+def _files_by_role(split: Split, folder: Path) -> dict[str, Path]:
+    return {role: folder / name for role, name in split.files.items()}
 
 
 def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any] | None:

@@ -15,6 +15,8 @@ LINE = re.compile(r"[^\n]*(?:\n|$)")
 NARROWEST, WIDEST = 30, 100
 # Indentation, and the sign or number of an item of a list.
 ITEM = re.compile(r"[ \t]*+(?P<sign>(?:[-–—*+•‣▪◦]|\d{1,3}[.)]|[A-Za-z]\))[ \t]++(?=\S))?+")
+# What separates two columns.
+GAP = re.compile(r"[ \t]{3,}+|[ \t]?\t[ \t]?")
 SENTENCE_ENDS = '.!?:;…。！？"”»“)'
 
 
@@ -39,16 +41,10 @@ class TextParagraphs(TextFile):
                 line = self.text[start:end].rstrip()
                 item = ITEM.match(line)
                 assert item is not None  # it matches nothing, too
-                gaps = [
-                    gap.span()
-                    for gap in re.finditer(r"[ \t]+", line[item.end() :])
-                    if len(gap[0]) > 2 or "\t" in gap[0]
-                ]
-                edges = [0, *itertools.chain(*gaps), len(line) - item.end()]
-                columns = [
-                    (start + item.end() + a, start + item.end() + b)
-                    for a, b in zip(edges[::2], edges[1::2], strict=True)
-                ]
+                first, last = start + item.end(), start + len(line)
+                gaps = (gap.span() for gap in GAP.finditer(self.text, first, last))
+                edges = [first, *itertools.chain.from_iterable(gaps), last]
+                columns = list(zip(edges[::2], edges[1::2], strict=True))
                 # Wrapped prose may have a dash or a number at the beginning of a line.
                 is_list |= bool(item["sign"]) and not is_wrapped
                 if is_wrapped and len(columns) == 1 and not (item["sign"] and is_list):

@@ -79,8 +79,7 @@ class SrtFile(TextFile):
             for start, end, begins, ends in self._turns(*cue.place):
                 # A long pause ends a sentence, and so does a cue that begins before the last one ends: another speaker.
                 if run and (begins or not 0 <= cue.begin - run[-1][1].end <= LONGEST_PAUSE):
-                    self._add(run)
-                    run = []
+                    self._end(run)
                 segment = plain_segment(self.text[start:end])
                 before, _, after = (self.render(segment, part) for part in trim(segment, segment.text))
                 # Tags and positions around the whole text of a cue stay outside of its sentences.
@@ -88,9 +87,8 @@ class SrtFile(TextFile):
                 if segment.has_letters:
                     run.append((len(self._cues) - 1, self._cues[-1]))
                 if ends:
-                    self._add(run)
-                    run = []
-        self._add(run)
+                    self._end(run)
+        self._end(run)
         return self.documents
 
     def _turns(self, start: int, end: int) -> Iterator[tuple[int, int, bool, bool]]:
@@ -111,8 +109,8 @@ class SrtFile(TextFile):
             else:
                 yield first, first + len(text), begins, is_closed
 
-    def _add(self, run: list[tuple[int, Cue]]) -> None:
-        """Split the text of cues that follow one another into sentences."""
+    def _end(self, run: list[tuple[int, Cue]]) -> None:
+        """Split the text of a run of cues into sentences, and empty the run."""
         draft, owners = SegmentDraft(), []
         for number, cue in run:
             draft.add("".join(f"{line.strip()} " for line in self.text[slice(*cue.place)].split("\n")))
@@ -127,6 +125,7 @@ class SrtFile(TextFile):
             rest = iter(sentence)
             self._parts[id(segment)] = {cue: "".join(itertools.islice(rest, n)) for cue, n in counts.items()}
             self.documents[0].append(segment)
+        run.clear()
 
     def _pieces(self, segment: FileSegment, filled: str) -> list[str]:
         """The part of a translation for each cue, as long in proportion as the part of the source."""

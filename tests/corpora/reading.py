@@ -31,7 +31,7 @@ def texts(documents):
 
 def convert(folder: Path, files: dict, *, counts=None, **form):
     """The items of files by role, and counts of what was left out; `counts` are those that are expected."""
-    split = {"files": {role: role for role in files}} | (counts or {})
+    split = {"files": {role: path.name for role, path in write_roles(folder, files).items()}} | (counts or {})
     value = {"languages": ["en", "de"], "format": form, "splits": {"test": split}}
     described = ReadableCorpus.load(value, where="test")
-    return convert_suite(described, "test", files=write_roles(folder, files), where="corpus x")
+    return convert_suite(described, "test", folder=folder, where="corpus x")

@@ -58,7 +58,7 @@ class ContraProSuite(SuiteFormat):
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:
-        return _contrapro_items(self.pick(files, "en"), self.pick(files, "de"), files.get("fields"))
+        return _contrapro_items(self, files)
 
 
 class ContraProGenerative(SuiteFormat):
@@ -70,10 +70,9 @@ class ContraProGenerative(SuiteFormat):
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:
-        tgt_path = self.pick(files, "de")
-        for item in _contrapro_items(self.pick(files, "en"), tgt_path, files.get("fields")):
+        for item in _contrapro_items(self, files):
             if item["kind"] is None:
-                raise UserError(f"{tgt_path}: {item['id']}: the variants do not replace er, sie or es")
+                raise UserError(f"{files['de']}: {item['id']}: the variants do not replace er, sie or es")
             reference = item["candidates"][item["correct"]][item["sentence"]]
             kept = {key: item[key] for key in ("id", "phenomenon", "distance", "kind", "src", "sentence")}
             yield kept | {"expected": item["kind"], "match": "tokens", "reference": reference}
@@ -170,48 +169,46 @@ class JsonGenerative(SuiteFormat):
         return map(vars, read_items(self.pick(files, "items"), read_generative))
 
 
-def _contrapro_items(src_path: Path, tgt_path: Path, fields: Path | None) -> Iterator[Item]:
+def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
     """ContraPro's items: runs of lines with the same English text and the same preceding German sentence.
 
     The kind of an item is its pronoun. The lines do not tell the distance of the antecedent; `fields` do.
     """
-    distances = _contrapro_distances(fields)
-    src, tgt = read_equal(src_path, tgt_path)
-    rows: list[tuple[str, str, list[str], list[str]]] = []
-    for number, (src_line, tgt_line) in enumerate(zip(src, tgt, strict=True), start=1):
-        sides = [[part.strip(" \r") for part in line.split(CONTRAPRO_BREAK)] for line in (src_line, tgt_line)]
-        for path, side in zip((src_path, tgt_path), sides, strict=True):
+    paths = [form.pick(files, lang) for lang in ("en", "de")]
+    distances = _contrapro_distances(files.get("fields"))
+    rows = []
+    for number, lines in enumerate(zip(*read_equal(*paths), strict=True), start=1):
+        sides = [[part.strip() for part in line.split(CONTRAPRO_BREAK)] for line in lines]
+        for path, side in zip(paths, sides, strict=True):
             if len(side) != 2:
                 raise UserError(f"{path}: line {number} is not `previous sentence {CONTRAPRO_BREAK} sentence`")
-        rows.append((src_line.strip(), tgt_line.strip(), sides[0], sides[1]))
-    number = 0
-    for _, run in groupby(rows, key=lambda row: (row[0], row[3][0])):
-        for group in _cut_at_references(list(run)):
-            number += 1
-            src_pair, candidates = group[0][2], [row[3] for row in group]
-            right, *wrong = (_letters(candidate[1]) for candidate in candidates)
-            # Known only if all entries for the wrong variants agree.
-            found = set().union(*(distances.get((_letters(src_pair[1]), right, other), set()) for other in wrong))
-            distance = found.pop() if len(found) == 1 else None
-            name, where = f"pronoun/{number:05d}", f"{tgt_path}: item {number}"
-            item = _contrastive(name, src_pair, candidates, correct=0, distance=distance, where=where)
-            # The pronoun of the reference that all variants replace; other words may follow its gender, and differ too.
-            reference, *variants = (re.findall(r"\w+", candidate[1].lower()) for candidate in candidates)
-            replaced = [{a for a, b in zip(reference, words, strict=False) if a != b} for words in variants]
-            pronouns = [word for word in CONTRAPRO_PRONOUNS if replaced and all(word in words for words in replaced)]
-            yield item | {"kind": pronouns[0] if pronouns else None}
+        rows.append(sides)
+    runs = groupby(rows, key=lambda sides: (sides[0], sides[1][0]))
+    items = ((src, candidates) for (src, _), run in runs for candidates in _cut_at_references([tgt for _, tgt in run]))
+    for number, (src, candidates) in enumerate(items, start=1):
+        right, *wrong = (_letters(candidate[1]) for candidate in candidates)
+        # Known only if all entries for the wrong variants agree.
+        found = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
+        distance = found.pop() if len(found) == 1 else None
+        name, where = f"pronoun/{number:05d}", f"{paths[1]}: item {number}"
+        item = _contrastive(name, src, candidates, correct=0, distance=distance, where=where)
+        # The pronoun of the reference that all variants replace; other words may follow its gender, and differ too.
+        reference, *variants = (re.findall(r"\w+", candidate[1].lower()) for candidate in candidates)
+        replaced = [{a for a, b in zip(reference, words, strict=False) if a != b} for words in variants]
+        pronouns = (word for word in CONTRAPRO_PRONOUNS if replaced and all(word in words for words in replaced))
+        yield item | {"kind": next(pronouns, None)}
 
 
-def _cut_at_references(run: list[tuple]) -> list[list[tuple]]:
+def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
     """Cut a run into items: adjacent items may share both texts; the reference, the first line, occurs once in each.
 
     A group that is still too long for an item has several references: it is cut into items of three lines.
     """
-    groups: list[list[tuple]] = []
-    for row in run:
-        if row[1] == run[0][1]:
+    groups: list[list[list[str]]] = []
+    for candidate in run:
+        if candidate == run[0]:
             groups.append([])
-        groups[-1].append(row)
+        groups[-1].append(candidate)
     return [
         group[start : start + size]
         for group in groups
