@@ -42,12 +42,13 @@ CONTRAPRO = "".join(f"Before . <SEP> Da ist {word} .\n" for word in ("es", "er",
 SUITE = {"id": "a", "phenomenon": "p", "src": ["A", "B"], "kind": None}
 
 
-def tar_of(name: str, content: str) -> bytes:
+def tar_of(members: dict[str, str], mode: str = "w") -> bytes:
     stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = len(content.encode())
-        archive.addfile(member, io.BytesIO(content.encode()))
+    with tarfile.open(fileobj=stream, mode=mode) as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content.encode())
+            archive.addfile(member, io.BytesIO(content.encode()))
     return stream.getvalue()
 
 
@@ -100,7 +101,7 @@ SAMPLES = {
     "paradocs": ({}, {"both": "".join(PARADOCS.format(n) for n in (1, 2, 3))}),
     "parquet": ({}, {"both": parquet()}),
     "srt_pairs": ({}, both(CUES)),
-    "conllu": ({}, {"en": tar_of("a.conllu", CONLLU)}),
+    "conllu": ({}, {"en": tar_of({"a.conllu": CONLLU})}),
     "voita_suite": (
         {},
         {"deixis": json.dumps([{"src": "a _eos b", "dst": ["c _eos d", "c _eos e"], "true_ind": 0, "ctx_dist": 1}])},
@@ -126,11 +127,8 @@ def read_sample(reader: str, files: dict[str, bytes], folder: Path) -> int:
         path.write_bytes(files[role])
     languages = LANGUAGES[: 1 if reader == "conllu" else 2]
     form = {"reader": reader} | SAMPLES[reader][0]
-    described = {
-        "languages": languages,
-        "format": form,
-        "splits": {"all": {"files": {role: path.name for role, path in paths.items()}}},
-    }
+    splits = {"all": {"files": {role: path.name for role, path in paths.items()}}}
+    described = {"languages": languages, "format": form, "splits": splits}
     corpus = ReadableCorpus.load(described, where="sample")
     if corpus.holds("all") in ("suite", "generative"):
         return len(convert_suite(corpus, "all", folder=folder, where="sample")[0])

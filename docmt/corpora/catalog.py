@@ -76,8 +76,8 @@ class FileTable(Settings):
     """Many files of one place, as a table beside the YAML file of their family."""
 
     table: str
-    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`; cells may be
-    empty."""
+    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`, all but
+    two of which may be empty."""
     url: str
     """The address of each file, with `{path}`."""
 

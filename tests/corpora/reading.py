@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 from pydantic import TypeAdapter
 
 from docmt.corpora.catalog import ReadableCorpus
 from docmt.corpora.readers.registry import Format, read
 from docmt.corpora.splits import convert_suite
+from docmt.errors import UserError
 
 
 def write_roles(folder: Path, files: dict) -> dict[str, Path]:
@@ -22,6 +24,14 @@ def write_roles(folder: Path, files: dict) -> dict[str, Path]:
 def parse(folder: Path, files: dict, languages=("en", "de"), **form):
     """The documents of files by role, and counts."""
     return read(write_roles(folder, files), form=TypeAdapter(Format).validate_python(form), languages=languages)
+
+
+def refusal(folder: Path, files: dict, languages=("en", "de"), **form) -> str:
+    """The line that refuses files by role."""
+    with pytest.raises(UserError) as caught:
+        parse(folder, files, languages, **form)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def texts(documents):

@@ -1,10 +1,9 @@
 """Many PO files: which messages are read, what is removed from them, and how they are split."""
 
 import gzip
-import io
-import tarfile
 
 import pytest
+from hostile_files import tar_of
 
 from docmt.corpora.catalog import Family, FileTable, find_corpus
 from docmt.corpora.file_patterns import matching_files, matching_names
@@ -153,15 +152,8 @@ def test_splits_share_pages_out(read_po):
 
 def test_an_archive_is_read_like_a_folder(tmp_path):
     path = tmp_path / "docs.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in (
-            ("top/b/x.po", po(("../../b/x.rst:1", "B", "b"))),
-            ("top/a.po", po(("p", "A", "a"))),
-            ("top/c.txt", "no"),
-        ):
-            member = tarfile.TarInfo(name)
-            member.size = len(content.encode())
-            archive.addfile(member, io.BytesIO(content.encode()))
+    files = {"b/x.po": po(("../../b/x.rst:1", "B", "b")), "a.po": po(("p", "A", "a")), "c.txt": "no"}
+    path.write_bytes(tar_of({f"top/{name}": content for name, content in files.items()}, "w:gz"))
     documents, _ = read({"both": path}, form=PoFiles(reader="po_files"), languages=["en", "de"])
     assert [document.id for document in documents] == ["a/p", "b/x.rst"], "a page relative to its file"
 

@@ -1,13 +1,12 @@
 """Readers on difficult files: each format, each pitfall."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
-from reading import parse, texts
+from reading import parse, refusal, texts
 
 from docmt.corpora.documents import read_documents, write_documents
 from docmt.corpora.readers.registry import Format, read
@@ -16,14 +15,6 @@ from docmt.corpora.readers.verses import Verses
 from docmt.errors import UserError
 
 LANGUAGES = ("en", "de")
-
-
-def message(folder: Path, files, **form) -> str:
-    with pytest.raises(UserError) as caught:
-        parse(folder, files, **form)
-    text = str(caught.value)
-    assert "\n" not in text
-    return text
 
 
 class TestMarkedLines:
@@ -76,12 +67,12 @@ class TestMarkedLines:
         ],
     )
     def test_bad_files_get_one_line(self, tmp_path, en, de, parts):
-        text = message(tmp_path, {"en": en, "de": de}, reader="marked_lines")
+        text = refusal(tmp_path, {"en": en, "de": de}, reader="marked_lines")
         for part in parts:
             assert part in text
 
     def test_missing_role_names_those_there(self, tmp_path):
-        assert "needs a file for 'de'" in message(tmp_path, {"en": "<d>\nA\n"}, reader="marked_lines")
+        assert "needs a file for 'de'" in refusal(tmp_path, {"en": "<d>\nA\n"}, reader="marked_lines")
 
     def test_missing_file_is_named(self, tmp_path):
         paths = {"en": tmp_path / "no.en", "de": tmp_path / "no.de"}
@@ -97,7 +88,7 @@ class TestOtherLines:
         assert texts(documents) == [("00001", ["A", "B"], ["D", "E"]), ("00002", ["C"], ["F"])]
 
     def test_blank_lines_at_different_places_are_refused(self, tmp_path):
-        text = message(tmp_path, {"en": "A\n\nB\nC\n", "de": "A\nB\n\nC\n"}, reader="blank_lines")
+        text = refusal(tmp_path, {"en": "A\n\nB\nC\n", "de": "A\nB\n\nC\n"}, reader="blank_lines")
         assert "document 00001" in text
         assert "line 2 of the first" in text
         assert "line 2 of the second" in text
@@ -108,7 +99,7 @@ class TestOtherLines:
         assert counts.empty_source == 1
 
     def test_single_lines_of_unequal_number_name_the_first_bad_line(self, tmp_path):
-        text = message(tmp_path, {"en": "A\nB\nC\n", "de": "A\n"}, reader="single_lines")
+        text = refusal(tmp_path, {"en": "A\nB\nC\n", "de": "A\n"}, reader="single_lines")
         assert "3 lines" in text
         assert "1 in" in text
         assert "line 2" in text
@@ -130,7 +121,7 @@ class TestOtherLines:
         ],
     )
     def test_indexed_lines_refuse_bad_indices(self, tmp_path, index, part):
-        assert part in message(tmp_path, {"en": "A\n", "de": "B\n", "index": index}, reader="indexed_lines")
+        assert part in refusal(tmp_path, {"en": "A\n", "de": "B\n", "index": index}, reader="indexed_lines")
 
 
 class TestVerses:
@@ -176,7 +167,7 @@ class TestVerses:
         ],
     )
     def test_bad_lines_are_named(self, tmp_path, en, part):
-        assert part in message(tmp_path, {"en": en, "de": self.DE}, reader="verses")
+        assert part in refusal(tmp_path, {"en": en, "de": self.DE}, reader="verses")
 
 
 class TestPoPages:
@@ -233,7 +224,7 @@ msgstr[1] "Viele"
 
     @pytest.mark.parametrize("content", ["", 'msgid "a" b"\nmsgstr "c"\n', "no po at all\n"])
     def test_bad_files_are_named(self, tmp_path, content):
-        text = message(tmp_path, {"both": content}, reader="po_pages")
+        text = refusal(tmp_path, {"both": content}, reader="po_pages")
         assert text.startswith(str(tmp_path / "file.both"))
 
 
@@ -298,7 +289,7 @@ class TestDialogues:
         ],
     )
     def test_bad_content_is_named(self, tmp_path, reader, content, part):
-        assert part in message(tmp_path, {"both": content}, reader=reader)
+        assert part in refusal(tmp_path, {"both": content}, reader=reader)
 
 
 SENTENCES = st.text(

@@ -1,7 +1,7 @@
 """WMT's and IWSLT's segment formats, well-formed or not."""
 
 import pytest
-from reading import parse
+from reading import parse, refusal
 
 from docmt.corpora.readers.sgml import read_refsets, replace_entities
 from docmt.errors import UserError
@@ -110,10 +110,8 @@ def test_segments_pair_plain_lines(tmp_path):
     ],
 )
 def test_segments_name_the_first_bad_line(tmp_path, en, de, plain, parts):
-    with pytest.raises(UserError) as caught:
-        parse(tmp_path, {"en": en, "de": de}, reader="segments", plain=plain)
-    for part in parts:
-        assert part in str(caught.value)
+    text = refusal(tmp_path, {"en": en, "de": de}, reader="segments", plain=plain)
+    assert [part for part in parts if part not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -159,8 +157,7 @@ def test_wmt_xml_reads_the_chosen_reference(tmp_path, translator, expected):
     ],
 )
 def test_wmt_xml_refuses_bad_files(tmp_path, content, part):
-    with pytest.raises(UserError, match=part):
-        parse(tmp_path, {"both": content}, reader="wmt_xml")
+    assert part in refusal(tmp_path, {"both": content}, reader="wmt_xml")
 
 
 def talk(number: int, *sentences: str, has_doc: bool = False) -> str:

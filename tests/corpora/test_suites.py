@@ -48,20 +48,6 @@ def test_voita_items_keep_the_correct_index_and_lose_ties(tmp_path):
     assert dropped == Counter({"duplicate candidate": 3, "item without a wrong candidate": 1})
 
 
-@pytest.mark.parametrize(
-    ("value", "part"),
-    [
-        (voita(["x", "y _eos z"]), "item 1: each candidate needs 2 sentences"),
-        (voita(["x _eos y"], correct=3), "must be among them"),
-        ({"src": "a"}, "item 1 lacks"),
-        ("text", "item 1 lacks"),
-    ],
-)
-def test_malformed_voita_files_are_named(tmp_path, value, part):
-    with pytest.raises(UserError, match=part):
-        convert(tmp_path, {"deixis": [value]}, reader="voita_suite")
-
-
 def test_contrapro_lines_are_cut_into_items(tmp_path):
     rows = [
         ("A <SEP> it", "K <SEP> es"),
@@ -93,19 +79,6 @@ def test_contrapro_lines_are_cut_into_items(tmp_path):
     assert {(item["phenomenon"], item["correct"], item["sentence"], item["distance"]) for item in items} == {
         ("pronoun", 0, 1, None)
     }
-
-
-@pytest.mark.parametrize(
-    ("en", "de", "expected", "part"),
-    [
-        ("A <SEP> b\n", "A <SEP> b\nC <SEP> d\n", {}, "1 lines"),
-        ("A b\n", "A <SEP> b\n", {}, "line 1"),
-        ("A <SEP> b\n", "A <SEP> b\n", {"documents": 2}, "1 documents read, 2 expected"),
-    ],
-)
-def test_malformed_contrapro_files_are_named(tmp_path, en, de, expected, part):
-    with pytest.raises(UserError, match=part):
-        convert(tmp_path, {"en": en, "de": de}, reader="contrapro_suite", counts=expected)
 
 
 CLOZE = {
@@ -171,15 +144,13 @@ def ctxpro_item(payload, expected, *, rule="DO.ELL", reference="Ja, das tut er."
     return {"src segment": payload, "expected": expected, "rule": rule, "ref segment": reference, **keys}
 
 
-def convert_ctxpro(folder, items, inputs):
-    form = {"reader": "ctxpro_generative", "phenomenon": "auxiliary"}
-    return convert(folder, {"items": items, "inputs": inputs}, **form)[0]
+CTXPRO = {"reader": "ctxpro_generative", "phenomenon": "auxiliary"}
 
 
 def test_ctxpro_items_end_in_their_payload(tmp_path):
     items = [ctxpro_item("Yes, he does.", "tut", **{"ante distance": 2}), ctxpro_item("You?", "sie", rule="NOM.FORM")]
     inputs = "Does he?<eos> Well.<eos> Yes, he does.\nYou?\n"
-    found = convert_ctxpro(tmp_path, items, inputs)
+    found = convert(tmp_path, {"items": items, "inputs": inputs}, **CTXPRO)[0]
     assert found[0] == {
         "id": "auxiliary/00001",
         "phenomenon": "auxiliary",
@@ -192,20 +163,6 @@ def test_ctxpro_items_end_in_their_payload(tmp_path):
         "match": "words",
     }
     assert (found[1]["src"], found[1]["distance"], found[1]["sentence"]) == (["You?"], None, 0)
-
-
-@pytest.mark.parametrize(
-    ("items", "inputs", "part"),
-    [
-        ([ctxpro_item("a", "b")], "x<eos> a\ny\n", "1 items in .*, 2 lines"),
-        ([ctxpro_item("a", "b")], "a<eos> x\n", "line 1 does not end in the payload of item 1"),
-        ([{"src segment": "a"}], "a\n", "item 1 lacks"),
-        (["a"], "a\n", "item 1 lacks"),
-    ],
-)
-def test_ctxpro_files_that_do_not_belong_together_are_named(tmp_path, items, inputs, part):
-    with pytest.raises(UserError, match=part):
-        convert_ctxpro(tmp_path, items, inputs)
 
 
 CONTRAPRO = [
@@ -252,14 +209,6 @@ def test_contrapro_as_generative_items(tmp_path):
     assert items[0]["src"] == ["A cup.", "it 's big."]
 
 
-def test_contrapro_without_a_pronoun_or_with_other_fields_is_named(tmp_path):
-    lines = {"en": "A <SEP> b\n" * 2, "de": "A <SEP> b\nA <SEP> c\n"}
-    with pytest.raises(UserError, match="do not replace er, sie or es"):
-        convert(tmp_path, lines, reader="contrapro_generative")
-    with pytest.raises(UserError, match="item 1 is not an item of ContraPro"):
-        convert(tmp_path, contrapro_files() | {"fields": [{"a": 1}]}, reader="contrapro_suite")
-
-
 def test_bawden_blocks_of_both_kinds(tmp_path):
     anaphora = {
         "1": {
@@ -279,9 +228,38 @@ def test_bawden_blocks_of_both_kinds(tmp_path):
         ("lexical_choice/00001", "disambig", 0, 1, 1),
     ]
     assert items[1]["candidates"] == [["Un moucheron !", "Je le vois."], ["Un moucheron !", "Je la vois."]]
-    for bad in ([], {"1": {}} | {"2": {"trg": [{}], "src": []}}, {"1": "text"}):
-        with pytest.raises(UserError, match=r"block .* lacks") if bad else pytest.raises(UserError):
-            convert(tmp_path, {"anaphora": bad}, reader="bawden_suite")
+
+
+PAIR = "A <SEP> b\n"
+ITEM = ctxpro_item("a", "b")
+VOITA, BAWDEN = {"reader": "voita_suite"}, {"reader": "bawden_suite"}
+LINES, PRONOUNS = {"reader": "contrapro_suite"}, {"reader": "contrapro_generative"}
+
+
+@pytest.mark.parametrize(
+    ("form", "files", "part"),
+    [
+        (VOITA, {"x": [voita(["x", "y _eos z"])]}, "item 1: each candidate needs 2 sentences"),
+        (VOITA, {"x": [voita(["x _eos y"], correct=3)]}, "must be among them"),
+        (VOITA, {"x": [{"src": "a"}]}, "item 1 lacks"),
+        (VOITA, {"x": ["text"]}, "item 1 lacks"),
+        (LINES, {"en": PAIR, "de": PAIR + "C <SEP> d\n"}, "1 lines"),
+        (LINES, {"en": "A b\n", "de": PAIR}, "line 1"),
+        (LINES | {"counts": {"documents": 2}}, {"en": PAIR, "de": PAIR}, "1 documents read, 2 expected"),
+        (LINES, contrapro_files() | {"fields": [{"a": 1}]}, "item 1 is not an item of ContraPro"),
+        (PRONOUNS, {"en": PAIR * 2, "de": PAIR + "A <SEP> c\n"}, "do not replace er, sie or es"),
+        (CTXPRO, {"items": [ITEM], "inputs": "x<eos> a\ny\n"}, "1 items in .*, 2 lines"),
+        (CTXPRO, {"items": [ITEM], "inputs": "a<eos> x\n"}, "line 1 does not end in the payload of item 1"),
+        (CTXPRO, {"items": [{"src segment": "a"}], "inputs": "a\n"}, "item 1 lacks"),
+        (CTXPRO, {"items": ["a"], "inputs": "a\n"}, "item 1 lacks"),
+        (BAWDEN, {"x": []}, "holds no blocks"),
+        (BAWDEN, {"x": {"1": {}, "2": {"trg": [{}], "src": []}}}, "block 2 lacks"),
+        (BAWDEN, {"x": {"1": "text"}}, "block 1 lacks"),
+    ],
+)  # fmt: skip
+def test_malformed_files_are_named(tmp_path, form, files, part):
+    with pytest.raises(UserError, match=part):
+        convert(tmp_path, files, **form)
 
 
 OWN = {"id": "a", "phenomenon": "p", "src": ["x", "y"]}
@@ -297,23 +275,6 @@ def test_own_formats_are_checked_and_lose_ties(tmp_path):
     write_jsonl(tmp_path / "suite.jsonl", convert(tmp_path, files, reader="jsonl_generative")[0])
     (item,) = read_generative_suite(tmp_path / "suite.jsonl")
     assert (item.expected, item.match, item.sentence, item.src) == ("c d", "words", 0, ("x", "y"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "part"),
-    [
-        ({}, "key 'expected' is missing"),
-        ({"expected": " "}, "at least one word"),
-        ({"expected": ["a"]}, "at least one word"),
-        ({"expected": "a", "match": "regex"}, "known: words, tokens"),
-        ({"expected": "a", "sentence": 2}, "`sentence` is 2, but src has 2 sentences"),
-        ({"expected": "a", "src": []}, "`src` must be"),
-    ],
-)
-def test_malformed_generative_items_are_named(tmp_path, changes, part):
-    write_jsonl(tmp_path / "suite.jsonl", [OWN | changes])
-    with pytest.raises(UserError, match=f"line 1: .*{part}"):
-        read_generative_suite(tmp_path / "suite.jsonl")
 
 
 def test_the_command_takes_own_files(tmp_path):
@@ -348,7 +309,7 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"candidates": [["x"]], "correct": 0}, "line 2: `correct` is 0, but there are 1"),
+        ({"candidates": [["x"]], "correct": 0}, "`correct` is 0, but there are 1"),
         ({"correct": 2}, "`correct` is 2"),
         ({"is_prefix": "no"}, "`is_prefix` must be true or false, not 'no'"),
         ({"correct": "0"}, "`correct` is '0'"),
@@ -358,23 +319,33 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
         ({"candidates": [[1], [2]]}, "list of lists of sentences"),
         ({"src": []}, "at least one sentence"),
         ({"src": "s"}, "at least one sentence"),
+        *(({key: None}, f"key '{key}' is missing") for key in ("id", "phenomenon", "src", "candidates", "correct")),
+        (None, "must be an object"),
     ],
 )
 def test_bad_items_are_refused_with_their_line(tmp_path, change, message):
-    path = write(tmp_path / "suite.jsonl", GOOD, GOOD | {"id": "second"} | change)
-    with pytest.raises(UserError, match=message):
+    second = [] if change is None else {k: v for k, v in (GOOD | {"id": "second"} | change).items() if v is not None}
+    path = write(tmp_path / "suite.jsonl", GOOD, second)
+    with pytest.raises(UserError, match=f"line 2: .*{message}"):
         read_suite(path)
 
 
-@pytest.mark.parametrize("key", ["id", "phenomenon", "src", "candidates", "correct"])
-def test_a_missing_key_is_named(tmp_path, key):
-    path = write(tmp_path / "suite.jsonl", GOOD, {k: v for k, v in GOOD.items() if k != key})
-    with pytest.raises(UserError, match=f"line 2: key '{key}' is missing"):
-        read_suite(path)
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({}, "key 'expected' is missing"),
+        ({"expected": " "}, "at least one word"),
+        ({"expected": ["a"]}, "at least one word"),
+        ({"expected": "a", "match": "regex"}, "known: words, tokens"),
+        ({"expected": "a", "sentence": 2}, "`sentence` is 2, but src has 2 sentences"),
+        ({"expected": "a", "src": []}, "`src` must be"),
+    ],
+)
+def test_malformed_generative_items_are_named(tmp_path, changes, part):
+    with pytest.raises(UserError, match=f"line 1: .*{part}"):
+        read_generative_suite(write(tmp_path / "suite.jsonl", OWN | changes))
 
 
-def test_other_json_and_empty_files_are_refused(tmp_path):
-    with pytest.raises(UserError, match="line 2: must be an object"):
-        read_suite(write(tmp_path / "suite.jsonl", GOOD, []))
+def test_empty_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="empty"):
         read_suite(write(tmp_path / "suite.jsonl"))
