@@ -12,24 +12,24 @@ from docmt.corpora.splits import convert_suite
 from docmt.errors import UserError
 
 
-def write_roles(folder: Path, files: dict) -> dict[str, Path]:
-    """Files by role, named `file.ROLE`, with text, bytes or JSON."""
-    paths = {role: folder / f"file.{role}" for role in files}
+def write_roles(folder: Path, files: dict, suffix: str = "") -> dict[str, Path]:
+    """Files by role, named `file.ROLE` and a suffix, with text, bytes or JSON."""
+    paths = {role: folder / f"file.{role}{suffix}" for role in files}
     for role, content in files.items():
         text = content if isinstance(content, str | bytes) else json.dumps(content)
         paths[role].write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
     return paths
 
 
-def parse(folder: Path, files: dict, languages=("en", "de"), **form):
+def parse(folder: Path, files: dict, languages=("en", "de"), *, suffix="", **form):
     """The documents of files by role, and counts."""
-    return read(write_roles(folder, files), form=TypeAdapter(Format).validate_python(form), languages=languages)
+    return read(write_roles(folder, files, suffix), form=TypeAdapter(Format).validate_python(form), languages=languages)
 
 
 def refusal(folder: Path, files: dict, languages=("en", "de"), **form) -> str:
     """The line that refuses files by role."""
     with pytest.raises(UserError) as caught:
-        parse(folder, files, languages, **form)
+        list(parse(folder, files, languages, **form)[0])
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

@@ -233,6 +233,14 @@ def entry(files: dict[str, dict]) -> Entry:
     return Entry(name="c", corpus=family.corpora["c"], family=family)
 
 
+def mirror_of(folder: Path, name: str, content: bytes) -> Path:
+    """A mirror with one file of the corpus."""
+    path = folder / "mirror" / "family" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    return folder / "mirror"
+
+
 def tar_gz(members: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
@@ -335,26 +343,19 @@ def test_fetch_refuses_bad_archives(server, tmp_path, body, reason):
 @pytest.mark.parametrize("check", [{"sha256": sha256(CONTENT)}, {"git_blob": git_blob(CONTENT)}])
 def test_fetch_takes_the_mirror_first(server, tmp_path, is_packed, check):
     address = {"url": server.plan("/a.txt", {"body": CONTENT})}
-    folder = tmp_path / "mirror" / "family"
-    folder.mkdir(parents=True)
-    if is_packed:
-        (folder / "a.txt.gz").write_bytes(gzip.compress(CONTENT))
-    else:
-        (folder / "a.txt").write_bytes(CONTENT)
+    mirror = mirror_of(tmp_path, "a.txt.gz" if is_packed else "a.txt", gzip.compress(CONTENT) if is_packed else CONTENT)
     corpus = entry({"a.txt": {"addresses": [address]} | check})
-    assert fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror") == {"a.txt": "mirror"}
+    assert fetch_corpus(corpus, tmp_path / "out", mirror=mirror) == {"a.txt": "mirror"}
     assert is_content(tmp_path / "out" / "a.txt")
     assert server.requests == []
 
 
 @pytest.mark.parametrize("bad", [b"another file", gzip.compress(CONTENT)[:-100], b"\x1f\x8bno gzip"])
 def test_fetch_turns_to_the_network_when_the_mirror_holds_another_file(server, tmp_path, bad):
-    folder = tmp_path / "mirror" / "family"
-    folder.mkdir(parents=True)
-    (folder / "a.txt.gz").write_bytes(bad)
+    mirror = mirror_of(tmp_path, "a.txt.gz", bad)
     url = server.plan("/a.txt", {"body": CONTENT})
     corpus = entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}})
-    assert fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror", patience=QUICK) == {"a.txt": url}
+    assert fetch_corpus(corpus, tmp_path / "out", mirror=mirror, patience=QUICK) == {"a.txt": url}
 
 
 def test_fetch_accepts_a_variant_where_the_catalog_says_so(server, tmp_path):
@@ -386,10 +387,8 @@ def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_
 
 def test_fetch_keeps_archives_compressed_that_are_files_themselves(tmp_path):
     packed = gzip.compress(CONTENT, mtime=0)
-    (tmp_path / "mirror" / "family").mkdir(parents=True)
-    (tmp_path / "mirror" / "family" / "a.tar.gz").write_bytes(packed)
     corpus = entry({"a.tar.gz": {"obtain": "it", "sha256": sha256(CONTENT), "sha256_gz": sha256(packed)}})
-    fetch_corpus(corpus, tmp_path / "out", mirror=tmp_path / "mirror")
+    fetch_corpus(corpus, tmp_path / "out", mirror=mirror_of(tmp_path, "a.tar.gz", packed))
     assert (tmp_path / "out" / "a.tar.gz").read_bytes() == packed
 
 

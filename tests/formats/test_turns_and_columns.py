@@ -52,12 +52,15 @@ SENTENCES = [
 ]
 
 
+def read_and_translated(name, content):
+    """The documents that a model reads of a file, its bytes after translation, and the counts."""
+    seen = []
+    return seen, *translated(Path(name), content.encode(), lambda documents: seen.extend(documents) or shout(documents))
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_speakers_music_and_notes_end_segments_and_stay(end):
-    seen = []
-    out, counts = translated(
-        Path("a.srt"), CUES.replace("\n", end).encode(), lambda documents: seen.extend(documents) or shout(documents)
-    )
+    seen, out, counts = read_and_translated("a.srt", CUES.replace("\n", end))
     assert seen == [SENTENCES]
     expected = CUES.upper().replace("<I>", "<i>").replace("</I>", "</i>").replace("<B>", "<b>").replace("</B>", "</b>")
     assert out.decode() == expected.replace("{\\AN8}", "{\\an8}").replace("\n", end)
@@ -90,10 +93,7 @@ DASHES = "The reader who was tired of all that had been written\n{} October bein
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_columns_and_lists_stay(text, sentences, end):
-    seen = []
-    out, _ = translated(
-        Path("a.txt"), text.replace("\n", end).encode(), lambda documents: seen.extend(documents) or shout(documents)
-    )
+    seen, out, _ = read_and_translated("a.txt", text.replace("\n", end))
     assert seen == [sentences]
     text = text.replace("Two  blanks", "Two blanks")  # white space within a sentence is that of the model
     assert out.decode() == text.upper().replace("\n", end)
