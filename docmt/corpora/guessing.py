@@ -47,10 +47,11 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     """
     paths = [path / "*" if path.is_dir() else path for path in paths]
     for path in paths:
-        if not (files := [file for _, file in matching_files(path)]) or not (is_pattern(path) or path.exists()):
+        _, file = next(iter(matching_files(path)), (path.name, path))
+        if not file.exists():
             raise UserError(f"{where}: {path}: no such file")
-        if suffix_of(files[0]) == ".xml" and _is_of_opus(files[0]):
-            raise UserError(f"{files[0]}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
+        if suffix_of(file) == ".xml" and _is_of_opus(file):
+            raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
     if len(paths) == 1:
@@ -72,10 +73,8 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         seen = f"not {' '.join(found)!r}" if found else "which no name tells"
         raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: give --languages SOURCE TARGET")
     src, tgt = found
-    described = {"languages": [src, tgt], "format": guessed, "splits": {}}
-    return FoundSplit(
-        ReadableCorpus.load(described, where=where).format, dict(zip(roles, paths, strict=True)), (src, tgt)
-    )
+    described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
+    return FoundSplit(described.format, dict(zip(roles, paths, strict=True)), (src, tgt))
 
 
 def _is_of_opus(file: Path) -> bool:

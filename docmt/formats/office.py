@@ -95,20 +95,18 @@ class OfficeFile(TranslatableFile):
     @override
     def translated(self) -> bytes:
         stream = io.BytesIO()
-        is_changed = any(any(part.edits()) for part in self._parts.values())
+        contents = {name: part.translated() for name, part in self._parts.items() if any(part.edits())}
         with zipfile.ZipFile(stream, "w") as archive:
             for info in self._archive.infolist():
-                part = self._parts.get(info.filename)
-                is_new = part is not None and any(part.edits())
-                content = part.translated() if part and is_new else b""
-                if is_changed and re.fullmatch(self.languages_in, info.filename):
+                content = contents.get(info.filename)
+                if contents and re.fullmatch(self.languages_in, info.filename):
                     before = content or self._archive.read(info)
-                    content = self.declared(before)
-                    is_new |= content != before
-                if is_new:  # `info` keeps the order, dates and compression of the members
-                    archive.writestr(copy.copy(info), content)  # it changes what it is given
-                else:
+                    after = self.declared(before)
+                    content = content if after == before else after
+                if content is None:
                     _copy_packed(self._archive, info, archive)
+                else:  # `info` keeps the order, dates and compression of the members
+                    archive.writestr(copy.copy(info), content)  # it changes what it is given
         return stream.getvalue()
 
 

@@ -78,7 +78,7 @@ class BareSentence:
                 numbered.append(character)
                 continue
             following = MARK.sub("", sentence[position : position + MOST_MARKS])[:1]
-            before, after = sentence[:position][-1:], sentence[position + 1 : position + 2]
+            before, after = sentence[max(position - 1, 0) : position], sentence[position + 1 : position + 2]
             is_next = following.isalnum() and not text[-1:].strip()
             if kind in ("tag", "value") and following.isalnum() and (text[-1:].isalnum() or text.endswith(CLOSING)):
                 removed.append(RemovedMark(character, len(text), False, False, False))

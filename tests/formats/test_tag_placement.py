@@ -15,13 +15,13 @@ from docmt.formats.tag_placement import MOST_MARKS, BareSentence, TagPlacer, Wor
 from docmt.formats.translatable_file import Languages
 
 
-def place(source, target, links, languages=EN_DE):
+def place(source, target, links, languages=EN_DE, *, least=0.02):
     """The target with the marks of the source; links are pairs of a target word and its source word, by number."""
     segment = plain_segment(source)
     bare = BareSentence.of(segment, segment.text, KINDS)
     pattern = r"\w+|[^\w\s]" if languages is EN_DE else r"[a-z]+|\w"
     src, tgt = ([word.span() for word in re.finditer(pattern, text)] for text in (bare.text, target))
-    weights = np.full((len(tgt), len(src)), 0.02)
+    weights = np.full((len(tgt), len(src)), least)
     for tgt_word, src_word in links:
         weights[tgt_word, src_word] = 1
     filled = TagPlacer(segment, bare, target, WordAlignment(src, tgt, weights), languages).run()
@@ -80,12 +80,8 @@ def test_marks_stand_at_aligned_words(source, bare, target, links, expected):
 
 
 def test_no_word_is_in_a_pair_if_none_attends_to_its_content():
-    segment = plain_segment("see <b>this</b> file")
-    bare = BareSentence.of(segment, segment.text, KINDS)
-    weights = np.array([[1.0, 0, 0], [0, 0, 1]])
-    alignment = WordAlignment([(0, 3), (4, 8), (9, 13)], [(0, 5), (6, 11)], weights)
-    filled = TagPlacer(segment, bare, "siehe Datei", alignment, EN_DE).run()
-    assert segment.plain(filled) == "<b></b> siehe Datei"
+    _, found = place("see <b>this</b> file", "siehe Datei", [(0, 0), (1, 2)], least=0.0)
+    assert found == "<b></b> siehe Datei"
 
 
 def test_languages_without_blanks_are_cut_between_the_words_of_the_alignment():
