@@ -46,10 +46,13 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     found: dict[str, list[str]] = {}
     for line, value in enumerate(read_jsonl(path), start=1):
-        sentences = value.get("sentences") if isinstance(value, dict) else None
-        if not (isinstance(sentences, list) and all(isinstance(text, str) for text in sentences) and "id" in value):
-            raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode generate`')
-        found[value["id"]] = sentences
+        match value:
+            case {"id": str(name), "sentences": list(sentences)} if all(isinstance(text, str) for text in sentences):
+                if name in found:
+                    raise UserError(f"{path}: line {line}: duplicate item id {name!r}")
+                found[name] = sentences
+            case _:
+                raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode generate`')
     if found.keys() != {item.id for item in items}:
         raise UserError(f"{path}: its {len(found)} items are not the items of the suite: use the same suite")
     return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]

@@ -146,6 +146,8 @@ def test_translations_of_any_system_in_three_forms(tmp_path):
         ("t.jsonl", '{"id": "a", "sentences": ["1"]}\n', "its 1 items are not the items of the suite"),
         ("t.jsonl", '{"id": "a"}\n', "line 1 is not"),
         ("t.jsonl", '{"id": "a", "sentences": [1]}\n', "line 1 is not"),
+        ("t.jsonl", '{"id": ["a"], "sentences": ["1"]}\n', "line 1 is not"),
+        ("t.jsonl", '{"id": "a", "sentences": ["1"]}\n' * 2, "line 2: duplicate item id 'a'"),
     ],
 )
 def test_translations_that_do_not_fit_are_refused(tmp_path, name, content, part):
