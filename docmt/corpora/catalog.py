@@ -32,6 +32,11 @@ class Address(Settings):
     """False if the address serves another edition of the same text, whose bytes differ from the file described; the
     counts of documents and sentences are still checked on reading."""
 
+    def with_path(self, path: str) -> "Address":
+        """The address of one file of a table: `path` in place of `{path}`."""
+        member = self.member and self.member.format(path=path)
+        return self.model_copy(update={"url": self.url.format(path=path), "member": member})
+
 
 class SourceFile(Settings):
     """One file of a corpus, as its publisher names it."""
@@ -73,13 +78,13 @@ class SourceFile(Settings):
 
 
 class FileTable(Settings):
-    """Many files of one place, as a table beside the YAML file of their family."""
+    """Many files of one place or archive, as a table beside the YAML file of their family."""
 
     table: str
-    """Its name: tab-separated, with the columns `file`, `path`, `sha256`, `sha256_gz`, `bytes` and `bytes_gz`, all but
-    two of which may be empty."""
-    url: str
-    """The address of each file, with `{path}`."""
+    """Its name: tab-separated, with the columns `file` and `path`, and any of `sha256`, `sha256_gz`, `bytes` and
+    `bytes_gz`, which may be empty."""
+    addresses: list[Address]
+    """The addresses of each file, best first, with `{path}` in the url or the member."""
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """File name → values of a SourceFile."""
@@ -90,7 +95,7 @@ class FileTable(Settings):
             name, path = row.pop("file"), row.pop("path")
             # What is left of the row are checksums and sizes, under the names of SourceFile's fields.
             values = {key: int(value) if key.startswith("bytes") else value for key, value in row.items() if value}
-            found[name] = {"addresses": [{"url": self.url.format(path=path)}], **values}
+            found[name] = {"addresses": [address.with_path(path) for address in self.addresses], **values}
         return found
 
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from hostile_files import tar_of
 
-from docmt.corpora.catalog import Family, FileTable, find_corpus
+from docmt.corpora.catalog import Address, Family, FileTable, find_corpus
 from docmt.corpora.file_patterns import matching_files, matching_names
 from docmt.corpora.readers.gettext import PoFiles
 from docmt.corpora.readers.registry import read
@@ -195,7 +195,7 @@ def test_patterns_stand_for_files_in_folders(tmp_path):
 
 @pytest.mark.parametrize("name", ["libreoffice-help", "wesnoth"])
 def test_a_table_describes_every_file(name):
-    rows = FileTable(table=f"{name}.tsv", url="https://example.org/{path}").rows()
+    rows = FileTable(table=f"{name}.tsv", addresses=[Address(url="https://example.org/{path}")]).rows()
     entry = find_corpus(f"{name}-ende")
     assert rows.keys() == entry.family.files.keys()
     assert all(file.sha256 and file.sha256_gz and file.bytes_gz for file in entry.family.files.values())
