@@ -13,7 +13,7 @@ from docmt.corpora.documents import iterate_index
 from docmt.discourse.documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
-from docmt.instances.cutting import N_MARKS, split_documents
+from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
 from docmt.instances.trees import PlacedTrees, place_trees, store_trees
@@ -48,26 +48,17 @@ class StoredSide(NamedTuple):
 
 
 def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, path: Path) -> StoredSide:
-    """Encode sentences one at a time, since corpora may be large, and write their token ids to a `.npy` file."""
-    tokens, lengths = array("i"), array("i")
+    """Encode sentences block by block, since corpora may be large, and write their token ids to a `.npy` file."""
+    lengths = array("i")
     n_unknown = 0
+    # Marks are stored with the sentence, so that a batch is one slice of the file.
+    encoded = ((BOS, *vocabulary.encode(sentence), EOS) for sentence in sentences)
     with array_writer(path, np.int32) as append:
-
-        def flush() -> int:
-            block = np.frombuffer(tokens, dtype=np.int32)
-            append(block)
-            return int((block == UNK).sum())
-
-        for number, sentence in enumerate(sentences, start=1):
-            # Marks are stored with the sentence, so that a batch is one slice of the file.
-            tokens.append(BOS)
-            tokens.extend(vocabulary.encode(sentence))
-            tokens.append(EOS)
-            lengths.append(len(sentence) + N_MARKS)
-            if number % SENTENCES_OF_A_BLOCK == 0:
-                n_unknown += flush()
-                tokens = array("i")
-        n_unknown += flush()
+        while block := list(islice(encoded, SENTENCES_OF_A_BLOCK)):
+            lengths.extend(map(len, block))
+            tokens = np.fromiter(chain.from_iterable(block), dtype=np.int32)
+            n_unknown += int((tokens == UNK).sum())
+            append(tokens)
     return StoredSide(path, np.frombuffer(lengths, dtype=np.int32), n_unknown)
 
 
@@ -124,7 +115,7 @@ def _cut(
         "documents_read": len(lengths),
         "sentences_read": len(costs),
         "instances_split": len(documents),
-        "instances_left_out": 0 if chosen is None else len(documents) - len(chosen),
+        "instances_left_out": len(documents) - len(chosen),
         "sentences_over_limit": int((costs > settings.max_tokens).sum()),
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
@@ -132,7 +123,7 @@ def _cut(
     # Before `take`: the trees of all sentences are read, also of those that are left out.
     if trees is not None:
         counts |= store_trees(folder, trees, _numbers(offsets, chosen))
-    if chosen is not None:
+    if len(chosen) < len(documents):
         kept = _numbers(offsets, chosen) >= 0
         sides = {name: side.take(kept) for name, side in sides.items()}
         costs, offsets, documents = costs[kept], offsets_of(np.diff(offsets)[chosen]), documents[chosen]
@@ -160,13 +151,10 @@ def _cut(
     return counts
 
 
-def _numbers(offsets: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
+def _numbers(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The instance of each sentence, among those chosen, or −1; int32 [sentences]."""
-    n_instances = len(offsets) - 1
-    numbers = np.arange(n_instances, dtype=np.int32)
-    if chosen is not None:
-        numbers = np.full(n_instances, -1, dtype=np.int32)
-        numbers[chosen] = np.arange(len(chosen))
+    numbers = np.full(len(offsets) - 1, -1, dtype=np.int32)
+    numbers[chosen] = np.arange(len(chosen))
     return np.repeat(numbers, np.diff(offsets))
 
 
@@ -263,19 +251,17 @@ def iterate_trees(
 
 def _choose(
     documents: np.ndarray, costs: np.ndarray, lengths: Sequence[int], settings: InstancesSettings
-) -> np.ndarray | None:
-    """Choose instances, in order: all of the documents that are long enough, then a random subset; None for all."""
-    keep = None
+) -> np.ndarray:
+    """Choose instances, in order: all of the documents that are long enough, then a random subset."""
+    keep = np.arange(len(documents))
     if settings.min_document_tokens is not None:
         document_tokens = np.diff(offsets_of(costs)[offsets_of(lengths)])
         keep = np.flatnonzero(document_tokens[documents] >= settings.min_document_tokens)
-    n_left = len(documents) if keep is None else len(keep)
-    if settings.subset is not None and settings.subset < n_left:
-        chosen = np.random.default_rng(settings.subset_seed).choice(n_left, settings.subset, replace=False)
-        chosen.sort()
-        keep = chosen if keep is None else keep[chosen]
-    if keep is not None and not len(keep):
+    if settings.subset is not None and settings.subset < len(keep):
+        chosen = np.random.default_rng(settings.subset_seed).choice(len(keep), settings.subset, replace=False)
+        keep = keep[np.sort(chosen)]
+    if not len(keep):
         raise UserError(
             f"no instances are left: no document has min_document_tokens ({settings.min_document_tokens}) or more"
         )
-    return None if keep is None or len(keep) == len(documents) else keep
+    return keep

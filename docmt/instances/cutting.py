@@ -13,8 +13,6 @@ import numpy as np
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import offsets_of
 
-N_MARKS = 2  # `<s>` and `</s>` of each sentence
-
 
 def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:
     """Split one document greedily from its start; returns the number of sentences of each instance."""

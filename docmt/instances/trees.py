@@ -90,43 +90,37 @@ def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
     A boundary inside a token moves to the end of the token, so that it never splits a word. Raises ValueError when the
     words do not match the subwords.
     """
-    offsets, text = _token_offsets(subwords)
+    token_starts, first_subwords, text = _tokens(subwords)
     word_text = "".join(words)
     word_offsets = np.cumsum([0, *map(len, words)])
     positions = word_offsets[list(starts)]
     is_exact = word_text == text or (len(word_text) == len(text) and word_text.lower() == text.lower())
     if not is_exact:
         positions = _carry_over(word_text.lower(), text.lower(), positions)
-    token_starts = np.array([offset for offset, _ in offsets], dtype=np.int64)
-    first_subwords = np.array([subword for _, subword in offsets] + [len(subwords)], dtype=np.int64)
+    # Behind the last token, only the end of the sentence is left.
+    bounds = [*first_subwords, len(subwords)]
     # The first EDU begins with the sentence, even if the text has characters before its first word.
-    return [0, *first_subwords[np.searchsorted(token_starts, positions[1:], side="left")].tolist()], is_exact
+    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], is_exact
 
 
-def _token_offsets(subwords: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
-    """Return the first character and first subword of each token, and the characters of all tokens without blanks.
+def _tokens(subwords: Sequence[str]) -> tuple[list[int], list[int], str]:
+    """Return the first character and the first subword of each token, and all characters without blanks.
 
     Each piece of SentencePiece counts as a token: languages without spaces have no others.
     """
     if any(map(begins_word_of_pieces, subwords)):
-        plain_pieces = [subword.replace(BLANK, "") for subword in subwords]
-        starts = offsets_of(list(map(len, plain_pieces))).tolist()
-        return [(starts[number], number) for number in range(len(subwords))], "".join(plain_pieces)
-    offsets: list[tuple[int, int]] = []
-    pieces: list[str] = []
-    n_characters, open_token, first = 0, "", 0
-    for number, subword in enumerate(subwords):
-        if not open_token:
-            first = number
-        open_token += subword.removesuffix(SEPARATOR)
-        if subword.endswith(SEPARATOR) and number + 1 < len(subwords):
-            continue
-        offsets.append((n_characters, first))
-        plain = "" if open_token == BLANK else unescape(split_marks(open_token)[1])
-        pieces.append(plain)
-        n_characters += len(plain)
-        open_token = ""
-    return offsets, "".join(pieces)
+        firsts, texts = list(range(len(subwords))), [subword.replace(BLANK, "") for subword in subwords]
+    else:
+        firsts, texts, open_token, first = [], [], "", 0
+        for number, subword in enumerate(subwords):
+            if not open_token:
+                first = number
+            open_token += subword.removesuffix(SEPARATOR)
+            if not subword.endswith(SEPARATOR) or number + 1 == len(subwords):
+                firsts.append(first)
+                texts.append("" if open_token == BLANK else unescape(split_marks(open_token)[1]))
+                open_token = ""
+    return offsets_of(list(map(len, texts))).tolist()[:-1], firsts, "".join(texts)
 
 
 def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:

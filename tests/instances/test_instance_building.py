@@ -61,9 +61,10 @@ def write_files(folder, *, src="a b\n\nc\n", tgt="b\nd@@ e\n\n", index="document
     (folder / "t.tgt").write_text(tgt, "utf-8")
     (folder / "t.tsv").write_text(index, "utf-8")
     VOCABULARY.save(folder / "vocabulary.txt")
-    names = {"documents": "t.tsv", "vocabulary": "vocabulary.txt"}
-    return {name: folder / file for name, file in names.items()} | {
+    return {
         "texts": [folder / "t.src", folder / "t.tgt"],
+        "documents": folder / "t.tsv",
+        "vocabulary": folder / "vocabulary.txt",
         "settings": InstancesSettings(),
     }
 

@@ -68,18 +68,18 @@ def test_trees_of_another_document_are_refused(sentences, message):
         place_trees(document(["12345 6789 0"], [[1]], [-1, 0]), sentences)
 
 
+TEXT, INDEX = [list("abc"), list("def"), list("ghi"), list("abc")], DocumentIndex(("d", "e"), (3, 1))
+
+
 def build(tmp_path, *, max_tokens=8, subset=None):
     """Two documents: sentences of 3, 3, 3 and of 3 tokens; the first has EDUs of 1 + 2 words in sentence 2."""
     first = document(["a b c", "d e f", "g h i"], [[], [1], []], [2, 0, -1, 0])
     second = document(["a b c"], [[2]], [-1, 0], name="e")
     path = tmp_path / "train.discourse.jsonl"
     write_discourse(path, [first, second])
-    text = [list("abc"), list("def"), list("ghi"), list("abc")]
-    index = DocumentIndex(("d", "e"), (3, 1))
-    vocabulary = Vocabulary.from_sentences(text)
     settings = InstancesSettings(max_tokens=max_tokens, subset=subset)
-    trees = iterate_trees([path], text, index)
-    build_instances(text, text, index, vocabulary, settings, out=tmp_path / "built", trees=trees)
+    trees = iterate_trees([path], TEXT, INDEX)
+    build_instances(TEXT, TEXT, INDEX, Vocabulary.from_sentences(TEXT), settings, out=tmp_path / "built", trees=trees)
     return load_instances(tmp_path / "built")
 
 
@@ -136,9 +136,8 @@ def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(line + "\n" for line in change(lines)), encoding="utf-8")
     forget(path)
-    text = [list("abc"), list("def"), list("ghi"), list("abc")]
     with pytest.raises(UserError, match=message) as error:
-        list(iterate_trees([path], text, DocumentIndex(("d", "e"), (3, 1))))
+        list(iterate_trees([path], TEXT, INDEX))
     assert "\n" not in str(error.value)
 
 

@@ -21,10 +21,12 @@ VOCABULARY = Vocabulary.from_sentences([WORDS], extras=extra_specials(["en", "de
 SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6)
 
 
-def build(documents, *, out=None, **values):
+def build(documents, *, is_parallel=False, out=None, **values):
+    """Monolingual instances, or those of a parallel text whose sides are equal."""
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
-    return build_and_load(sentences, None, index, VOCABULARY, InstancesSettings(**values), out=out)
+    tgt = sentences if is_parallel else None
+    return build_and_load(sentences, tgt, index, VOCABULARY, InstancesSettings(**values), out=out)
 
 
 @settings(deadline=None)
@@ -34,11 +36,8 @@ def build(documents, *, out=None, **values):
     max_tokens=st.integers(8, 30),
 )
 def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents, max_sentences, max_tokens):
-    built = build(documents, max_sentences=max_sentences, max_tokens=max_tokens)
-    index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
-    sentences = [sentence for document in documents for sentence in document]
-    settings = InstancesSettings(max_sentences=max_sentences, max_tokens=max_tokens)
-    expected = build_and_load(sentences, sentences, index, VOCABULARY, settings)
+    limits = {"max_sentences": max_sentences, "max_tokens": max_tokens}
+    built, expected = (build(documents, is_parallel=is_parallel, **limits) for is_parallel in (False, True))
     for name in ("src_tokens", "src_offsets", "tgt_tokens", "tgt_offsets", "instances", "documents"):
         assert np.array_equal(getattr(built, name), getattr(expected, name))
     found = built.manifest["counts"]

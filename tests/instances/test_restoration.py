@@ -178,11 +178,3 @@ def test_symbols_come_from_the_vocabulary():
 def test_settings_that_contradict_each_other_are_refused():
     with pytest.raises(UserError, match="more than 1"):
         RestorationSettings.load({"random_share": 0.3}, where="restoration")
-
-
-@given(n=st.integers(1, 40), ratio=st.floats(0, 1), seed=st.integers(0, 1000))
-def test_gaps_beyond_the_rules_are_capped(n, ratio, seed):
-    gaps = choose_gaps(n, ratio, np.random.default_rng(seed))
-    assert len(gaps) == min(int(ratio * n + 0.5), (n - 1) // 2)
-    assert np.all(np.diff(gaps) > 1)
-    assert np.all((gaps > 0) & (gaps < n - 1))
