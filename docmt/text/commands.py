@@ -14,11 +14,13 @@ from docmt.text.settings import TextSettings
 log = logging.getLogger(__name__)
 commands = CommandGroup("text")
 Settings = Annotated[TextSettings, settings_at("text")]
+Input = Annotated[Path, option("file to read, one sentence per line.")]
 Inputs = Annotated[list[Path], option("files to read.", name=("--inputs", "--input"))]
+PipelineFile = Annotated[Path, option("file written by `docmt text pack`.")]
 
 
 @commands.command
-def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Path, out: OutFile, jobs: Jobs = 1) -> None:
+def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Input, out: OutFile, jobs: Jobs = 1) -> None:
     """Normalize and tokenize a file.
 
     Example:
@@ -26,7 +28,6 @@ def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Path, out
 
     Args:
         lang: language code, such as `en`.
-        input: file to read, one sentence per line.
     """
     from docmt.text.text_files import map_file, tokenize_lines
     from docmt.text.tokenizer import check_language
@@ -61,7 +62,7 @@ def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out:
 
 
 @commands.command
-def truecase(*, model: Path, input: Path, out: OutFile, jobs: Jobs = 1) -> None:
+def truecase(*, model: Path, input: Input, out: OutFile, jobs: Jobs = 1) -> None:
     """Write the first word of a line as inside a sentence.
 
     Example:
@@ -69,7 +70,6 @@ def truecase(*, model: Path, input: Path, out: OutFile, jobs: Jobs = 1) -> None:
 
     Args:
         model: truecaser file.
-        input: file to read, one sentence per line.
     """
     from docmt.text.text_files import map_file, map_tokens
     from docmt.text.truecaser import Truecaser
@@ -102,23 +102,21 @@ def learn_bpe(
     if settings.pretrained is not None:
         if src_lang is None or tgt_lang is None:
             raise UserError("--src-lang and --tgt-lang: a published model needs the languages")
-        write_codes(out, PublishedText.read(Path(settings.pretrained)).subword_codes((src_lang, tgt_lang)))
-        return
-    # Both sides together: joint subwords, so that names are split alike in both languages.
-    lines = read_all(inputs, label="count words")
-    if settings.tokenization == "sentencepiece":
-        write_codes(out, learn_sentencepiece(lines, size=settings.sentencepiece_size))
-        return
-    codes = learn_merges(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
-    # The first line is a header.
-    n_merges = codes.count("\n") - 1
-    if n_merges < settings.bpe_merges:
-        log.warning("the text yields only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
+        codes = PublishedText.read(Path(settings.pretrained)).subword_codes((src_lang, tgt_lang))
+    elif settings.tokenization == "sentencepiece":
+        # Here and below, both sides together: joint subwords, so that names are split alike in both languages.
+        codes = learn_sentencepiece(read_all(inputs, label="count words"), size=settings.sentencepiece_size)
+    else:
+        lines = read_all(inputs, label="count words")
+        codes = learn_merges(lines, merges=settings.bpe_merges, min_frequency=settings.bpe_min_frequency)
+        n_merges = codes.count("\n") - 1  # the first line is a header
+        if n_merges < settings.bpe_merges:
+            log.warning("the text yields only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
     write_codes(out, codes)
 
 
 @commands.command
-def apply_bpe(*, codes: Path, lang: str = "*", input: Path, out: OutFile, jobs: Jobs = 1) -> None:
+def apply_bpe(*, codes: Path, lang: str = "*", input: Input, out: OutFile, jobs: Jobs = 1) -> None:
     """Split tokens into subwords.
 
     Example:
@@ -127,7 +125,6 @@ def apply_bpe(*, codes: Path, lang: str = "*", input: Path, out: OutFile, jobs: 
     Args:
         codes: file of BPE merges, or of SentencePiece models.
         lang: language code, where each language has its model.
-        input: file to read, one sentence per line.
     """
     from docmt.text.subwords import read_codes, subword_model
     from docmt.text.text_files import map_file, map_tokens
@@ -211,16 +208,14 @@ def pack(
 
 
 @commands.command
-def restore(*, pipeline: Path, lang: str, input: Path, out: OutFile) -> None:
+def restore(*, pipeline: PipelineFile, lang: str, input: Input, out: OutFile) -> None:
     """Restore sentences from subwords.
 
     Example:
         docmt text restore --pipeline pipeline.json --lang de --input test.bpe.de --out test.de
 
     Args:
-        pipeline: file written by `docmt text pack`.
         lang: language code.
-        input: file to read, one sentence per line.
     """
     from docmt.files import write_lines
     from docmt.text.pipeline import TextPipeline
@@ -232,14 +227,13 @@ def restore(*, pipeline: Path, lang: str, input: Path, out: OutFile) -> None:
 
 
 @commands.command
-def roundtrip(*, pipeline: Path, inputs: list[str], out: OutFile) -> None:
+def roundtrip(*, pipeline: PipelineFile, inputs: list[str], out: OutFile) -> None:
     """Count the lines that are restored exactly from subwords.
 
     Example:
         docmt text roundtrip --pipeline pipeline.json --inputs en=train.en de=train.de --out roundtrip.json
 
     Args:
-        pipeline: file written by `docmt text pack`.
         inputs: plain text files, each as LANG=FILE.
         out: JSON file to write.
     """

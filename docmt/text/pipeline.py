@@ -68,12 +68,11 @@ class TextPipeline:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read `pipeline.json`. Raises UserError when it is missing or malformed."""
+        values = read_json(path)
         try:
-            return cls.from_dict(read_json(path))
+            return cls.from_dict(values)
         except UserError as error:
-            # `read_json` names the file itself.
-            message = str(error)
-            raise UserError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+            raise UserError(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
         """Write `pipeline.json`."""

@@ -54,9 +54,11 @@ class Tokenizer:
     detokenize start faster.
     """
 
+    tokenization = "words"
+
     def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
         """Raises UserError when the language is unknown."""
-        self.lang = check_language(lang)
+        self.lang = check_language(lang, self.tokenization)
         self._normalize, self._lowercase = normalize, lowercase
         self._spacing = Spacing(lang)
 
@@ -103,9 +105,7 @@ class Tokenizer:
 class PlainTokenizer(Tokenizer):
     """Only cleans a line, of any language, and splits it at spaces: SentencePiece does the rest."""
 
-    def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
-        self.lang = check_language(lang, "sentencepiece")
-        self._normalize, self._lowercase = normalize, lowercase
+    tokenization = "sentencepiece"
 
     def tokenize(self, line: str) -> list[str]:
         """The parts of a line between spaces."""

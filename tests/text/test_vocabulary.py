@@ -39,11 +39,6 @@ def test_save_and_load_keep_symbols_ids_and_counts(tmp_path):
     assert (tmp_path / "vocabulary.txt").read_text("utf-8").splitlines()[N_SPECIALS] == "é\t2"
 
 
-def test_from_symbols_takes_all_symbols_or_those_without_specials():
-    vocabulary = Vocabulary.from_symbols(["a", "b"])
-    assert Vocabulary.from_symbols(vocabulary.symbols).symbols == vocabulary.symbols
-
-
 @pytest.mark.parametrize("symbols", [["a", "a"], ["a", "<s>"], ["a b"], ["a\u2028b"], [""]])
 def test_impossible_symbols_are_refused(symbols):
     with pytest.raises(UserError, match="vocabulary"):
@@ -76,23 +71,24 @@ def test_a_malformed_file_is_refused(tmp_path, content, message):
 EXTRAS = ("[MASK1]", "[MASK2]", "<en>", "<de>")
 
 
-def tagged():
-    return Vocabulary.from_sentences([["b", "a", "b", "<en>", "[MASK1]"]], extras=extra_specials(["en", "de"]))
+def tagged(extras=EXTRAS):
+    return Vocabulary.from_sentences([["b", "a", "b", "<en>", "[MASK1]"]], extras=extras)
 
 
 def test_extra_specials_follow_the_fixed_ones():
-    vocabulary = tagged()
+    vocabulary = tagged(extra_specials(["en", "de"]))
     assert vocabulary.symbols == (*SPECIALS, *EXTRAS, "b", "a")
     assert (vocabulary.masks(), vocabulary.tag("en"), vocabulary.tag("de"), vocabulary.n_specials) == ((6, 7), 8, 9, 10)
     assert vocabulary.encode(["b", "<en>", "[MASK1]", "<de>"]) == [10, UNK, UNK, UNK]
 
 
-def test_extra_specials_are_restored_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path):
-    vocabulary = tagged()
+@pytest.mark.parametrize("extras", [EXTRAS, ()])
+def test_extra_specials_are_restored_from_a_file_and_from_the_symbols_of_a_model_file(tmp_path, extras):
+    vocabulary = tagged(extras)
     vocabulary.save(tmp_path / "vocabulary.txt")
     for again in (Vocabulary.load(tmp_path / "vocabulary.txt"), Vocabulary.from_symbols(vocabulary.symbols)):
         assert again.symbols == vocabulary.symbols
-        assert again.extras == EXTRAS
+        assert again.extras == extras
         assert again.encode(["a"]) == vocabulary.encode(["a"])
 
 
