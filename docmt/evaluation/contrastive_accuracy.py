@@ -157,9 +157,9 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ti
     return values[item.correct] > max(others)
 
 
-def wilson_interval(right: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """The Wilson score interval of a share, as shares from 0 to 1."""
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+def wilson_interval(right: int, n: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of a share, as shares from 0 to 1."""
+    z = NormalDist().inv_cdf(0.975)
     share = right / n
     center = share + z * z / (2 * n)
     margin = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))

@@ -25,14 +25,15 @@ class PairedDifference:
     """The difference of a system to the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
     difference: float  # of the mean scores over seeds, in percent points
-    p: float  # two-sided, by `method`
-    sign_p: float | None  # of further tests, as the next; None for accuracies
-    randomization_p: float | None
     n: int  # segments or items
     method: str
-    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
+    p: float  # two-sided, by `method`
+    phenomenon: str | None = None  # of the items of a suite; None for all of them, and for translations
+    # For translations only:
+    sign_p: float | None = None
+    randomization_p: float | None = None
+    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap
 
 
 def compare_translations(
@@ -58,13 +59,12 @@ def compare_translations(
         found.append(
             PairedDifference(
                 metric=name,
-                phenomenon=None,
                 difference=difference,
+                n=len(ours[0].rows),
+                method=f"paired bootstrap, {N_SAMPLES} resamples",
                 p=p,
                 sign_p=_sign_test(ours, theirs),
                 randomization_p=randomization_p(ours, theirs),
-                n=len(ours[0].rows),
-                method=f"paired bootstrap, {N_SAMPLES} resamples",
                 half_width=half_width,
             )
         )
@@ -89,7 +89,8 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
             row = {"system": name, "metric": label, "score": scores[label]["value"], "score_half_width": None}
             if find_metric(label).counts is not None and row["score"] is not None:
                 counts = translated.counts(label)
-                row["score_half_width"] = _half_width(counts.score(_draws(len(counts.rows)) @ counts.rows), counts)
+                n = len(counts.rows)
+                row["score_half_width"] = _half_width(counts.score(_draws(n) @ counts.rows), n)
             for key in ("difference", "half_width", "p", "randomization_p"):
                 row[key] = differences[label][key] if label in differences else None
             rows.append({**row, "n": scores[label]["n"], "signature": scores[label]["signature"]})
@@ -136,14 +137,14 @@ def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts
     # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
     # it has Student's tails. This inverts the expanded percentile interval of Hesterberg (2015).
     p = float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
-    return p, _half_width(resampled, ours[0])
+    return p, _half_width(resampled, n)
 
 
-def _half_width(resampled: np.ndarray, counts: SegmentCounts) -> float | None:
-    """Half the width of the 95 % interval around a score or difference, from its resamples."""
+def _half_width(resampled: np.ndarray, n: int) -> float | None:
+    """Half the width of the 95 % interval around a score or difference, from its resamples of n segments."""
     from scipy.stats import norm, t  # takes a second
 
-    if (n := len(counts.rows)) == 1:
+    if n == 1:
         return None
     outside = 2 * norm.sf(t.isf(0.025, n - 1) * (n / (n - 1)) ** 0.5)  # expanded, as the p value is
     half_width = float(np.quantile(np.abs(resampled - resampled.mean()), 1 - outside))
@@ -162,7 +163,7 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
         change = swapped @ (their.rows - our.rows)
         observed += float(our.score(totals[0]) - their.score(totals[1]))
         shuffled += our.score(totals[0] + change) - their.score(totals[1] - change)
-    return _share_beyond(shuffled, observed, is_exact=len(swapped) != N_SAMPLES)
+    return _share_beyond(shuffled, observed)
 
 
 def _signs(n: int) -> np.ndarray:
@@ -173,12 +174,15 @@ def _signs(n: int) -> np.ndarray:
     return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(N_SAMPLES, n))
 
 
-def _share_beyond(under_null: np.ndarray, observed: float, *, is_exact: bool = False) -> float:
-    """The two-sided p value of an observed difference; the observation itself counts as one random sample."""
+def _share_beyond(under_null: np.ndarray, observed: float) -> float:
+    """The two-sided p value of an observed difference; the observation itself counts as one random sample.
+
+    Fewer than `N_SAMPLES` values are those of all combinations, which have the observed one among them.
+    """
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
     # A resample without a score (0 / 0) is no evidence against chance: it counts as beyond, too.
     beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
-    return beyond / len(under_null) if is_exact else (beyond + 1) / (len(under_null) + 1)
+    return (beyond + 1) / (N_SAMPLES + 1) if len(under_null) == N_SAMPLES else beyond / len(under_null)
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
@@ -220,18 +224,15 @@ def compare_verdicts(
             p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
         else:
             moved = own[own != 0]  # the others keep their difference of zero whatever their sign
-            signs = _signs(len(moved))
-            p = _share_beyond(signs @ moved / len(own), float(own.mean()), is_exact=len(signs) != N_SAMPLES)
+            p = _share_beyond(_signs(len(moved)) @ moved / len(own), float(own.mean()))
         found.append(
             PairedDifference(
                 metric=metric,
-                phenomenon=phenomenon,
                 difference=100 * float(own.mean()),
-                p=p,
-                sign_p=None,
-                randomization_p=None,
                 n=len(own),
                 method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
+                p=p,
+                phenomenon=phenomenon,
             )
         )
     return found

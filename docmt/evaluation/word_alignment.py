@@ -164,20 +164,21 @@ def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:
     # Recall comes from the union, precision from the intersection, where the growth starts.
     union, links = forward | reverse, forward & reverse
     sources, targets = {i for i, _ in links}, {j for _, j in links}
+
+    def add(link: Link) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
     waiting = sorted(links)
-    while waiting:
-        i, j = waiting.pop(0)
+    for i, j in waiting:  # which grows
         for step_i, step_j in NEIGHBORS:
             link = i + step_i, j + step_j
-            if link in union and link not in links and (link[0] not in sources or link[1] not in targets):
-                links.add(link)
-                sources.add(link[0])
-                targets.add(link[1])
+            # A link between two linked words is among `links`, or is not added.
+            if link in union and (link[0] not in sources or link[1] not in targets):
+                add(link)
                 waiting.append(link)
-    for direction in (forward, reverse):
-        for i, j in sorted(direction):
-            if i not in sources and j not in targets:
-                links.add((i, j))
-                sources.add(i)
-                targets.add(j)
+    for i, j in [*sorted(forward), *sorted(reverse)]:
+        if i not in sources and j not in targets:
+            add((i, j))
     return links

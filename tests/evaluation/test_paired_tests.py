@@ -241,9 +241,7 @@ def test_equal_translations_do_not_differ_and_much_better_ones_do():
     assert (same.difference, same.p, same.sign_p, same.randomization_p) == (0, 1, 1, 1)
     (other,) = compare([run], [bad], reference)
     assert other.difference > 10
-    assert other.p < 0.01
-    assert other.sign_p < 0.01
-    assert other.randomization_p < 0.01
+    assert max(other.p, other.sign_p, other.randomization_p) < 0.01
     (mirrored,) = compare([bad], [run], reference)
     assert (mirrored.difference, mirrored.p) == (pytest.approx(-other.difference), other.p)
 
