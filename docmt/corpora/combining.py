@@ -68,7 +68,9 @@ def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
 class Overlap:
     """The sentences of test splits that occur in a training split, which is not kept in memory.
 
-    `sources` and `pairs` are looked for, and true if the training split has them; the rest counts what was read of it.
+    Attributes:
+        sources, pairs: source sentences and pairs of the tests; true once they were read in the training split.
+        documents, sentences: counts of what was read of the training split.
     """
 
     sources: dict[str, bool]

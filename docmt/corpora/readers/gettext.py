@@ -194,25 +194,23 @@ def _why_not(entry: polib.POEntry) -> str | None:
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
     """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
-    if max(map(len, pair)) > LONGEST_SPLIT:
-        collector.change("message of several sentences not split")
-        return [pair]
-    src, tgt = (
-        [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
-        for text, lang in zip(pair, languages, strict=True)
-    )
-    if max(len(src), len(tgt)) < 2:
-        return [pair]
-    # Languages differ in length, so sentences are compared with the whole message, not with each other.
-    usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
-    if len(src) != len(tgt) or not all(
-        max(len(a), len(b)) < MIN_CHARACTERS or 1 / LARGEST_RATIO <= len(b) / len(a) / usual <= LARGEST_RATIO
-        for a, b in zip(src, tgt, strict=True)
-    ):
-        collector.change("message of several sentences not split")
-        return [pair]
-    collector.change("message split into sentences")
-    return list(zip(src, tgt, strict=True))
+    if max(map(len, pair)) <= LONGEST_SPLIT:
+        src, tgt = (
+            [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
+            for text, lang in zip(pair, languages, strict=True)
+        )
+        if max(len(src), len(tgt)) < 2:
+            return [pair]
+        # Languages differ in length, so sentences are compared with the whole message, not with each other.
+        usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
+        if len(src) == len(tgt) and all(
+            max(len(a), len(b)) < MIN_CHARACTERS or 1 / LARGEST_RATIO <= len(b) / len(a) / usual <= LARGEST_RATIO
+            for a, b in zip(src, tgt, strict=True)
+        ):
+            collector.change("message split into sentences")
+            return list(zip(src, tgt, strict=True))
+    collector.change("message of several sentences not split")
+    return [pair]
 
 
 def _is_any(document: str, patterns: Sequence[str]) -> bool:
