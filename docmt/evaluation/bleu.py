@@ -41,16 +41,12 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
         rows.append({"metric": "length ratio", "value": value, "n": whole.ref_len, "signature": signature})
     else:
         rows.append(missing_row("length ratio", "the reference has no words"))
-    n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
-    n_forced = sum(hypothesis.forced_ends for hypothesis in hypotheses)
-    shares = {
-        "aligned instances": (n_same, len(hypotheses), "instances with as many sentences as the source"),
-        "forced ends": (n_forced, len(test.reference), "sentences that reached the length limit"),
-    }
-    if test.is_aligned:  # by construction: a share of 100 % would tell nothing
-        del shares["aligned instances"]
-    if not n_forced:
-        del shares["forced ends"]
+    shares: dict[str, tuple[int, int, str]] = {}
+    if not test.is_aligned:  # otherwise by construction: a share of 100 % would tell nothing
+        n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
+        shares["aligned instances"] = n_same, len(hypotheses), "instances with as many sentences as the source"
+    if n_forced := sum(hypothesis.forced_ends for hypothesis in hypotheses):
+        shares["forced ends"] = n_forced, len(test.reference), "sentences that reached the length limit"
     for name, (part, n, signature) in shares.items():
         rows.append({"metric": name, "value": 100 * part / n, "n": n, "signature": signature})
     return rows

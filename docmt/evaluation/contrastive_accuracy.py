@@ -92,18 +92,16 @@ def accuracy_rows(
     results = list(zip(items, verdicts, strict=True))
     rows: list[ScoreRow] = []
 
-    def add_row(phenomenon: str | None, key: str | None = None, value: object = None) -> None:
+    def add_row(phenomenon: str | None, **of_class: object) -> None:
         members = [
             (item, right)
             for item, right in results
-            if phenomenon in (None, item.phenomenon) and (key is None or getattr(item, key) == value)
+            if phenomenon in (None, item.phenomenon) and of_class.items() <= vars(item).items()
         ]
         n, right = len(members), sum(right for _, right in members)
         low, high = wilson_interval(right, n)
         row = {"metric": metric, "value": 100 * right / n, "n": n, "low": 100 * low, "high": 100 * high}
-        row |= {"phenomenon": phenomenon, "distance": None, "kind": None, "signature": signature}
-        if key is not None:
-            row[key] = value
+        row |= {"phenomenon": phenomenon, "distance": None, "kind": None, "signature": signature, **of_class}
         if chance is not None:
             row["chance"] = 100 * sum(chance(item) for item, _ in members) / n
         row["groups"] = group_means([100 * right for _, right in members])
@@ -119,7 +117,7 @@ def accuracy_rows(
             values = {getattr(item, key) for item in items if item.phenomenon == phenomenon} - {None}
             # Classes may be numbers and words in one suite, which Python does not sort together.
             for value in sorted(values, key=lambda value: (isinstance(value, str), value)):
-                add_row(phenomenon, key, value)
+                add_row(phenomenon, **{key: value})
     return rows
 
 
