@@ -48,7 +48,6 @@ except UserError as error:
 heed_records(workflow, plan.compare_records, plan.restore_times)
 
 
-# What a rule reads, its settings and the options of its command are what `docmt/config/artifacts` declares for its files.
 # Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
 # wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)

@@ -1,6 +1,6 @@
 """What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
 
-`plan.model.inputs` and `plan.model.flags` are functions of wildcards; `model` is a declaration in
+`plan.model.input("train")` and `plan.model.flags` are functions of wildcards; `model` is a declaration in
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
@@ -34,24 +34,24 @@ TRAINING_PRIORITY = 10
 
 
 class Rule:
-    """A declaration as a rule sees it: its methods are functions of wildcards that Snakemake calls."""
+    """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
 
     def __init__(self, declare: Callable[..., Artifact], study: StudyArtifacts) -> None:
         self._declare = declare
         self._study = study
         self._wildcards = list(inspect.signature(declare).parameters)
 
-    def inputs(self, wildcards: Any) -> dict[str, list[Any]]:
-        """The files that the rule reads, by the names that their declaration gives them."""
-        from snakemake.io import ancient  # here, as `docmt status` does without Snakemake
+    def input(self, name: str | None = None) -> Callable[[Any], list[Any]]:
+        """The files under one name of the rule's inputs, or under all names."""
 
-        artifact = self._at(wildcards)
-        # Content decides about the user's files, through the fingerprint: their times say nothing in a copy.
-        return {
-            name: [ancient(file) if file in self._study.user_paths else file for file in artifact.input_files(name)]
-            for name in artifact.inputs
-            if name != "beside"
-        }
+        def files(wildcards: Any) -> list[Any]:
+            from snakemake.io import ancient  # here, as `docmt status` does without Snakemake
+
+            # Content decides about the user's files, through the fingerprint: their times say nothing in a copy.
+            files = self._at(wildcards).input_files(name)
+            return [ancient(file) if file in self._study.user_paths else file for file in files]
+
+        return files
 
     def settings(self, wildcards: Any) -> str:
         """The settings of the command as JSON. Snakemake records them, and `docmt status --why` shows what changed."""

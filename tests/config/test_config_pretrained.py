@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_first_training_reads_the_folder(folder):
     made = StudyArtifacts(load_config(study()))
     assert made.model(*RUN).input_files("init") == ["opus/config.json"]
-    assert made.model(*RUN).input_files("beside") == ["opus/pytorch_model.bin"]
+    assert made.model(*RUN).input_files("pretrained") == ["opus/pytorch_model.bin"]
     assert made.codes("controlled").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
     expected = {"pretrained": "opus", "keep": "all", "src_lang": "en", "tgt_lang": "de"}
     assert made.vocabulary("controlled").params.items() >= expected.items()
@@ -86,7 +86,7 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
 
     made, folder = plan(), study_folder(name)
     assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
-    assert made.model(*RUN).input_files("beside") == []
+    assert made.model(*RUN).input_files("pretrained") == []
     assert made.codes("controlled").input_files("published") == [f"{folder}/config.json"]
     assert made.codes("controlled").params["settings"]["pretrained"] == folder
     assert made.vocabulary("controlled").params["pretrained"] == folder

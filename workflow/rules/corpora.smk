@@ -52,7 +52,7 @@ rule fetch_model:
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:
-        unpack(plan.corpus.inputs),
+        plan.corpus.input(),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
@@ -87,7 +87,7 @@ use rule read_corpus as read_monolingual with:
 rule convert_suite:
     """Convert the contrastive or generative test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        unpack(plan.corpus_suite.inputs),
+        plan.corpus_suite.input(),
     output:
         out="results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -157,7 +157,7 @@ use rule generate_corpus as generate_segments with:
 rule combine_corpora:
     """Join the corpora of split {wildcards.split} of {wildcards.dataset}."""
     input:
-        unpack(plan.dataset_split.inputs),
+        plan.dataset_split.input("members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
@@ -190,7 +190,7 @@ use rule combine_corpora as combine_monolingual with:
 rule count_overlap:
     """Count what the training data of {wildcards.dataset} share with its development and test data."""
     input:
-        unpack(plan.overlap.inputs),
+        plan.overlap.input(),
     output:
         out="results/{dataset}/corpora/overlap.json",
     log:

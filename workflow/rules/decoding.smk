@@ -4,7 +4,9 @@
 rule translate:
     """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        unpack(plan.hypotheses.inputs),
+        model=plan.hypotheses.input("model"),
+        instances=plan.hypotheses.input("instances"),
+        shortlist=plan.hypotheses.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -30,7 +32,9 @@ rule translate:
 rule attend:
     """Note what {wildcards.system}, seed {wildcards.seed}, looks at in some documents of {wildcards.split}."""
     input:
-        unpack(plan.attention.inputs),
+        model=plan.attention.input("model"),
+        instances=plan.attention.input("instances"),
+        hypotheses=plan.attention.input("hypotheses"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
     log:
@@ -53,7 +57,9 @@ rule attend:
 rule contrast:
     """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        unpack(plan.probabilities.inputs),
+        model=plan.probabilities.input("model"),
+        suite=plan.probabilities.input("suite"),
+        discourse=plan.probabilities.input("discourse"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
@@ -78,7 +84,10 @@ rule contrast:
 rule generate:
     """Translate the documents of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        unpack(plan.generated_documents.inputs),
+        model=plan.generated_documents.input("model"),
+        suite=plan.generated_documents.input("suite"),
+        discourse=plan.generated_documents.input("discourse"),
+        shortlist=plan.generated_documents.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
@@ -101,7 +110,9 @@ rule generate:
 rule measure_context:
     """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
     input:
-        unpack(plan.cxmi.inputs),
+        model=plan.cxmi.input("model"),
+        text=plan.cxmi.input("text"),
+        discourse=plan.cxmi.input("discourse"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
@@ -124,7 +135,8 @@ rule measure_context:
 rule take_hypotheses:
     """Check the translations of {wildcards.dataset} {wildcards.split} that {wildcards.system} made elsewhere."""
     input:
-        unpack(plan.hypotheses.inputs),
+        hypotheses=plan.hypotheses.input("hypotheses"),
+        documents=plan.hypotheses.input("documents"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -145,7 +157,8 @@ rule take_hypotheses:
 rule take_log_probabilities:
     """Check the scores of suite {wildcards.suite} that {wildcards.system} made elsewhere."""
     input:
-        unpack(plan.probabilities.inputs),
+        scores=plan.probabilities.input("scores"),
+        suite=plan.probabilities.input("suite"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:

@@ -4,7 +4,7 @@
 rule read_treebank:
     """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
     input:
-        unpack(plan.treebank.inputs),
+        fetched=plan.treebank.input("fetched"),
     output:
         discourse=expand(
             "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
@@ -26,7 +26,7 @@ rule read_treebank:
 rule train_segmenter:
     """Train the EDU segmenter {wildcards.segmenter}."""
     input:
-        unpack(plan.segmenter.inputs),
+        files=plan.segmenter.input("files"),
     output:
         out="results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
@@ -48,7 +48,8 @@ rule train_segmenter:
 rule evaluate_segmenter:
     """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
     input:
-        unpack(plan.segmenter_evaluation.inputs),
+        files=plan.segmenter_evaluation.input("files"),
+        model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         out="results/discourse/segmenters/{segmenter}/evaluation.json",
     log:
@@ -67,7 +68,8 @@ rule evaluate_segmenter:
 rule train_parser:
     """Train the RST parser {wildcards.parser}."""
     input:
-        unpack(plan.parser.inputs),
+        files=plan.parser.input("files"),
+        segmenter=plan.parser.input("segmenter"),
     output:
         out="results/discourse/parsers/{parser}/parser.pt",
     log:
@@ -89,7 +91,8 @@ rule train_parser:
 rule evaluate_parser:
     """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
     input:
-        unpack(plan.parser_evaluation.inputs),
+        files=plan.parser_evaluation.input("files"),
+        model="results/discourse/parsers/{parser}/parser.pt",
     output:
         out="results/discourse/parsers/{parser}/evaluation.json",
     log:
@@ -108,7 +111,9 @@ rule evaluate_parser:
 rule annotate:
     """Segment and parse {wildcards.dataset} {wildcards.split}, part {wildcards.shard} of {wildcards.n_shards}."""
     input:
-        unpack(plan.trees.inputs),
+        models=plan.trees.input("models"),
+        text=plan.trees.input("text"),
+        documents=plan.trees.input("documents"),
     output:
         out="results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
@@ -133,7 +138,8 @@ rule annotate:
 rule annotate_suite:
     """Segment and parse the source documents of suite {wildcards.suite} of {wildcards.dataset}."""
     input:
-        unpack(plan.suite_trees.inputs),
+        models=plan.suite_trees.input("models"),
+        suite=plan.suite_trees.input("suite"),
     output:
         out="results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
     log:
@@ -153,7 +159,8 @@ rule annotate_suite:
 rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.trees.inputs),
+        inputs=plan.trees.input("inputs"),
+        documents=plan.trees.input("documents"),
     output:
         out="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:
@@ -173,7 +180,7 @@ rule gather_gold:
 rule count_trees:
     """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
     input:
-        unpack(plan.tree_statistics.inputs),
+        trees=plan.tree_statistics.input("trees"),
     output:
         out="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -192,7 +199,7 @@ rule count_trees:
 rule draw_tree:
     """Draw the tree of the first document of {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.tree_picture.inputs),
+        input="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     output:
         out="results/{dataset}/discourse/{trees}/{split}.svg",
     log:

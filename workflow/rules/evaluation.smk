@@ -4,7 +4,10 @@
 rule evaluate_translation:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.scores.inputs),
+        text=plan.scores.input("text"),
+        references=plan.scores.input("references"),
+        training=plan.scores.input("training"),
+        hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
     log:
@@ -24,7 +27,9 @@ rule evaluate_translation:
 rule evaluate_comet:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split} with COMET."""
     input:
-        unpack(plan.comet.inputs),
+        text=plan.comet.input("text"),
+        hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        model=plan.comet.input("model"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
     log:
@@ -49,7 +54,10 @@ rule evaluate_comet:
 rule compare_translation:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.differences.inputs),
+        text=plan.differences.input("text"),
+        references=plan.differences.input("references"),
+        system=plan.differences.input("system"),
+        baseline=plan.differences.input("baseline"),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/{split}.json",
     log:
@@ -69,7 +77,8 @@ rule compare_translation:
 rule evaluate_contrast:
     """Count how often {wildcards.system}, seed {wildcards.seed}, prefers the right candidate of {wildcards.suite}."""
     input:
-        unpack(plan.suite_scores.inputs),
+        suite=plan.suite_scores.input("suite"),
+        log_probabilities="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/suite_{suite}.json",
     log:
@@ -88,7 +97,9 @@ rule evaluate_contrast:
 rule compare_contrast:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
     input:
-        unpack(plan.suite_differences.inputs),
+        suite=plan.suite_differences.input("suite"),
+        system=plan.suite_differences.input("system"),
+        baseline=plan.suite_differences.input("baseline"),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json",
     log:
@@ -107,7 +118,8 @@ rule compare_contrast:
 rule evaluate_generation:
     """Count how often {wildcards.system}, seed {wildcards.seed}, generates what {wildcards.suite} expects."""
     input:
-        unpack(plan.generation_scores.inputs),
+        suite=plan.generation_scores.input("suite"),
+        translations="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/scores/generated_{suite}.json",
     log:
@@ -126,7 +138,9 @@ rule evaluate_generation:
 rule compare_generation:
     """Test {wildcards.system} against {wildcards.baseline} on {wildcards.suite} of {wildcards.dataset}."""
     input:
-        unpack(plan.generation_differences.inputs),
+        suite=plan.generation_differences.input("suite"),
+        system=plan.generation_differences.input("system"),
+        baseline=plan.generation_differences.input("baseline"),
     output:
         out="results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json",
     log:
@@ -145,7 +159,7 @@ rule compare_generation:
 rule gather_system:
     """Gather scores into one table."""
     input:
-        unpack(plan.system_scores.inputs),
+        scores=plan.system_scores.input("scores"),
     output:
         out="results/{dataset}/runs/{system}/scores.csv",
     log:
@@ -163,7 +177,7 @@ rule gather_system:
 
 use rule gather_system as gather_dataset with:
     input:
-        unpack(plan.dataset_scores.inputs),
+        scores=plan.dataset_scores.input("scores"),
     output:
         out="results/{dataset}/scores.csv",
     log:

@@ -4,7 +4,10 @@
 rule build_instances:
     """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.cutting}."""
     input:
-        unpack(plan.instances.inputs),
+        texts=plan.instances.input("texts"),
+        documents=plan.instances.input("documents"),
+        vocabulary="results/{dataset}/text/vocabulary.txt",
+        discourse=plan.instances.input("discourse"),
     output:
         out=directory("results/{dataset}/instances/{cutting}/{split}"),
     log:
@@ -26,7 +29,7 @@ rule build_instances:
 rule count_instances:
     """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
     input:
-        unpack(plan.instance_statistics.inputs),
+        plan.instance_statistics.input(),
     output:
         out="results/{dataset}/instances/statistics.csv",
     log:

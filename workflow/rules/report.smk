@@ -3,7 +3,7 @@
 
 use rule gather_system as gather with:
     input:
-        unpack(plan.all_scores.inputs),
+        scores=plan.all_scores.input("scores"),
     output:
         out=report(
             "results/report/scores.csv",
@@ -23,7 +23,8 @@ use rule gather_system as gather with:
 rule study_table:
     """Make table {wildcards.table} of the study from the scores of its systems alone."""
     input:
-        unpack(plan.table.inputs),
+        scores=plan.table.input("scores"),
+        differences=plan.table.input("differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -43,7 +44,9 @@ rule study_table:
 rule study_cases:
     """Choose the sentences of case study {wildcards.cases}."""
     input:
-        unpack(plan.case_study.inputs),
+        text=plan.case_study.input("text"),
+        system=plan.case_study.input("system"),
+        baseline=plan.case_study.input("baseline"),
     output:
         multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -63,7 +66,8 @@ rule study_cases:
 rule study_figure:
     """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
     input:
-        unpack(plan.figure.inputs),
+        scores=plan.figure.input("scores"),
+        histories=plan.figure.input("histories"),
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
     log:
@@ -83,7 +87,8 @@ rule study_figure:
 rule judge_claim:
     """Judge claim {wildcards.claim} from the scores and histories of its systems alone."""
     input:
-        unpack(plan.claim.inputs),
+        scores=plan.claim.input("scores"),
+        histories=plan.claim.input("histories"),
     output:
         multiext("results/claims/{claim}", ".txt", ".md", ".csv"),
     log:
@@ -103,7 +108,8 @@ rule judge_claim:
 rule judge_claims:
     """Judge all claims of the study."""
     input:
-        unpack(plan.claims.inputs),
+        scores=plan.claims.input("scores"),
+        histories=plan.claims.input("histories"),
     output:
         multiext("results/claims", ".txt", ".md", ".csv"),
     log:
@@ -123,7 +129,15 @@ rule judge_claims:
 rule render:
     """Make tables, pictures and the page."""
     input:
-        unpack(plan.report.inputs),
+        scores="results/report/scores.csv",
+        histories=plan.report.input("histories"),
+        statistics=plan.report.input("statistics"),
+        overlaps=plan.report.input("overlaps"),
+        counts=plan.report.input("counts"),
+        roundtrips=plan.report.input("roundtrips"),
+        trees=plan.report.input("trees"),
+        differences=plan.report.input("differences"),
+        cases=plan.report.input("cases"),
     output:
         summary="results/report/summary.txt",
         html=report(
@@ -157,7 +171,7 @@ rule render:
 rule render_reader:
     """Make the page in which one reads translations and items of suites."""
     input:
-        unpack(plan.reader.inputs),
+        shown=plan.reader.input("shown"),
     output:
         out=report(
             "results/report/reader.html",

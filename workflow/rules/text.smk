@@ -4,7 +4,7 @@
 rule tokenize:
     """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.tokens.inputs),
+        input=plan.tokens.input("input"),
     output:
         out=temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
@@ -27,7 +27,7 @@ rule tokenize:
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        unpack(plan.truecaser.inputs),
+        inputs=plan.truecaser.input("inputs"),
     output:
         out="results/{dataset}/text/truecaser.{lang}.json",
     log:
@@ -48,7 +48,8 @@ rule learn_truecaser:
 rule truecase:
     """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        unpack(plan.truecased.inputs),
+        model="results/{dataset}/text/truecaser.{lang}.json",
+        input="results/{dataset}/text/{split}.tok.{lang}",
     output:
         out="results/{dataset}/text/{split}.true.{lang}",
     log:
@@ -68,7 +69,8 @@ rule truecase:
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        unpack(plan.codes.inputs),
+        inputs=plan.codes.input("inputs"),
+        published=plan.codes.input("published"),
     output:
         out="results/{dataset}/text/bpe.codes",
     log:
@@ -90,7 +92,8 @@ rule learn_bpe:
 rule apply_bpe:
     """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
     input:
-        unpack(plan.subwords.inputs),
+        codes="results/{dataset}/text/bpe.codes",
+        input="results/{dataset}/text/{split}.true.{lang}",
     output:
         out="results/{dataset}/text/{split}.bpe.{lang}",
     log:
@@ -110,7 +113,8 @@ rule apply_bpe:
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        unpack(plan.vocabulary.inputs),
+        inputs=plan.vocabulary.input("inputs"),
+        published=plan.vocabulary.input("published"),
     output:
         out="results/{dataset}/text/vocabulary.txt",
     log:
@@ -129,7 +133,8 @@ rule learn_vocabulary:
 rule pack_pipeline:
     """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
     input:
-        unpack(plan.pipeline.inputs),
+        truecasers=plan.pipeline.input("truecasers"),
+        codes="results/{dataset}/text/bpe.codes",
     output:
         out="results/{dataset}/text/pipeline.json",
     log:
@@ -150,7 +155,7 @@ rule pack_pipeline:
 rule list_translations:
     """Align the training text of {wildcards.dataset}, for shortlists of the output layer."""
     input:
-        unpack(plan.lexical_table.inputs),
+        inputs=plan.lexical_table.input("inputs"),
     output:
         out="results/{dataset}/text/lex.s2t",
     log:
@@ -170,7 +175,8 @@ rule list_translations:
 rule count_roundtrip:
     """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
     input:
-        unpack(plan.roundtrip.inputs),
+        files=plan.roundtrip.input("files"),
+        pipeline="results/{dataset}/text/pipeline.json",
     output:
         out="results/{dataset}/text/roundtrip.json",
     log:

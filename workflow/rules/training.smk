@@ -7,7 +7,13 @@
 rule train:
     """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
     input:
-        unpack(plan.model.inputs),
+        train=plan.model.input("train"),
+        dev=plan.model.input("dev"),
+        pairs=plan.model.input("pairs"),
+        monolingual=plan.model.input("monolingual"),
+        vocabulary="results/{dataset}/text/vocabulary.txt",
+        pipeline="results/{dataset}/text/pipeline.json",
+        init=plan.model.input("init"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(

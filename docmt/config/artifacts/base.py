@@ -34,8 +34,7 @@ class Artifact:
         files: their paths.
         parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
             covers is left out.
-        inputs: what their rule reads, by the names of the rule's inputs; `beside` are files that the rule does not
-            name, in the folder of another input.
+        inputs: what their rule reads, by the names of the rule's inputs.
         params: what their rule passes to the command besides files, by the names of the command's parameters.
         command: the function that makes them, whose parameters are the options of a `docmt` command.
         is_kept: whether the files stay; False for intermediate text.

@@ -115,7 +115,7 @@ class RunArtifacts(DiscourseArtifacts):
                 "vocabulary": self.vocabulary(dataset),
                 "pipeline": self.pipeline(dataset),
                 "init": [file.only("model.pt") for file in init[:1]] if row.init_system else init[:1],
-                "beside": init[1:],
+                "pretrained": init[1:],
                 **more,
             },
             {
