@@ -13,6 +13,7 @@ from docmt.cli.main import app
 from docmt.commands import leaves
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan import Plan
 
 RUN = ("controlled", "rst_mix", "1")
@@ -81,18 +82,10 @@ def test_what_rules_ask_for_is_declared():
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
     suites = {"controlled": {"suites": ["controlled/pronoun", "ctxpro-ende/auxiliary_dev"]}}
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
-    with_given = merge(
-        read_config_file(SMOKE),
-        {
-            "systems": {"given": given},
-            "evaluation": evaluation,
-            "datasets": suites,
-            "decoding": {"shortlist": 50},
-        },
-    )
+    given_values = {"systems": {"given": given}, "evaluation": evaluation, "decoding": {"shortlist": 50}}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
-    for values in [with_given, *map(read_config_file, files)]:
-        made = StudyArtifacts(load_config(values))
+    of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
+    for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
         assert made.all_made
         for (name, *_), artifact in made.known.items():
             declared |= {(name, key) for key in artifact.inputs}
