@@ -37,7 +37,10 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
         ) from None
     if len(scores) != len(content["items"]):
         raise UserError(f"{path}: duplicate item id")
-    return scores, content.get("provenance", {})
+    origin = content.get("provenance", {})
+    if not isinstance(origin, dict) or not isinstance(origin.get("contrast", {}), dict):
+        raise UserError(f"{path}: `provenance`, and `contrast` in it, must be objects")
+    return scores, origin
 
 
 def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:

@@ -97,11 +97,18 @@ def test_scores_that_do_not_fit_are_refused(scores, message):
         score_contrast([item("a")], scores)
 
 
-@pytest.mark.parametrize("content", ["[]", '{"items": [{"id": 1}]}', '{"items": [{"id": "a", "scores": ["x"]}]}', "3"])
-def test_other_json_is_no_log_probabilities(tmp_path, content):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *((content, "not an output of `docmt decode contrast`") for content in ("[]", '{"items": [{"id": 1}]}', "3")),
+        ('{"items": [{"id": "a", "scores": ["x"]}]}', "not an output of `docmt decode contrast`"),
+        *(('{"items": [], "provenance": %s}' % value, "must be objects") for value in ("[]", '{"contrast": 1}')),
+    ],
+)
+def test_other_json_is_no_log_probabilities(tmp_path, content, message):
     path = tmp_path / "scores.json"
     path.write_text(content)
-    with pytest.raises(UserError, match="not an output of `docmt decode contrast`"):
+    with pytest.raises(UserError, match=message):
         read_log_probabilities(path)
 
 

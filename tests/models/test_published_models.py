@@ -188,6 +188,23 @@ def test_missing_or_damaged_files_are_named(tmp_path):
         import_model(tmp_path, languages=("en", "de"))
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("vocab.json", content) for content in ([], ["a"], {}, {"a": "b"}, 3)),
+        *(("tokenizer_config.json", content) for content in ([], 3, {"added_tokens_decoder": {"a": {}}})),
+        *(("added_tokens.json", content) for content in (["a"], 3)),
+        *(("config.json", content) for content in ([], 3, {"model_type": []}, CONFIGS["marian"] | {"dropout": []})),
+    ],
+)
+def test_malformed_files_are_refused_in_one_line(name, content, tmp_path):
+    write_model(tmp_path, "marian")
+    write(tmp_path / name, content)
+    with pytest.raises(UserError, match=name.split(".")[0] if name == "config.json" else "malformed") as error:
+        import_model(tmp_path, languages=("en", "de"))
+    assert "\n" not in str(error.value)
+
+
 def test_learned_positions_have_an_end(tmp_path):
     translator = Translator(make_published(tmp_path, "mbart"), DecodingSettings(beam_size=1, max_length_offset=60))
     assert translator.translate_documents([["the dog"]])  # more words than positions: no crash

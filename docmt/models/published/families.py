@@ -122,6 +122,8 @@ def read_settings(folder: Path) -> ModelSettings:
         }
     except KeyError as error:
         raise UserError(f"{where}: has no {error.args[0]!r}: not the description of a translation model") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(f"{where}: not the description of a translation model ({error})") from None
     sentences = {
         key: value | {"upper_layers": 0} if isinstance(value, dict) else value
         for key, value in ARCHITECTURES["sentence_transformer"].items()
