@@ -64,20 +64,23 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     content = read_json(path)
     if not (isinstance(content, dict) and isinstance(content.get("scores"), list)):
         raise UserError(f"{path}: not a score file of `docmt evaluate`: key 'scores' is missing")
-    provenance = content.get("provenance", {})
-    versions = {"docmt": provenance.get("docmt")} | provenance.get("versions", {})
-    reference = provenance.get("inputs", {}).get("reference", {}).get("sha256")
-    facts = {
-        "commit": provenance.get("commit"),
-        "fingerprint": provenance.get("fingerprint"),
-        "data": reference[:12] if reference else None,
-        "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
-    }
-    for number, row in enumerate(content["scores"], start=1):
-        missing = next((key for key in NEEDED if key not in row), None)
-        if missing:
-            raise UserError(f"{path}: score {number} has no key {missing!r}")
-    return [with_finite_numbers(row) | facts for row in content["scores"]]
+    try:
+        provenance = content.get("provenance", {})
+        versions = {"docmt": provenance.get("docmt")} | provenance.get("versions", {})
+        reference = provenance.get("inputs", {}).get("reference", {}).get("sha256")
+        facts = {
+            "commit": provenance.get("commit"),
+            "fingerprint": provenance.get("fingerprint"),
+            "data": reference[:12] if reference else None,
+            "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
+        }
+        for number, row in enumerate(content["scores"], start=1):
+            missing = next((key for key in NEEDED if key not in row), None)
+            if missing:
+                raise UserError(f"{path}: score {number} has no key {missing!r}")
+        return [with_finite_numbers(row) | facts for row in content["scores"]]
+    except (AttributeError, TypeError) as error:
+        raise UserError(f"{path}: not a score file of `docmt evaluate`: {error}") from None
 
 
 def check_references(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -90,6 +90,9 @@ def test_rows_that_differ_in_kind_only_are_two(tmp_path):
     [
         ("{}", "key 'scores' is missing"),
         ("[]", "not a score file"),
+        ('{"scores": [1]}', "not a score file"),
+        ('{"scores": [], "provenance": [1]}', "not a score file"),
+        ('{"scores": [], "provenance": {"inputs": {"reference": {"sha256": 1}}}}', "not a score file"),
         ('{"scores": [{"dataset": "d"}]}', "score 1 has no key 'system'"),
         ('{"scores": []}', "no scores"),
         ("{", "line 1 is not JSON"),
