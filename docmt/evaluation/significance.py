@@ -29,10 +29,10 @@ class PairedDifference:
     n: int  # segments or items
     method: str
     p: float  # two-sided, by `method`
-    phenomenon: str | None = None  # of the items of a suite; None for all of them, and for translations
-    # For translations only:
-    sign_p: float | None = None
-    randomization_p: float | None = None
+    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
+    # None for accuracies. The first two have no default, so that files of versions without them are refused.
+    sign_p: float | None
+    randomization_p: float | None
     half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap
 
 
@@ -63,6 +63,7 @@ def compare_translations(
                 n=len(ours[0].rows),
                 method=f"paired bootstrap, {N_SAMPLES} resamples",
                 p=p,
+                phenomenon=None,
                 sign_p=_sign_test(ours, theirs),
                 randomization_p=randomization_p(ours, theirs),
                 half_width=half_width,
@@ -233,6 +234,8 @@ def compare_verdicts(
                 method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
                 p=p,
                 phenomenon=phenomenon,
+                sign_p=None,
+                randomization_p=None,
             )
         )
     return found
