@@ -118,7 +118,7 @@ def influence(
 
 
 def sees_back(n_sentences: int, n_back: int) -> np.ndarray:
-    """Bool, where each sentence sees itself and so many before it."""
+    """Bool mask of a window: each sentence sees itself and the `n_back` sentences before it."""
     return np.tri(n_sentences, dtype=bool) & ~np.tri(n_sentences, k=-n_back - 1, dtype=bool)
 
 

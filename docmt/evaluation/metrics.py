@@ -69,7 +69,7 @@ class TranslatedTest:
 
     @property
     def texts(self) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
-        """The sentences of each hypothesis and those of each reference."""
+        """Sentences by hypothesis, and sentences by reference."""
         return [hypothesis.sentences for hypothesis in self.hypotheses], self.references
 
     @property

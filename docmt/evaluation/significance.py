@@ -25,15 +25,14 @@ class PairedDifference:
     """The difference of a system to the baseline by one metric."""
 
     metric: str
+    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
     difference: float  # of the mean scores over seeds, in percent points
+    p: float  # two-sided, by `method`
+    sign_p: float | None  # of further tests, as the next; None for accuracies
+    randomization_p: float | None  # without a default, so that files of versions without it are refused
     n: int  # segments or items
     method: str
-    p: float  # two-sided, by `method`
-    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
-    # None for accuracies. The first two have no default, so that files of versions without them are refused.
-    sign_p: float | None
-    randomization_p: float | None
-    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap
+    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
 
 
 def compare_translations(
@@ -59,13 +58,13 @@ def compare_translations(
         found.append(
             PairedDifference(
                 metric=name,
-                difference=difference,
-                n=len(ours[0].rows),
-                method=f"paired bootstrap, {N_SAMPLES} resamples",
-                p=p,
                 phenomenon=None,
+                difference=difference,
+                p=p,
                 sign_p=_sign_test(ours, theirs),
                 randomization_p=randomization_p(ours, theirs),
+                n=len(ours[0].rows),
+                method=f"paired bootstrap, {N_SAMPLES} resamples",
                 half_width=half_width,
             )
         )
@@ -178,7 +177,7 @@ def _signs(n: int) -> np.ndarray:
 def _share_beyond(under_null: np.ndarray, observed: float) -> float:
     """The two-sided p value of an observed difference; the observation itself counts as one random sample.
 
-    Fewer than `N_SAMPLES` values are those of all combinations, which have the observed one among them.
+    Fewer differences than `N_SAMPLES` come from all combinations of signs, and one of these is the observation.
     """
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
     # A resample without a score (0 / 0) is no evidence against chance: it counts as beyond, too.
@@ -229,13 +228,13 @@ def compare_verdicts(
         found.append(
             PairedDifference(
                 metric=metric,
-                difference=100 * float(own.mean()),
-                n=len(own),
-                method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
-                p=p,
                 phenomenon=phenomenon,
+                difference=100 * float(own.mean()),
+                p=p,
                 sign_p=None,
                 randomization_p=None,
+                n=len(own),
+                method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
             )
         )
     return found

@@ -42,22 +42,25 @@ class PublishedText:
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder: give the folder of a model with its config.json")
         try:
-            tokenizer = _read_optional(folder / "tokenizer_config.json")
-            if tokenizer.get("separate_vocabs"):
-                raise UserError(f"{folder}: has a vocabulary for each side; docmt reads models with one")
-            # Marian models list all symbols in vocab.json; models of fairseq have only the SentencePiece model.
-            if (folder / "vocab.json").exists():
-                ids = dict(read_json(folder / "vocab.json"))
-            else:
-                # Models of fairseq (mBART, NLLB) have four specials before the pieces, SentencePiece three: ids shift
-                # by 1.
-                pieces = SentencePieceModel(read_bytes(folder / JOINT_MODEL)).symbols()
-                ids = {symbol: number for number, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
-                ids |= {piece: number + 1 for number, piece in enumerate(pieces) if number >= 3}
-            src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
-            added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
+            return cls._read(folder)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{folder}: vocab.json or a file of its tokenizer is malformed ({error!r})") from None
+
+    @classmethod
+    def _read(cls, folder: Path) -> Self:
+        tokenizer = _read_optional(folder / "tokenizer_config.json")
+        if tokenizer.get("separate_vocabs"):
+            raise UserError(f"{folder}: has a vocabulary for each side; docmt reads models with one")
+        # Marian models list all symbols in vocab.json; models of fairseq have only the SentencePiece model.
+        if (folder / "vocab.json").exists():
+            ids = dict(read_json(folder / "vocab.json"))
+        else:
+            # Models of fairseq (mBART, NLLB) have four specials before the pieces, SentencePiece three: ids shift by 1.
+            pieces = SentencePieceModel(read_bytes(folder / JOINT_MODEL)).symbols()
+            ids = {symbol: number for number, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
+            ids |= {piece: number + 1 for number, piece in enumerate(pieces) if number >= 3}
+        src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
+        added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
         return cls(folder, added | ids, symbols, (src, tgt) if src and tgt else None)
 

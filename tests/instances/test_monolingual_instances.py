@@ -22,7 +22,7 @@ SENTENCES = st.lists(st.sampled_from([*WORDS, "unknown", "[MASK1]"]), max_size=6
 
 
 def build(documents, *, is_parallel=False, out=None, **values):
-    """Monolingual instances, or those of a parallel text whose sides are equal."""
+    """Instances of a monolingual text, or of a parallel text with two equal sides."""
     index = DocumentIndex(tuple(f"d{i}" for i in range(len(documents))), tuple(map(len, documents)))
     sentences = [sentence for document in documents for sentence in document]
     tgt = sentences if is_parallel else None

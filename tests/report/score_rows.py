@@ -1,6 +1,7 @@
 """Rows of the long table, trainings, paired tests and whole reports for the tests of the report."""
 
 import json
+import math
 
 import pandas as pd
 
@@ -30,6 +31,13 @@ def of_seeds(system, *values, **keys):
 def history(system, seed=1, *, dataset="d", **columns):
     """The history of a run, with what was measured at some updates (`step`)."""
     return History(dataset, system, seed, pd.DataFrame(columns, dtype="float64"))
+
+
+def training(system, seed=1):
+    """A history of 200 updates whose loss is lowest at update 150."""
+    losses = [3.0 + seed, math.nan, 1.0 + seed, 2.0 + seed]
+    below = [7.0, 6.0, 5.0, math.nan]
+    return history(system, seed, step=[50, 100, 150, 200], dev_loss=losses, below_uniform_cross=below)
 
 
 def difference(system, p, **keys):

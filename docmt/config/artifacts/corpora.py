@@ -177,7 +177,7 @@ class CorporaArtifacts(Declarations):
         return f"results/{dataset}/corpora/{languages}/{split}"
 
     def scoring_options(self, dataset: str, split: str) -> dict[str, str]:
-        """What commands that score a test split take to find its text."""
+        """Options by which the commands of `docmt evaluate` find the text of a test split."""
         prefix, test = self.prefix(dataset, split), split.removeprefix("test_")
         return {**self.language_pair(dataset), "prefix": prefix, "test": test}
 

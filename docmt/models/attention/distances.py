@@ -161,5 +161,5 @@ DISTANCES: dict[str, Callable[[int, int], Distances]] = {
     "distances": lambda heads, head_width: SentenceDistances(2 * MAX_SENTENCES + 1, 1, head_width),
     "memory": TokenDistances,
 }
-"""What makes the distances of each pattern that has them, from heads and head width."""
+"""Pattern → constructor of its distances, whose arguments are the numbers of heads and of values per head."""
 ALL_DISTANCES = Registry("docmt.distances", "class of distances", Callable, DISTANCES)
