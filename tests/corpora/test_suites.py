@@ -111,6 +111,13 @@ def test_a_cloze_item_ends_in_the_first_form_or_in_one_of_the_other_kind(tmp_pat
     assert [candidate[-1] for candidate in last["candidates"]] == ["Ihr", "Du"]
 
 
+def test_where_a_capital_may_be_polite_counterparts_have_both_cases(tmp_path):
+    see, call, last = cloze(tmp_path, has_polite_capitals=True)
+    assert [candidate[-1][10:] for candidate in see["candidates"]] == ["euch", "dich", "Dich", "dir", "Dir"]
+    assert [candidate[-1] for candidate in call["candidates"]] == ["Du", "ihr", "Ihr"]
+    assert [candidate[-1] for candidate in last["candidates"]] == ["Ihr", "du", "Du"]
+
+
 def test_foreign_context_comes_from_other_documents(tmp_path):
     own, foreign = cloze(tmp_path), cloze(tmp_path, context="foreign")
     assert [item["id"] for item in foreign] == [item["id"] for item in own]

@@ -35,6 +35,8 @@ class ClozeSuite(SuiteFormat):
     """Lower-case words of which the source must have one."""
     other_source_words: list[str] = []
     """Lower-case words that the source must not have, since a form could translate them, too."""
+    has_polite_capitals: bool = False
+    """Whether a capital may be polite (*Ihr*): each counterpart is a candidate with and without a capital."""
     context_sentences: int = Field(default=10, ge=1)
     """Most sentences before the tested one."""
     context: Literal["own", "foreign"] = "own"
@@ -87,8 +89,10 @@ class ClozeSuite(SuiteFormat):
                 }
 
     def _counterparts(self, form: str) -> list[str]:
-        """What the other kind has in place of a form, with a capital where the form has one."""
+        """What the other kind has in place of a form: with and without a capital, or as the form."""
         one, other = self.forms.values()
         rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
         found = dict.fromkeys(counterpart for each, counterpart in rows if each == form.lower())
+        if self.has_polite_capitals:
+            return [spelled for each in found for spelled in (each, each.capitalize())]
         return [each.capitalize() if form[0].isupper() else each for each in found]
