@@ -31,7 +31,7 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
     content = read_json(path)
     try:
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise UserError(
             f'{path}: not an output of `docmt decode contrast` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
         ) from None

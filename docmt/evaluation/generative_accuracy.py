@@ -12,8 +12,9 @@ from docmt.corpora.suite_items import GenerativeItem
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import accuracy_rows
 from docmt.evaluation.metrics import GENERATIVE
+from docmt.evaluation.references import read_sentences
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.files import read_jsonl, read_lines
+from docmt.files import read_jsonl
 from docmt.text.tokenizer import moses_splitter
 
 RULES = {
@@ -30,7 +31,7 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)
-    lines = read_lines(path)
+    lines = read_sentences(path)
     if len(lines) == len(items):
         return lines
     n_sentences = sum(len(item.src) for item in items)

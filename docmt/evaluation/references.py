@@ -51,7 +51,7 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
     return index, [reference, *read_more_references(others, index, reference, blank)], blank
 
 
-def read_sentences(path: Path, blank: Sequence[bool]) -> list[str]:
+def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
     """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference."""
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     if len(lines) != len(blank):

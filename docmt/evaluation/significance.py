@@ -7,6 +7,7 @@ deviations show.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -156,8 +157,8 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
     # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
-    for number in range(max(len(ours), len(theirs))):
-        # Runs are paired in their order; the system with fewer runs begins again with its first run.
+    for number in range(lcm(len(ours), len(theirs))):
+        # Runs are paired in their order, again and again until all count equally often, as in the difference of means.
         our, their = ours[number % len(ours)], theirs[number % len(theirs)]
         totals = our.rows.sum(0), their.rows.sum(0)
         change = swapped @ (their.rows - our.rows)

@@ -11,7 +11,7 @@ from docmt.evaluation.references import read_reference
 from docmt.files import read_lines
 from docmt.report.input_files import read_table
 from docmt.report.settings import CaseTable, ReportSettings
-from docmt.report.tables import Table, build_table, score, word
+from docmt.report.tables import Table, build_table, one_line, score, word
 
 SOURCE, REFERENCE = "source", "reference"
 COLUMNS = ("case", "part", "chrF", "text")
@@ -65,12 +65,12 @@ def choose_cases(
         rows += [(case, SOURCE, None, source[i]), (case, REFERENCE, None, reference[i])]
         rows.append((case, settings.label(layout.baseline), scores[1][i], theirs[i]))
         rows.append((case, settings.label(layout.system), scores[0][i], ours[i]))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame([(*facts, one_line(text)) for *facts, text in rows], columns=list(COLUMNS))
 
 
 def read_cases(path: Path) -> pd.DataFrame:
     """Read the values of a case study that was written as CSV. Raises UserError when the file has another form."""
-    return read_table(path, needed=COLUMNS, words=("case", "part", "text"))
+    return read_table(path, needed=COLUMNS, words=("case", "part", "text")).fillna({"text": ""})
 
 
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:

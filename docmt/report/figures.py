@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -311,7 +312,7 @@ def _plot_scores(
     return Plot(picture, points)
 
 
-def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> dict[str, float | str]:
+def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
     """The place of each system on the horizontal axis: words that are numbers, all of them, become numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
@@ -319,11 +320,12 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
         if place is None:
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `values`")
         words[system] = place
-    # One word makes all of them words: "512" and "full" have no common scale.
-    try:
-        return {system: float(place) for system, place in words.items()}
-    except ValueError:
-        return {system: str(place) for system, place in words.items()}
+    # One word makes all of them words: "512" and "full" have no common scale, nor have "512" and "inf".
+    with suppress(ValueError):
+        numbers = {system: float(place) for system, place in words.items()}
+        if all(map(math.isfinite, numbers.values())):
+            return numbers
+    return {system: str(place) for system, place in words.items()}
 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:

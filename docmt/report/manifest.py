@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from docmt.evaluation.metrics import Ties
 from docmt.settings import Settings
 
 PathField = Annotated[Path, Field(strict=False)]  # a path, written as text in JSON
@@ -102,6 +103,8 @@ class ReaderManifest(Settings):
     """Contrastive test sets, by dataset and suite."""
     generative: dict[str, dict[str, PathField]] = {}
     """Generative test sets, by dataset and suite."""
+    ties: Ties = "wrong"
+    """What contrastive items with equal scores count, as in `evaluation.contrast`."""
     has_attention: bool = False
     """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}

@@ -31,6 +31,7 @@ STYLE: dict[Any, Any] = {
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
     "text.color": INK,
+    "text.parse_math": False,  # names may have dollars
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.linewidth": 0.7,

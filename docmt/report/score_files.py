@@ -1,7 +1,7 @@
 """Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +74,41 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
             "data": reference[:12] if reference else None,
             "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
         }
-        for number, row in enumerate(content["scores"], start=1):
-            missing = next((key for key in NEEDED if key not in row), None)
-            if missing:
-                raise UserError(f"{path}: score {number} has no key {missing!r}")
-        return [with_finite_numbers(row) | facts for row in content["scores"]]
-    except (AttributeError, TypeError) as error:
+        rows = [dict(row) | facts for row in content["scores"]]
+    except (AttributeError, TypeError, ValueError) as error:
         raise UserError(f"{path}: not a score file of `docmt evaluate`: {error}") from None
+    return [_with_types(row, where=f"{path}: score {number}") for number, row in enumerate(rows, start=1)]
+
+
+def _with_types(row: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """The row with values of `TYPES`: whole numbers from JSON may be 3.0 in one file and 3 in another."""
+    missing = next((key for key in NEEDED if key not in row or (key in KEY and row[key] in (None, ""))), None)
+    if missing:
+        raise UserError(f"{where} has no key {missing!r}")
+    typed = with_finite_numbers(row)
+    for name, kind in TYPES.items():
+        try:
+            typed[name] = None if typed.get(name) is None else VALUES[kind](typed[name])
+        except (OverflowError, TypeError, ValueError):
+            raise UserError(f"{where}: the {name} cannot be {typed[name]!r:.50}") from None
+    return typed
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    if not isinstance(value, str | int | float) or "\r" in text:  # `csv` writes it bare, but takes it for a line end
+        raise ValueError
+    return text.encode().decode()  # UTF-8 has no lone surrogates
+
+
+def _whole_number(value: Any) -> int:
+    number = int(value)
+    if (isinstance(value, float) and number != value) or abs(number) >= 2**63:
+        raise ValueError
+    return number
+
+
+VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_number, "float64": float}
 
 
 def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -117,7 +145,4 @@ def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     with atomic_writer(path) as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)
-        # Whole numbers from JSON may be 3.0 in one file and 3 in another.
-        kinds = {name: {"string": str, "Int64": int, "float64": float}[kind] for name, kind in TYPES.items()}
-        for row in rows:
-            table.writerow("" if row.get(name) is None else kind(row[name]) for name, kind in kinds.items())
+        table.writerows(map(row.get, COLUMNS) for row in rows)

@@ -47,8 +47,8 @@ class Styles:
 
     def label(self, system: str) -> str:
         """The name in the legend."""
-        # matplotlib reads `$` as mathematics and leaves names that begin with `_` out of legends.
-        label = self._settings.label(system).replace("$", r"\$")
+        # matplotlib leaves names that begin with `_` out of legends.
+        label = self._settings.label(system)
         return f" {label}" if label.startswith("_") else label
 
     def color(self, system: str) -> str:

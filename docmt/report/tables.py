@@ -277,13 +277,20 @@ def to_latex(table: Table) -> str:
     return _join_lines(latex_form(table), table.breaks) + "\n"
 
 
+def one_line(text: str) -> str:
+    """Text with blanks for its line ends, which would end a row or a paragraph."""
+    return " ".join(text.splitlines())
+
+
 def escape_latex(text: str) -> str:
-    """Text that LaTeX typesets literally."""
-    return "".join(LATEX.get(character, character) for character in text)
+    """Text that LaTeX typesets literally, in a line."""
+    escaped = "".join(LATEX.get(character, character) for character in one_line(text))
+    # At the start of a row, these would belong to the line end before it: `\\*`, `\\[2pt]`.
+    return f"{{}}{escaped}" if escaped.startswith(("*", "[")) else escaped
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows literally."""
-    text = re.sub(r"([\\`*|\[\]<>])", r"\\\1", text)
+    """Text that Markdown shows literally, in a line."""
+    text = re.sub(r"([\\`*|\[\]<>]|&(?=#?\w+;))", r"\\\1", one_line(text))
     # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

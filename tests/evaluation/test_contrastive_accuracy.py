@@ -102,6 +102,7 @@ def test_scores_that_do_not_fit_are_refused(scores, message):
     [
         *((content, "not an output of `docmt decode contrast`") for content in ("[]", '{"items": [{"id": 1}]}', "3")),
         ('{"items": [{"id": "a", "scores": ["x"]}]}', "not an output of `docmt decode contrast`"),
+        (f'{{"items": [{{"id": "a", "scores": [{10**400}]}}]}}', "not an output of `docmt decode contrast`"),
         ('{"items": [], "provenance": []}', "must be objects"),
         ('{"items": [], "provenance": {"contrast": 1}}', "must be objects"),
     ],

@@ -133,7 +133,7 @@ def test_translations_of_any_system_in_three_forms(tmp_path):
     jsonl, payloads, sentences = (tmp_path / name for name in ("t.jsonl", "payloads.txt", "sentences.txt"))
     write_jsonl(jsonl, [{"id": "b", "sentences": ["x", "y"]}, {"id": "a", "sentences": ["only one"]}])
     assert read_payloads(jsonl, ITEMS) == ["", "y"], "a missing sentence is empty"
-    payloads.write_text("er tut\nnein\n")
+    payloads.write_text("er tut\r\nnein\r\n")
     assert read_payloads(payloads, ITEMS) == ["er tut", "nein"]
     sentences.write_text("1\n2\n3\n4\n5\n")
     assert read_payloads(sentences, ITEMS) == ["2", "4"]

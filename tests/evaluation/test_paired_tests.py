@@ -1,6 +1,7 @@
 """Paired tests against a baseline: how often they find what is not there, and agreement with other programs."""
 
 import importlib.util
+import itertools
 import json
 import logging
 import random
@@ -35,6 +36,7 @@ from docmt.evaluation.significance import (
     compare_systems,
     compare_translations,
     compare_verdicts,
+    randomization_p,
 )
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -255,6 +257,17 @@ def test_seeds_are_averaged_over_the_same_sentences():
     assert row.difference == pytest.approx(np.mean(scores))
     assert row.n == len(reference)
     assert 0.05 < row.randomization_p <= 1
+
+
+@pytest.mark.parametrize("numbers", [(3, 2), (2, 3), (1, 2), (2, 2)])
+def test_all_seeds_count_equally_often_in_randomization_too(numbers):
+    """Of a score that is a sum over segments, the signs of the differences of means are all that counts."""
+    rng = np.random.default_rng(1)
+    rows = [rng.normal(mean, 1, size=(n, 8, 1)) for mean, n in zip((0.5, 0), numbers, strict=True)]
+    pair = [[metrics.SegmentCounts(run, lambda sums: sums[..., 0]) for run in runs] for runs in rows]
+    differences = (rows[0].mean(0) - rows[1].mean(0))[:, 0]
+    sums = np.abs([np.dot(signs, differences) for signs in itertools.product([1, -1], repeat=8)])
+    assert randomization_p(*pair) == (sums >= sums[0] - 1e-9).mean()
 
 
 def test_several_references_count_in_tests_too():

@@ -8,6 +8,7 @@ from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.report.case_studies import case_table, choose_cases, read_cases
 from docmt.report.settings import ReportSettings
+from docmt.report.tables import write_table
 
 SOURCE = ["s0", "s1", "s2", "t0", "t1"]
 REFERENCE = ["der Hund", "die Katze", "das | Haus", "ein Mann", "eine Frau"]
@@ -96,6 +97,15 @@ def test_the_command_writes_what_the_report_reads(text):
     assert 5 in table.breaks
     assert "das \\| Haus" in (text / "c.md").read_text(encoding="utf-8")
     assert "New is ahead of old by most chrF" in table.caption
+
+
+def test_line_ends_in_texts_and_empty_translations_read_back(text):
+    values, settings = choose(text, ours=["der Hund", "die\rKatze\n!", *OURS[2:]], theirs=[THEIRS[0], "", *THEIRS[2:]])
+    write_table(text / "c", case_table("c", values, settings))
+    table = case_table("c", read_cases(text / "c.csv"), settings)
+    assert [row[-1] for row in table.rows[3:5]] == ["", "die Katze !"]
+    assert values["text"][3] == ""
+    assert len((text / "c.md").read_text(encoding="utf-8").split("\n\n")[0].splitlines()) == 2 + len(table.rows)
 
 
 def test_a_case_study_without_any_sentence_is_an_empty_table(text):

@@ -124,6 +124,12 @@ def test_items_of_a_test_widen_the_interval():
     assert found.verdict == "untestable here"
 
 
+def test_the_range_of_an_aligner_is_no_interval_over_items():
+    rows = of_seeds("a", 60.0, 60.0, 60.0, metric="APT", low=50.0, high=70.0)
+    found = judged(rows, "a > 50", metric="APT").findings[0]
+    assert (found.low, found.high) == (10, 10)
+
+
 def verses(system, values, **keys):
     mean, half = float(np.mean(values)), 1.96 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     grouped = {"low": mean - half, "high": mean + half, "groups": group_means(list(values))}

@@ -70,6 +70,20 @@ def test_numbers_are_in_order_and_words_at_equal_steps():
     assert axis_positions(["base", "large", "base"]) == {"base": 0, "large": 1}
 
 
+@pytest.mark.parametrize("odd", ["inf", "nan", float("inf")])
+def test_what_is_no_finite_number_is_a_word(odd):
+    plot = draw([score(name, 1) for name in FACTS], x=None, values={"a64": 64, "a512": odd, "b64": 64, "b512": odd})
+    assert [point[2] for point in points(plot)] == [str(odd), "64", "64", str(odd)]
+
+
+def test_dollars_are_no_formulas():
+    keys = {"test": "s", "metric": "contrastive accuracy"}
+    rows = [score("a64", 3, phenomenon=name, **keys) for name in (r"$\foo$", "$")]
+    plot = draw(rows, metrics=["contrastive accuracy"], x_label="$_$", lines=LINES | {"$^$": ["a64"]})
+    assert r"<!-- $\foo$ -->" in plot.picture.svg
+    assert "<!-- $^$ -->" in plot.picture.svg
+
+
 def test_a_system_without_a_place_is_an_error():
     with pytest.raises(Exception, match=r"report\.figures\.figure_2: 'b512' has no place on the horizontal axis"):
         draw([score("a64", 1)], facts={name: FACTS[name] for name in ("a64", "a512", "b64")})

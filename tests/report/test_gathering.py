@@ -1,5 +1,7 @@
 """The long table: what goes in, what is refused, and that it reads back as written."""
 
+import json
+
 import pandas as pd
 import pytest
 from score_rows import score, write_scores
@@ -95,6 +97,7 @@ def test_rows_that_differ_in_kind_only_are_two(tmp_path):
         ('{"scores": [], "provenance": {"inputs": {"reference": {"sha256": 1}}}}', "not a score file"),
         ('{"scores": [{"dataset": "d"}]}', "score 1 has no key 'system'"),
         ('{"scores": []}', "no scores"),
+        (json.dumps({"scores": [ROW | {"system": ""}]}), "score 1 has no key 'system'"),
         ("{", "line 1 is not JSON"),
     ],
 )
@@ -102,6 +105,19 @@ def test_other_files_are_refused(tmp_path, content, message):
     (tmp_path / "x.json").write_text(content)
     with pytest.raises(UserError, match=message):
         gather_scores([tmp_path / "x.json"])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"value": "high"}, {"value": 10**400}, {"low": "x"}, {"chance": {}}, {"seed": 1.5}, {"distance": "near"},
+        {"n": 10**30}, {"n": float("nan")}, {"kind": ["a"]}, {"system": "\ud800"}, {"system": "a\rb"},
+    ],
+)  # fmt: skip
+def test_values_that_the_long_table_cannot_have_are_refused(tmp_path, bad):
+    (key,) = bad
+    with pytest.raises(UserError, match=rf"1.json: score 2: the {key} cannot be "):
+        gather_rows([write(tmp_path / "1.json", ROW, ROW | bad)])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from reader_study import ALIGNED, DOCUMENTS, FREE, HOSTILE, ITEMS, make_study, r
 from sacrebleu import sentence_chrf
 
 from docmt.cli.main import main
+from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.loading import load_config, merge, read_config_file
 from docmt.files import write_json, write_jsonl
 from docmt.report.reader.reader_page import fit, sample
 
@@ -51,6 +53,18 @@ def test_items_have_the_scores_of_all_systems_and_ties_are_wrong(page):
     assert [item["runs"]["0"]["scores"] for item in part["items"]] == [item["scores"]["aligned"] for item in ITEMS]
     assert part["items"][2]["runs"]["1"]["scores"] == [-1.0, None], "JSON has no infinity"
     assert [(item["distance"], item["kind"]) for item in part["items"]] == [(1, None), (2, "far"), (None, "du")]
+
+
+@pytest.mark.parametrize("ties", [{}, {"ties": "first"}])
+def test_a_study_tells_the_reader_of_its_ties_unless_they_are_wrong(pytestconfig, ties):
+    study = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
+    made = StudyArtifacts(load_config(merge(study, {"evaluation": {"contrast": ties}})))
+    assert json.loads(made.reader().params["manifest"]).get("ties") == ties.get("ties")
+
+
+def test_ties_go_to_the_first_candidate_where_the_scores_say_so(tmp_path):
+    items = unpack(render(tmp_path, make_study(tmp_path) | {"ties": "first"}))["suites"][0]["items"]
+    assert [item["runs"]["0"]["right"] for item in items] == [True, False, True]
 
 
 def test_generative_items_have_what_each_system_wrote_and_where_it_is_right(page):

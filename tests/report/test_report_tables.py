@@ -270,6 +270,21 @@ def test_names_are_escaped_in_every_form():
     assert name in to_text(table)
 
 
+@pytest.mark.parametrize(
+    ("name", "latex", "markdown"),
+    [
+        ("[ours] a", r"{}[ours] a", r"\[ours\] a"),  # `\\` before it would take it for a length
+        ("*b", r"{}*b", r"\*b"),
+        ("a\nb\r\n\nc", "a b  c", "a b  c"),
+        ("R&amp;D & &#9;", r"R\&amp;D \& \&\#9;", r"R\&amp;D & \&#9;"),
+    ],
+)
+def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown):
+    table = Table("k", "T", "C", ["System", "n"], [[name, "1"]], pd.DataFrame(), n_labels=1)
+    assert f"\n{latex} & 1 \\\\\n" in to_latex(table)
+    assert to_markdown(table).splitlines()[2].split(" | ")[0].strip("| ") == markdown
+
+
 def test_statistics_with_the_published_rows_beneath():
     ours = {"dataset": "d", "segmentation": "doc", "split": "test_ted", "sentences": 2271, "tokens_per_instance": 428.0}
     statistics = pd.DataFrame([ours, ours | {"split": "train", "tokens_per_instance": float("nan")}])

@@ -192,6 +192,8 @@ class StudyArtifacts(ScoreArtifacts):
             parts += [self.probabilities(*run, suite) for run, (names, _) in kinds.items() for suite in names]
             parts += [self.generated_documents(*run, suite) for run, (_, names) in kinds.items() for suite in names]
             parts += [made for named in trees.values() for made in named.values()]
+        if self._ties:
+            manifest["ties"] = self.config.evaluation.contrast.ties
         report = self.config.report
         settings = report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from docmt.evaluation.metrics import ACCURACIES, OF_REFERENCES
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
 from docmt.report.dataframes import Record, column, groups, is_missing, keep, records, select
 from docmt.report.input_files import History
@@ -18,6 +19,7 @@ Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told",
 CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
 POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
 MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
+WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 
 
@@ -104,7 +106,10 @@ def _join(rows: Sequence[Record]) -> Measured:
     """The score of several groups of items together."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
-    errors = [0.0 if is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON) for row in rows]
+    errors = [
+        0.0 if row["metric"] not in WITH_ERRORS or is_missing(row["low"]) else (row["high"] - row["low"]) / (2 * WILSON)
+        for row in rows
+    ]
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
     error = math.hypot(*(share * each for share, each in zip(shares, errors, strict=True)))
     if any(is_missing(row["groups"]) for row in rows):

@@ -54,7 +54,7 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
                 add_attention(documents, files(dataset, f"attention_test_{test}", ".json"))
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
-            items = read_items(path, files(dataset, f"suite_{suite}", ".json"))
+            items = read_items(path, files(dataset, f"suite_{suite}", ".json"), ties=manifest.ties)
             suites.append(_part(f"{dataset}/{suite}", languages, items=items))
         for suite, path in manifest.generative.get(dataset, {}).items():
             items = read_generative_items(path, files(dataset, f"generated_{suite}", ".jsonl"), lang=languages[1])

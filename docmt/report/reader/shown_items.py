@@ -8,10 +8,11 @@ from typing import Any
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.evaluation.contrastive_accuracy import is_right, read_log_probabilities
 from docmt.evaluation.generative_accuracy import find_expected, read_payloads
+from docmt.evaluation.metrics import Ties
 from docmt.report.distances import range_of
 
 
-def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str, Any]]:
+def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "wrong") -> list[dict[str, Any]]:
     """The items of a suite, with the log probabilities of `docmt decode contrast`, given by number of the run.
 
     Returns:
@@ -30,7 +31,7 @@ def read_items(suite: Path, probabilities: Mapping[int, Path]) -> list[dict[str,
             "correct": item.correct,
             "runs": {
                 run: {
-                    "right": is_right(item, of_run),
+                    "right": is_right(item, of_run, ties=ties),
                     "scores": [round(score, 3) if isfinite(score) else None for score in of_run[item.id]],
                 }
                 for run, of_run in scores.items()
