@@ -12,8 +12,8 @@ from docmt.models.model_file import TrainedModel
 from docmt.text.vocabulary import BOS, EOS
 
 
-def untrained(study, architecture, **cutting):
-    model = make_model(architecture, n_symbols=len(study.vocabulary))
+def untrained(study, architecture, *, form=None, **cutting):
+    model = make_model(architecture, n_symbols=len(study.vocabulary), form=form or {})
     return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
 
 

@@ -110,8 +110,10 @@ def translate(
     from docmt.decoding.translation import Translator, translate_bytes
 
     trained = _load(model, source_lang, target_lang, discourse)
-    targets = _targets(files, output, trained.pipeline.tgt_lang)
     target = Path(output) if output else None
+    targets = _targets(files, output, trained.pipeline.tgt_lang)
+    if report and report.resolve() in {path.resolve() for path in (*files, *targets, input, target) if path}:
+        raise UserError(f"--report {report}: is one of the other files: give another name")
     lines = [] if by_format else _read_lines(input)
     _warn(trained, model, discourse)
     settings = _complete(settings, trained, context, {"beam_size": beam_size, "precision": precision}, chosen)
@@ -209,24 +211,25 @@ def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel
 
 
 def _targets(files: tuple[Path, ...], output: str | None, tgt_lang: str) -> list[Path]:
-    """The file to write for each file. Raises UserError when two would be one, or one would be overwritten."""
+    """The file to write for each file. Raises UserError when two would be one, or a file would be overwritten."""
     is_folder = output is not None and (len(files) > 1 or output.endswith("/") or Path(output).is_dir())
     if is_folder and not files:
         raise UserError(f"--out {output}: is a folder, but standard input and --input are written to a file")
-    targets: list[Path] = []
+    sources, targets = {path.resolve() for path in files}, dict[Path, Path]()
     for path in files:
         is_template = path.suffix == ".pot"
         if output is None:  # the catalog of a template has the name of its language
-            targets.append(path.with_name(f"{'' if is_template else path.stem + '.'}{tgt_lang}{path.suffix}"))
+            target = path.with_name(f"{'' if is_template else path.stem + '.'}{tgt_lang}{path.suffix}")
         else:
-            targets.append(Path(output) / path.name if is_folder else Path(output))
+            target = Path(output) / path.name if is_folder else Path(output)
         if is_template and (output is None or is_folder):
-            targets[-1] = targets[-1].with_suffix(".po")
-        if targets[-1].resolve() == path.resolve():
-            raise UserError(f"{path}: would be overwritten: give another --out")
-        if targets[-1] in targets[:-1]:
-            raise UserError(f"{targets[-1]}: would be written for two files: translate them one at a time")
-    return targets
+            target = target.with_suffix(".po")
+        if target.resolve() in sources:
+            raise UserError(f"{target}: would be overwritten: give another --out")
+        if target.resolve() in targets:
+            raise UserError(f"{target}: would be written for two files: translate them one at a time")
+        targets[target.resolve()] = target
+    return list(targets.values())
 
 
 def _read_stream(source: Path | None) -> bytes:

@@ -46,6 +46,11 @@ def attend(
     """
     if len(hypotheses) != len(instances):
         raise UserError(f"{len(hypotheses)} translations for {len(instances)} instances: translate them again")
+    ids = instances.document_ids()
+    owners = [ids[document] for document in instances.documents.tolist()]
+    foreign = [n for n, pair in enumerate(zip(hypotheses, owners, strict=True), start=1) if not _is_of(*pair)]
+    if foreign:
+        raise UserError(f"line {foreign[0]} of the translations is not of instance {foreign[0]}: translate them again")
     model = prepare_model(trained.model, settings, device)
     if model.settings.drafts:
         # Only the first of the two passes attends to the own source sentence.
@@ -53,22 +58,30 @@ def attend(
         logger.info("the attention of the second decoder is not recorded, only that of the sentence model")
     elif model.context is not None and settings.context == "document":
         logger.info("the attention of the context module is not recorded, only the attention to the own sentence")
-    names = list(dict.fromkeys(row["document"] for row in hypotheses))
+    names = list(dict.fromkeys(owners))
     # Evenly spaced instead of random: the same documents for every model of a study.
     n = min(n_documents, len(names))
     chosen = {names[i * len(names) // n] for i in range(n)}
     found: dict[str, Any] = {}
-    rows = [(number, row) for number, row in enumerate(hypotheses) if row["document"] in chosen]
+    numbers = [number for number, owner in enumerate(owners) if owner in chosen]
     starts: dict[str, int] = {}
-    for number, row in progress(rows, label="attention", unit="instances"):
-        first = starts.setdefault(row["document"], row["first_sentence"])
+    for number in progress(numbers, label="attention", unit="instances"):
+        start = int(instances.instances[number])
+        first = starts.setdefault(owners[number], start)
         src = [trained.marks.wrap(ids[1:-1], "src") for ids in instances.sentences(number, "src")]
-        tgt = [trained.encode(sentence, "tgt") for sentence in row["sentences"]]
-        members = found.setdefault(row["document"], [])
+        tgt = [trained.encode(sentence, "tgt") for sentence in hypotheses[number]["sentences"]]
+        members = found.setdefault(owners[number], [])
         if len(src) == len(tgt):
             batch = _pack(trained, instances, number, src, tgt, settings).to(device)
-            members.append({"first": row["first_sentence"] - first, **_read(trained, model, batch, src, tgt)})
+            members.append({"first": start - first, **_read(trained, model, batch, src, tgt)})
     return found
+
+
+def _is_of(row: Any, document: str) -> bool:
+    """Whether a row has the translation of an instance of a document."""
+    if not isinstance(row, dict) or row.get("document") != document or not isinstance(row.get("sentences"), list):
+        return False
+    return all(isinstance(sentence, str) for sentence in row["sentences"])
 
 
 def _pack(
@@ -102,7 +115,7 @@ def _read(
         weights_NS = weights.cpu().numpy()
         # From subwords to words: a source word gets the sum of its columns, a target word the mean of its rows: the
         # weights of a target word still are shares of one.
-        by_source = np.stack([weights_NS[:, rows].sum(1) for rows in src_rows], axis=1)
+        by_source = np.array([weights_NS[:, rows].sum(1) for rows in src_rows]).reshape(-1, len(weights_NS)).T.copy()
         found["weights"][name] = []
         for weights in (by_source[rows].mean(0) for rows in tgt_rows):
             best = [(int(word), round(100 * float(weights[word]))) for word in np.argsort(-weights, kind="stable")]

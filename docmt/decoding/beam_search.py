@@ -27,6 +27,7 @@ from typing_extensions import override
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.top_k import BlockwiseTopK
+from docmt.errors import UserError
 from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.systems.context_module import DecoderPass
@@ -313,8 +314,9 @@ class AlignedStream(TargetStream):
     @override
     def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
         sentences = [words[self.n_forced :] for words in _split(labels)]
-        limits = self.limits[self.first_sentence[document] :]
-        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits.tolist(), strict=False))
+        first = self.first_sentence[document]
+        limits = self.limits[first : first + len(sentences)].tolist()
+        return sentences, sum(len(words) == limit > 0 for words, limit in zip(sentences, limits, strict=True))
 
 
 class FreeStream(TargetStream):
@@ -403,6 +405,11 @@ class SearchRecord:
         self.blocks.append((documents, np.take_along_axis(codes_nBC, order, 2)))
         running_nB = np.where(ends_nBC, -np.inf, scores_nBC.astype(np.float64)).max(2)
         for codes, scores, ends, running in zip(codes_nBC, scores_nBC, ends_nBC, running_nB, strict=True):
+            if np.isnan(running[~self.is_done[documents]]).any():
+                raise UserError(
+                    "the scores of the model are no numbers, because its states are too large for the precision: use "
+                    "decoding.precision float32, or train it again"
+                )
             length = (self.n_steps + 1) ** self.length_penalty
             # Only an end among the best M candidates finishes a hypothesis; a worse one is pruned.
             for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):

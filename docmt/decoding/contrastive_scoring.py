@@ -142,7 +142,8 @@ class TargetScorer:
                 np.add.at(totals, numbers, sums)
                 np.add.at(n_labels, numbers, n_counted)
                 meter.add(sum(len(instance.src) for instance in members))
-        return (totals / n_labels if self.rule == "per_token" else totals).tolist()
+        # A candidate that breaks off before its first word has no labels.
+        return (totals / np.maximum(n_labels, 1) if self.rule == "per_token" else totals).tolist()
 
     def score_sentences(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[np.ndarray]:
         """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences] for each candidate.

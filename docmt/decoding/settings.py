@@ -20,11 +20,11 @@ class DecodingSettings(Settings):
 
     beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""
-    length_penalty: float = Field(default=1.0, ge=0)
+    length_penalty: float = Field(default=1.0, ge=0, le=10)
     """A hypothesis's log probability is divided by its length to this power."""
-    max_length_ratio: float = Field(default=1.2, gt=0)
+    max_length_ratio: float = Field(default=1.2, gt=0, le=1000)
     """A target sentence has at most ratio × source subwords + offset subwords."""
-    max_length_offset: int = Field(default=10, ge=1)
+    max_length_offset: int = Field(default=10, ge=1, le=100_000)
     """See max_length_ratio."""
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Most source tokens decoded at once on a CPU; a GPU takes more (docs/decoding.md)."""

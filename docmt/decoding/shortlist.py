@@ -43,7 +43,8 @@ class Shortlist:
         for number, line in enumerate(iterate_lines(path), start=1):
             try:
                 target, source, text = line.split()
-                probability = float(text)
+                if not 0 <= (probability := float(text)) <= 1:
+                    raise ValueError
             except ValueError:
                 raise UserError(
                     f"{path}: line {number} must be a target symbol, a source symbol and a probability, with blanks "

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from docmt.batching import fill_batches
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
@@ -116,7 +114,11 @@ def batch_budget(max_batch_tokens: int, device: str) -> int:
 
 
 def run_in_batches(
-    items: Sequence[Item], run: Callable[[list[Item]], Sequence[Result]], budget: int, *, cost: Callable[[Item], int]
+    items: Sequence[Item],
+    run: Callable[[Sequence[Item]], Sequence[Result]],
+    budget: int,
+    *,
+    cost: Callable[[Item], int],
 ) -> Iterator[list[tuple[Item, Result]]]:
     """Run a function on batches of items and yield, for each batch, its items with their results.
 
@@ -126,7 +128,7 @@ def run_in_batches(
     """
     done = 0
     while done < len(items):
-        batch = next(fill_batches(islice(items, done, None), budget, cost=cost, padded=True))
+        batch = items[done : done + max(1, budget // max(1, cost(items[done])))]
         try:
             results = run(batch)
         except torch.OutOfMemoryError:
@@ -185,7 +187,7 @@ class Translator:
         # Longest first, as `run_in_batches` wants it; ties by number, so that batches are always the same.
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
 
-        def search(numbers: list[int]) -> list[BeamHypothesis]:
+        def search(numbers: Sequence[int]) -> list[BeamHypothesis]:
             return self._search([sources[number] for number in numbers])
 
         with Meter(sum(len(source.sentences) for source in sources), label="translate", unit="sentences") as meter:

@@ -1,5 +1,6 @@
 """Word alignments of sentences and their translations, from the cross-attention of the model that translates."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,8 +32,9 @@ def align_words(
 ) -> list[WordAlignment]:
     """Alignments of pairs of a sentence and its translation, each read by itself, in one pass for many pairs.
 
-    A pair that is longer than `BATCH_TOKENS` has no alignment: its words are none. `model` is the trained one as it
-    translates, on its device. Attention counts where the model predicts a word or, with `is_read`, where it reads it.
+    A pair longer than `BATCH_TOKENS` or than the model's positions has no alignment: its words are none. `model` is the
+    trained one as it translates, on its device. Attention counts where the model predicts a word or, with `is_read`,
+    where it reads it.
     """
     settings, device = trained.model.settings, model.embedding.weight.device
     found = [WordAlignment((), (), np.zeros((0, 0))) for _ in pairs]
@@ -44,7 +46,9 @@ def align_words(
     skipped = 1 if settings.target_stream == "aligned" else 0
     context = "document" if settings.context is None else "none"
     lengths = [max(map(len, both)) for both in subwords]
-    short = [number for number, length in enumerate(lengths) if length <= BATCH_TOKENS]
+    n_marks = max(sum(settings.src_marks), settings.n_starts + 1)
+    longest = min(BATCH_TOKENS, (settings.form.learned_positions or math.inf) - n_marks)
+    short = [number for number, length in enumerate(lengths) if length <= longest]
     for numbers in fill_batches(short, BATCH_TOKENS, cost=lengths.__getitem__):
         src, tgt = ([subwords[number][side] for number in numbers] for side in (0, 1))
         packed = PackedSentences.of(

@@ -148,7 +148,10 @@ def test_context_none_translates_each_sentence_alone(run, tmp_path):
     [
         (["a.doc"], "a.doc: unknown kind of file: name it with --format text | lines"),
         (["a.txt", "--out", "a.txt"], "a.txt: would be overwritten"),
+        (["a.txt", "a.de.txt"], "a.de.txt: would be overwritten"),
         (["a.txt", "sub/a.txt", "--out", "new"], "a.txt: would be written for two files"),
+        (["a.txt", "--out", "b.txt", "--report", "./b.txt"], "--report b.txt: is one of the other files"),
+        (["a.txt", "--report", "a.txt"], "--report a.txt: is one of the other files"),
         (["a.txt", "--input", "a.txt"], "give only one"),
         (["--report", "a.tsv"], "are for files: plain lines"),
         (["--format", "lines", "--out", "new/"], "--out new/: is a folder"),

@@ -57,6 +57,13 @@ def test_a_sentence_that_is_too_long_has_no_alignment(study_files, monkeypatch):
     assert [bool(found.src) for found in translator.align(PAIRS)] == [False, True, False, True]
 
 
+def test_a_sentence_with_more_tokens_than_learned_positions_has_no_alignment(study_files):
+    trained = untrained(study_files, "g_transformer", form={"learned_positions": 6})
+    pairs = [("the dog sees the", "das Tier"), ("a", "ein Kind ein Haus"), ("a " * 5, "das"), ("a", "das " * 5)]
+    found = Translator(trained, DecodingSettings()).align(pairs)
+    assert [bool(each.src) for each in found] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("text", "words", "expected"),
     [

@@ -8,6 +8,7 @@ import pytest
 import torch
 from plain_scores import untrained
 
+from docmt.bench.workload import random_instances
 from docmt.cli.main import main
 from docmt.decoding.attention_maps import MOST_WORDS, attend
 from docmt.decoding.cross_attention import AttentionRecorder, words_of
@@ -127,8 +128,19 @@ def test_the_sample_is_as_large_as_asked_for_and_of_these_instances(made):
     n = len({row["document"] for row in rows})
     assert len(attend(trained, instances, rows, DecodingSettings(), n_documents=1)) == 1
     assert len(attend(trained, instances, rows, DecodingSettings(), n_documents=100)) == n
-    with pytest.raises(UserError, match="translate them again"):
-        attend(trained, instances, rows[:-1], DecodingSettings(), n_documents=1)
+    for bad in (rows[:-1], rows[::-1], [1] * n, [row | {"sentences": "das Tier"} for row in rows]):
+        with pytest.raises(UserError, match="translate them again"):
+            attend(trained, instances, bad, DecodingSettings(), n_documents=1)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+def test_an_instance_without_words(architecture, study_files):
+    instances = random_instances([2], shortest=0, longest=0, n_symbols=len(study_files.vocabulary))
+    for text in ("", "das Tier"):
+        row = {"document": "d0", "sentences": ["", text]}
+        found = attend(untrained(study_files, architecture), instances, [row], DecodingSettings(), n_documents=1)
+        assert found["d0"][0]["src"] == [[], []]
+        assert all(weights == [[]] * len(text.split()) for weights in found["d0"][0]["weights"].values())
 
 
 def test_the_command(made):

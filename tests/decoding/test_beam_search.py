@@ -10,6 +10,7 @@ from core_fixtures import make_batch, make_model, random_sentence
 from plain_search import search, sources, teacher_forced, texts
 
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
+from docmt.errors import UserError
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
@@ -127,6 +128,16 @@ def test_a_forced_end_is_counted_and_pays_its_probability(architecture):
         assert hypothesis.log_probability < -100
         expected = teacher_forced(model, document, hypothesis.sentences)
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_scores_that_are_no_numbers_are_an_error_of_one_line(architecture, value):
+    model = make_model(architecture)
+    logits = model.logits
+    model.logits = lambda hidden: logits(hidden).index_fill(1, torch.tensor(N_SPECIALS + 3), value)
+    with pytest.raises(UserError, match="the scores of the model are no numbers"):
+        search(model, sources((3, 1)))
 
 
 # Exhaustive search over five words

@@ -1,5 +1,7 @@
 """Rules by which the candidates of contrastive test sets are compared."""
 
+from typing import get_args
+
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, make_batch, translate
@@ -8,7 +10,7 @@ from plain_scores import untrained
 from docmt.cli.main import main
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, score_suite, with_own_context
-from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.files import read_json, write_jsonl
 from docmt.models.model_file import load_model
@@ -36,6 +38,12 @@ def test_per_token_divides_by_the_labels(study_files, architecture):
     n_labels = [len(batch_of(trained, *pair).tgt_labels_N) for pair in PAIRS]
     expected = [score / n for score, n in zip(scores(trained, candidates), n_labels, strict=True)]
     assert scores(trained, candidates, "per_token") == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", get_args(ContrastScore))
+def test_a_candidate_that_breaks_off_before_its_first_word_is_certain(study_files, rule):
+    trained = untrained(study_files, "g_transformer")
+    assert scores(trained, [Candidate(["the dog"], [""], is_prefix=True)], rule) == [0.0]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

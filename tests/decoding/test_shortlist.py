@@ -89,6 +89,7 @@ def test_a_shortlist_keeps_the_best_frequent_and_own_symbols(tmp_path):
     [
         ("w1 w2 0.5\nw1 w2\n", "line 2 must be a target symbol"),
         ("w1 w2 much\n", "line 1 must be a target symbol"),
+        ("w1 w2 nan\n", "line 1 must be a target symbol"),
         ("NULL x 0.5\n", "none of its symbols is in the vocabulary"),
         ("", "none of its symbols is in the vocabulary"),
     ],

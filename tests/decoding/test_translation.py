@@ -103,7 +103,14 @@ def test_bfloat16_on_a_cpu_is_a_setting(overfitted):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"beam_size": 0}, "beam_size"), ({"beams": 4}, "did you mean 'beam_size'"), ({"precision": "half"}, "precision")],
+    [
+        ({"beam_size": 0}, "beam_size"),
+        ({"beams": 4}, "did you mean 'beam_size'"),
+        ({"precision": "half"}, "precision"),
+        ({"length_penalty": 500.0}, "length_penalty: must be at most 10"),
+        ({"max_length_ratio": float("inf")}, "max_length_ratio: must be at most 1000"),
+        ({"max_length_offset": 2**70}, "max_length_offset: must be at most 100000"),
+    ],
 )
 def test_bad_settings_are_named(values, message):
     with pytest.raises(UserError, match=message):
