@@ -1,9 +1,11 @@
 """Paired tests against a baseline, as marks in tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from docmt.errors import UserError
 from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS
@@ -40,6 +42,7 @@ class Difference(PairedDifference):
         return FEWEST_ITEMS if self.randomization_p is None else FEWEST_SEGMENTS
 
 
+ROW = TypeAdapter(Difference)
 # The paired tests of a study by baseline (None has none), system and score
 Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
 UNTESTED: Differences = {}
@@ -68,10 +71,11 @@ def _read(path: Path) -> Iterator[Difference]:
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
     for row in rows:
         try:
-            yield Difference(**{key.name: row[key.name] for key in fields(Difference) if key.name in row})
-        except (KeyError, TypeError) as error:
+            yield ROW.validate_python(row)
+        except ValidationError as error:
+            problem = f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}"
             raise UserError(
-                f"{path}: not an output of `docmt evaluate difference` of this version ({error}): compute it again"
+                f"{path}: not an output of `docmt evaluate difference` of this version ({problem}): compute it again"
             ) from None
 
 

@@ -12,7 +12,7 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
-from docmt.report.score_files import COLUMNS, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
+from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
 
 # How documents are cut into instances: the name of that column now, and the one in files of older versions
 CUTTING_COLUMNS = ("cutting", "segmentation")
@@ -31,6 +31,8 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         scores = table.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
+    if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
+        raise UserError(f"{path}: column {empty[0]!r} has empty cells")
     check_references(records(scores.dropna(subset="data")))
     check_fingerprints(records(scores), fingerprints)
     return scores

@@ -15,7 +15,7 @@ PathField = Annotated[Path, Field(strict=False)]  # a path, written as text in J
 def _check_pattern(pattern: str) -> str:
     try:
         _folder(pattern, "d", "s", 1)
-    except (LookupError, ValueError):
+    except (AttributeError, LookupError, ValueError):
         raise ValueError("must be a path with {dataset}, {system} and {seed}") from None
     return pattern
 

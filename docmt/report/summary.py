@@ -92,6 +92,7 @@ def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
     """Add a column `suite`: the phenomenon where it is unambiguous within its dataset, else test and phenomenon."""
-    named = rows.assign(suite=rows["phenomenon"].fillna("all"))
+    whole = "whole suite" if "all" in set(rows["phenomenon"]) else "all"
+    named = rows.assign(suite=rows["phenomenon"].fillna(whole))
     is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
     return named.assign(suite=named["suite"].where(is_unambiguous, named["test"] + ": " + named["suite"]))

@@ -115,7 +115,8 @@ def test_a_table_may_have_its_own_baseline(baseline, cells):
 def test_files_of_another_form_are_refused(tmp_path):
     path = tmp_path / "d.json"
     old = {key: value for key, value in vars(difference("a", 0.02)).items() if key != "randomization_p"}
-    for content in ([], {"scores": []}, *({"differences": [row]} for row in ({"dataset": "d"}, 1, old))):
+    odd = [{"dataset": "d"}, 1, old, *(vars(difference("a", 0.02)) | {key: None} for key in ("p", "system", "n"))]
+    for content in ([], {"scores": []}, *({"differences": [row]} for row in odd)):
         path.write_text(json.dumps(content))
         with pytest.raises(UserError, match="not an output of `docmt evaluate difference`"):
             read_differences([path])

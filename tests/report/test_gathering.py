@@ -126,6 +126,7 @@ def test_values_that_the_long_table_cannot_have_are_refused(tmp_path, bad):
         ("a,b\n1,2\n", "column 'dataset' is missing"),
         ("", "not a CSV table"),
         ("dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n", "column of numbers"),
+        ("dataset,system,seed,test,metric,value,n,signature\nd,,1,t,m,1,3,x\n", "column 'system' has empty cells"),
     ],
 )
 def test_other_tables_are_refused(tmp_path, content, message):

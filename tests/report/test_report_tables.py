@@ -122,6 +122,9 @@ def test_equal_phenomena_of_two_suites_keep_apart():
     ]
     table = contrastive_table(summarize(long_table(rows)), SETTINGS)
     assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
+    named_all = [accuracy("a", 80, phenomenon="all", test="two"), *rows]
+    table = contrastive_table(summarize(long_table(named_all)), SETTINGS)
+    assert table.header[3:] == ["all", "one: pronoun", "two: pronoun", "whole suite"]
 
 
 INSTANCES = "d-BLEU (instances)"
