@@ -24,13 +24,8 @@ class SeveralDevices:
     """Checks of `docmt train --devices` with all devices; `names` are their names in `CUDA_VISIBLE_DEVICES`."""
 
     def __init__(self, device: torch.device, names: list[str], *, size: str, tokens: int) -> None:
-        self.names, self.n, self.is_cuda, self.size, self.tokens = (
-            names,
-            len(names),
-            device.type == "cuda",
-            size,
-            tokens,
-        )
+        self.names, self.n, self.is_cuda = names, len(names), device.type == "cuda"
+        self.size, self.tokens = size, tokens
 
     def checks(self) -> dict[str, Check]:
         """None with one device."""

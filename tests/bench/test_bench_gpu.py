@@ -20,6 +20,8 @@ from docmt.bench.several import SeveralDevices
 from docmt.bench.speed import Speed
 from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Translator
 from docmt.models.attention import ragged
 from docmt.training import compiling
 from docmt.training.agreement import Interrupted
@@ -145,6 +147,15 @@ def test_the_published_computation_has_the_loss_of_ours(tmp_path):
     batch = workload.batch(model.settings, CPU, torch.float32)
     ours, theirs = LossModule(model, 0.1)(batch), DenseTransformer(model, with_entropies=True).loss(batch, 0.1)
     torch.testing.assert_close(theirs, ours, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("size", ["opus_mt", "mbart"])
+def test_a_model_of_the_size_of_a_published_one_reads_the_workload(size, tmp_path):
+    settings = model_settings("g_transformer", size, encoder_layers=2, decoder_layers=2, width=32)
+    workload = Workload(tmp_path, [2], shortest=1, longest=3, n_symbols=32)
+    translator = Translator(workload.trained(settings), DecodingSettings(beam_size=1))
+    ((_, found),) = translator.translate_sources(workload.sources(settings))
+    assert len(found.sentences) == 2
 
 
 def test_weights_that_differ_fail(monkeypatch, tmp_path):

@@ -84,14 +84,18 @@ def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
     assert found.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)
 
 
-def test_without_context_every_sentence_is_a_document_of_its_own():
-    model = make_model("global_context")
+@pytest.mark.parametrize("architecture", ["global_context", "han", "cadec"])
+def test_without_context_every_sentence_is_a_document_of_its_own(architecture):
+    model = make_model(architecture)
     documents = sources((5, 2), seed=4)
     sentences = [[sentence] for document in documents for sentence in document]
-    together = [s for hypothesis in run(model, documents, "none") for s in hypothesis.sentences]
-    assert together == [hypothesis.sentences[0] for hypothesis in run(model, sentences, "none")]
-    with_context = [s for hypothesis in run(model, documents) for s in hypothesis.sentences]
-    assert with_context != together
+
+    def found(documents, context):
+        return [s for each in run(model, documents, context, way=search_best, beam_size=3) for s in each.sentences]
+
+    together = found(documents, "none")
+    assert together == found(sentences, "none")
+    assert together != found(documents, "document")
 
 
 def test_a_joined_hypothesis_counts_the_labels_of_all_sentences():
