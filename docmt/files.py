@@ -117,6 +117,14 @@ def count_lines(path: Path) -> int | None:
     return None
 
 
+def modified(path: Path) -> float:
+    """The time of a file's last change, in seconds since 1970; 0 if there is none, as another process removed it."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
 @contextlib.contextmanager
 def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
     """A temporary path beside `path`, renamed to it when the block succeeds and removed when it fails.
@@ -134,7 +142,7 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
     path = Path(path)
     with (
         explained_full_disk(path),
-        _parent_of(path),
+        made_folder(path.parent),
         tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder,
     ):
         temporary = Path(folder) / path.name
@@ -149,16 +157,16 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _parent_of(path: Path) -> Iterator[None]:
-    """Make the folder of a file; after an error, remove it again if it is new and empty."""
-    is_new = not path.parent.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder; after an error, remove it again if it is new and empty."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
         if is_new:
             with contextlib.suppress(OSError):
-                path.parent.rmdir()
+                folder.rmdir()
         raise
 
 

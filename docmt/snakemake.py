@@ -5,6 +5,7 @@ Neither promises to keep them. They were tested with the versions in `TESTED`; a
 `docmt status` starts fast.
 """
 
+import ast
 import base64
 import binascii
 import json
@@ -21,6 +22,7 @@ from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from docmt.files import modified
 from docmt.gpu_locks import LOCAL_JOBS, visible_gpus
 
 if TYPE_CHECKING:
@@ -253,7 +255,7 @@ def slurm_logs(folder: Path, rule: str, name: str) -> list[Path]:
     """
     folders = (folder / SLURM_LOGS / f"rule_{rule}").glob("*/")
     files = [path for found in folders if _bare(found.name) == _bare(name) for path in found.glob("*.log")]
-    return sorted(files, key=lambda path: (path.stat().st_mtime, path.name))
+    return sorted(files, key=lambda path: (modified(path), path.name))
 
 
 def _bare(name: str) -> str:
@@ -334,7 +336,9 @@ def read_workflow(folder: Path) -> Workflow:
         state, host = "running", platform.node()
     elif any((folder / LOCKS).glob("*.lock")):
         state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
-    configfiles = tuple(re.findall(r"Path\('([^']*)'\)", facts.get("Config file(s)", "")))
+    # As Python shows a list of paths: a name with an apostrophe is in double quotes.
+    named = re.findall(r"""Path\((['"].*?['"])\)(?=, |\])""", facts.get("Config file(s)", ""))
+    configfiles = tuple(map(str, map(ast.literal_eval, named)))
     ids = {output: mark.get("external_jobid") for output, mark in _marks(home / "incomplete")}
     started = {output: None if number is None else str(number) for output, number in ids.items()}
     return Workflow(state, host, pid, started, jobs, configfiles)

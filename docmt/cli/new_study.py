@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from tabulate import tabulate
 
-from docmt.config.loading import load_config
+from docmt.config.loading import load_config, parse_yaml
 from docmt.corpora.combining import LEAK_PERCENT, Overlap
 from docmt.corpora.documents import Document
 from docmt.corpora.guessing import FoundSplit, find_split, suffix_of
@@ -173,8 +173,8 @@ class NewStudy:
 def _format_settings(form: str | None) -> dict[str, Any]:
     """The settings of `--format`: the name of a reader, or a mapping in YAML."""
     try:
-        values = yaml.safe_load(form or "{}")
-    except yaml.YAMLError:
+        values = parse_yaml(form or "{}", where="--format")
+    except UserError:
         values = None
     values = {"reader": values} if isinstance(values, str) else values
     if not isinstance(values, dict) or (form and values.get("reader") not in READERS.all):

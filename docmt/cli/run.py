@@ -15,10 +15,10 @@ from cyclopts import Parameter
 from docmt.cli.init import find_workflow
 from docmt.commands import CommandGroup
 from docmt.config.artifacts.report import STAGES
-from docmt.config.loading import check_user_files, load_config, read_config_file
+from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
-from docmt.files import atomic_writer
+from docmt.files import atomic_writer, made_folder
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS
 
@@ -40,7 +40,7 @@ command = CommandGroup("run", usage="Usage: docmt run [FILE.yaml â€¦] [TARGET â€
 def run(
     *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
     changes: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
-    dry_run: Annotated[bool, Parameter(alias="-n")] = False,
+    dry_run: Annotated[bool, Parameter(alias=["-n", "--dryrun"])] = False,
     directory: Annotated[Path, Parameter(alias="-d")] = Path(),
 ) -> None:
     """Run a study, or a part of it, with Snakemake: on all cores of this machine, or with a profile.
@@ -66,13 +66,11 @@ def run(
     options = others[len(targets) :]
     _refuse_configuration(options, files)
     workflow = Path.cwd() if Path("Snakefile").is_file() else find_workflow()
-    values: dict[str, Any] = {}
-    for file in (files := files or [workflow / "config/config.yaml"]):
-        values = merge(values, read_config_file(file))
+    files = files or [workflow / "config/config.yaml"]
+    values = read_config_files(files)
     for change in changes or []:
         values = merge(values, read_change(change))
-    directory.mkdir(parents=True, exist_ok=True)
-    with chdir(directory):
+    with made_folder(directory), chdir(directory):
         check_user_files(load_config(values))
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
@@ -123,8 +121,8 @@ def read_change(change: str) -> dict[str, Any]:
     """The nested mapping of one `KEY=VALUE`, whose value is YAML. Raises UserError when it is neither."""
     key, equals, text = change.partition("=")
     try:
-        value: Any = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = parse_yaml(text, where=key)
+    except UserError:
         value, equals = None, ""
     if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
         raise UserError(f"--set {change}: give KEY=VALUE, such as decoding.beam_size=4")

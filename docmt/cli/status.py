@@ -1,6 +1,8 @@
 """`docmt status`: the state of a study at a glance."""
 
 import json
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,7 @@ from cyclopts import Parameter
 from docmt.commands import CommandGroup, option
 from docmt.config.artifacts.report import STAGES
 from docmt.config.artifacts.runs import run_folder
-from docmt.config.loading import load_config_files
+from docmt.config.loading import load_config, read_config_files
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError
@@ -43,12 +45,18 @@ class StudyFolder:
             raise UserError(f"{places[0]}: no such file: give the study's configuration with --configfile")
         return [found]
 
-    def plan(self) -> Plan:
-        """The plan of the study. Raises UserError for a bad configuration or a folder that is not one."""
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Plan, Path]]:
+        """The plan of the study, and its folder: the working directory, as paths in the configuration start there.
+
+        Raises UserError for a bad configuration or a folder that is not one.
+        """
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")
-        return Plan(load_config_files(self.configfiles))
+        values = read_config_files(self.configfiles)
+        with chdir(self.directory):
+            yield Plan(load_config(values)), Path.cwd()
 
 
 command = CommandGroup("status")
@@ -73,22 +81,22 @@ def status(
         why: show why finished jobs run again instead.
         verify: compare all results with their checksums instead; the exit code is 1 if one is damaged.
     """
-    plan, folder = study.plan(), study.directory.resolve()
-    if costs:
-        print_costs(folder, plan, as_json=as_json)
-    elif why:
-        reasons = explain(folder, plan, read_workflow(folder))
-        print(json.dumps([asdict(reason) for reason in reasons], indent=1) if as_json else show_reasons(reasons))
-    elif verify:
-        n_files, problems = verify_results(folder, plan)
-        if as_json:
-            print(json.dumps({"files": n_files, "problems": problems}, indent=1, ensure_ascii=False))
+    files = study.configfiles
+    with study.opened() as (plan, folder):
+        if costs:
+            print_costs(folder, plan, as_json=as_json)
+        elif why:
+            reasons = explain(folder, plan, read_workflow(folder))
+            print(json.dumps([asdict(reason) for reason in reasons], indent=1) if as_json else show_reasons(reasons))
+        elif verify:
+            n_files, problems = verify_results(folder, plan)
+            lines = [*problems, f"{n_files:,} files compared with their checksums, {len(problems)} damaged"]
+            found = {"files": n_files, "problems": problems}
+            print(json.dumps(found, indent=1, ensure_ascii=False) if as_json else "\n".join(lines))
+            return int(bool(problems))
         else:
-            print("\n".join([*problems, f"{n_files:,} files compared with their checksums, {len(problems)} damaged"]))
-        return int(bool(problems))
-    else:
-        found = read_study(folder, plan, configfiles=study.configfiles)
-        print(json.dumps(found.to_json(), indent=1, ensure_ascii=False) if as_json else show_study(found))
+            state = read_study(folder, plan, configfiles=files)
+            print(json.dumps(state.to_json(), indent=1, ensure_ascii=False) if as_json else show_study(state))
     return 0
 
 

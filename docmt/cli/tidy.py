@@ -31,11 +31,10 @@ def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
     Args:
         delete: delete what is listed.
     """
-    plan = study.plan()
-    folder = study.directory.resolve()
-    if not (folder / "results").is_dir():
-        raise UserError(f"--directory {study.directory}: has no results: give the folder of a study")
-    leftovers = list(find_leftovers(folder, plan))
+    with study.opened() as (plan, folder):
+        if not (folder / "results").is_dir():
+            raise UserError(f"--directory {study.directory}: has no results: give the folder of a study")
+        leftovers = list(find_leftovers(folder, plan))
     if delete:
         if read_workflow(folder).state in ("running", "locked") or read_queue(folder).jobs:
             raise UserError(f"{folder}: Snakemake or jobs of this study are running: delete when they have ended")
@@ -65,13 +64,17 @@ def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):
+        # Copies under other names are the user's own, as is what a symbolic link leads to.
+        if not re.fullmatch("seed[0-9]+", place.name) or not place.is_dir() or place.is_symlink():
+            continue
+        checkpoints = place / "checkpoints"
         if str(place.relative_to(folder)) not in needed:
             found.add(place)
             yield _leftover(folder, place, "the configuration has no such run")
         # A finished run keeps its model; checkpoints only serve to resume a training.
-        elif (place / "model.pt").exists() and (place / "checkpoints").is_dir():
-            found.add(place / "checkpoints")
-            yield _leftover(folder, place / "checkpoints", "the training is finished")
+        elif (place / "model.pt").exists() and checkpoints.is_dir() and not checkpoints.is_symlink():
+            found.add(checkpoints)
+            yield _leftover(folder, checkpoints, "the training is finished")
     for place in sorted(folder.glob("results/**/.*")):
         # A folder inside one that goes anyway would be counted and deleted twice.
         if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):

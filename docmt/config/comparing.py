@@ -1,6 +1,6 @@
 """Differences between two configurations, and the jobs that a change runs again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +87,7 @@ def compare_configs(old: Config, new: Config) -> ConfigComparison:
     Raises UserError when a file of the user's that one of them names is missing.
     """
     before, after = StudyArtifacts(old), StudyArtifacts(new)
-    known = {artifact.job: artifact.fingerprint for artifact in _made(before.all_made)}
+    known = {artifact.job: _reasons(artifact) for artifact in _made(before.all_made)}
     again, added = _differing(known, after)
     made = {file for artifact in after.all_made for file in artifact.files}
     values = old.model_dump(mode="json", exclude_unset=True)
@@ -112,13 +112,33 @@ def _jobs(study: StudyArtifacts) -> list[Artifact]:
     return list({artifact.job: artifact for artifact in _made(leading_to(study.finals))}.values())
 
 
-def _differing(known: dict[tuple[str, ...], str], study: StudyArtifacts) -> tuple[list[Artifact], list[Artifact]]:
-    added = [artifact for artifact in _jobs(study) if artifact.job not in known]
+def _reasons(artifact: Artifact) -> tuple[str, set[str]]:
+    # Snakemake also runs a job again whose input files have other names.
+    return artifact.fingerprint, set(artifact.input_files())
+
+
+def _differing(
+    known: Mapping[Any, tuple[str, set[str]]], study: StudyArtifacts
+) -> tuple[list[Artifact], list[Artifact]]:
+    jobs = _jobs(study)
+    added = [artifact for artifact in jobs if artifact.job not in known]
     again = {
         artifact.job: artifact
-        for artifact in _jobs(study)
-        if known.get(artifact.job, artifact.fingerprint) != artifact.fingerprint
+        for artifact in jobs
+        if artifact.job in known and known[artifact.job] != _reasons(artifact)
     }
+    # What is made from these is older then.
+    readers: dict[tuple[str, ...], list[Artifact]] = {}
+    for reader in jobs:
+        for source in reader.sources():
+            if isinstance(source, Artifact) and reader.job in known:
+                readers.setdefault(source.job, []).append(reader)
+    waiting = [*again.values()]
+    while waiting:
+        for reader in readers.get(waiting.pop().job, []):
+            if reader.job not in again:
+                again[reader.job] = reader
+                waiting.append(reader)
     # Intermediate text has been deleted: what is made from it needs it again, even if it is the same.
     waiting = [*again.values(), *added]
     while waiting:

@@ -52,20 +52,26 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[An
 _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
+def parse_yaml(text: str, *, where: str) -> Any:
+    """The value of a YAML or JSON text. Raises UserError when it is neither, or has a duplicate key."""
+    try:
+        return yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else "?"
+        raise UserError(f"{where}: line {line}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{where}: not YAML ({error})") from None
+    # Month 13, a list as a key, thousands of brackets or digits, `!!bool perhaps`: PyYAML raises many kinds of errors.
+    except Exception as error:
+        raise UserError(f"{where}: cannot be read as YAML ({error})") from None
+
+
 def read_config_file(path: Path) -> dict[str, Any]:
     """The values of one YAML or JSON file.
 
     Raises UserError when the file is missing, is not YAML, has a duplicate key or is not a mapping.
     """
-    try:
-        values = yaml.load(read_text(path), Loader=_StrictLoader)  # which is a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise UserError(f"{path}: line {line}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: not YAML ({error})") from None
-    except (RecursionError, ValueError) as error:  # thousands of brackets; a number of thousands of digits
-        raise UserError(f"{path}: cannot be read as YAML ({error})") from None
+    values = parse_yaml(read_text(path), where=str(path))
     if values is None:  # an empty file, or one with comments only
         return {}
     if not isinstance(values, dict):
@@ -76,7 +82,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
 def load_config(values: dict[str, Any]) -> Config:
     """Validate the values of a whole configuration. Raises UserError that names the first bad key."""
     config = Config.load(values, where="config")
-    _check_characters(config.model_dump(mode="json"), "config")
+    _check_characters(values, "config")
     check_config(config)
     return config
 
@@ -99,9 +105,14 @@ def check_user_files(config: Config) -> None:
         own.check()
 
 
-def load_config_files(paths: Iterable[Path]) -> Config:
-    """Read configuration files, later ones on top of earlier ones, and validate the result."""
+def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:
+    """The values of configuration files, later ones on top of earlier ones."""
     values: dict[str, Any] = {}
     for path in paths:
         values = merge(values, read_config_file(path))
-    return load_config(values)
+    return values
+
+
+def load_config_files(paths: Iterable[Path]) -> Config:
+    """Read configuration files, later ones on top of earlier ones, and validate the result."""
+    return load_config(read_config_files(paths))

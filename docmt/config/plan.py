@@ -4,6 +4,7 @@
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -160,7 +161,8 @@ class Plan:
             if made and replaced.isdisjoint(made) and mark not in self.artifacts.user_paths:
                 oldest = min(os.stat(file).st_mtime_ns for file in made)
                 if os.stat(mark).st_mtime_ns > oldest:
-                    os.utime(mark, ns=(oldest, oldest))
+                    with contextlib.suppress(OSError):  # someone else's file
+                        os.utime(mark, ns=(oldest, oldest))
 
     def urgency(self, wildcards: Any) -> float:
         """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from docmt.config.artifacts.report import STAGES
+from docmt.files import modified
 from docmt.report.manifest import stage_of
 from docmt.snakemake import Workflow, slurm_logs
 
@@ -56,9 +57,8 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
     failures = []
     for log in sorted((folder / "logs").glob("*/*.log")):
         rule, name = log.parent.name, log.stem
-        written = log.stat().st_mtime
-        benchmark = folder / "results" / "benchmarks" / rule / f"{name}.tsv"
-        if benchmark.exists() and benchmark.stat().st_mtime >= written:
+        written = modified(log)
+        if modified(folder / "results" / "benchmarks" / rule / f"{name}.tsv") >= written:
             continue
         # Snakemake announces a log by its path relative to the folder.
         where = str(log.relative_to(folder))

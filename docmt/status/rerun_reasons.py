@@ -36,15 +36,16 @@ def explain(folder: Path, plan: Plan, workflow: Workflow) -> list[Reason]:
     artifacts = [each for each in leading_to(plan.artifacts.finals) if not isinstance(each, UserFile)]
     stages = list(plan.targets())
     artifacts.sort(key=lambda artifact: (stages.index(artifact.stage), artifact.rules, artifact.files[0]))
-    # Stale: the file exists, but its job did not finish, or its record has another fingerprint than the plan. A file
-    # that does not exist is made for the first time, which needs no explanation.
+    # Stale: the file exists, but its job did not finish, its record has another fingerprint than the plan, or there is
+    # neither a record of docmt's nor of Snakemake's. A file that does not exist is made for the first time, which needs
+    # no explanation.
+    params = recorded_params(folder)
     stale = set()
     for artifact in artifacts:
         for file in filter(lambda file: (folder / file).exists(), artifact.files):
-            is_other = artifact.is_recorded and recorded_fingerprint(folder / file) != artifact.fingerprint
-            if file in workflow.started or is_other:
+            recorded = recorded_fingerprint(folder / file) or (artifact.fingerprint if file in params else None)
+            if file in workflow.started or (artifact.is_recorded and recorded != artifact.fingerprint):
                 stale.add(file)
-    params = recorded_params(folder)
     reasons: dict[str, Reason] = {}
     for artifact in artifacts:
         file = next((file for file in artifact.files if file in stale), None)

@@ -1,12 +1,13 @@
 """The state of a whole study."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from docmt.config.artifacts.runs import run_folder
-from docmt.config.plan import Plan
+from docmt.config.plan import Plan, one_of
 from docmt.config.systems import list_runs
 from docmt.report.manifest import OTHER
 from docmt.snakemake import Workflow, read_workflow
@@ -15,7 +16,7 @@ from docmt.status.failures import Failure, find_failures
 from docmt.status.remaining_work import Progress, RemainingWork, estimate, read_progress
 from docmt.status.trainings import Training, job_name, read_trainings
 
-OF_RUNS = ("training", "decoding", "evaluation")  # stages whose jobs are named after runs
+OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 
 
 @dataclass(frozen=True)
@@ -76,22 +77,24 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
         done = [(folder / target).exists() and target not in workflow.started for target in targets]
         stages.append(Stage(name, sum(done), len(done)))
     finished = {stage.name for stage in stages if stage.done == stage.all}
-    runs = {job_name(run) for run in list_runs(plan.config)}
-    trained = plan.artifacts.trained
+    runs = list_runs(plan.config)
     unfinished = {
         job_name(run)
-        for run in trained
+        for run in plan.artifacts.trained
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
+    # Names of log files: DATASET_SYSTEM_seedN_…, DATASET_SYSTEM_BASELINE_…, and tables of a system or a dataset. The
+    # underscore keeps seed1 apart from seed10.
+    of_runs, of_systems = one_of(map(job_name, runs)), one_of(f"{run.dataset}_{run.system}" for run in runs)
+    pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')})_.+)?", plan.names("datasets")
+    planned = re.compile(rf"(?:{of_runs})_.+|{pair}|{datasets}")
 
     def is_planned(stage: str, name: str) -> bool:
         if stage == OTHER:
             return True
         if stage == "training":
             return name in unfinished
-        # Log files are named DATASET_SYSTEM_seedN_…: the underscore keeps seed1 apart from seed10.
-        of_run = stage not in OF_RUNS or name.startswith(tuple(f"{run}_" for run in runs))
-        return stage not in finished and of_run
+        return stage not in finished and (stage not in OF_RUNS or planned.fullmatch(name) is not None)
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)

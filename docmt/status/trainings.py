@@ -1,6 +1,5 @@
 """The state of trainings: how far each has come, whether its trainer is alive, and when it may finish."""
 
-import contextlib
 import csv
 import math
 import platform
@@ -13,6 +12,7 @@ from typing import Any
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
+from docmt.files import modified
 from docmt.snakemake import Workflow, slurm_logs
 from docmt.status.cluster import Queue
 from docmt.status.failures import Failure
@@ -87,9 +87,7 @@ def _read_training(
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
     # Each combination of settings has its own folder of checkpoints; the newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
-    checkpoints = max(
-        folders, key=lambda path: max((file.stat().st_mtime for file in path.iterdir()), default=0), default=None
-    )
+    checkpoints = max(folders, key=lambda path: max(map(modified, path.iterdir()), default=0), default=None)
     note = read_status(checkpoints) if checkpoints else {}
     # The ID of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest Slurm log.
     job = workflow.started.get(model) or (str(note["job"]) if note.get("job") else None)
@@ -149,9 +147,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
     if note.get("host") in (None, platform.node()):
         return False
     # A lock of another host is not visible on every network file system: the age of its progress decides.
-    with contextlib.suppress(OSError):
-        return time.time() - (checkpoints / "progress.json").stat().st_mtime < FRESH_SECONDS
-    return False
+    return time.time() - modified(checkpoints / "progress.json") < FRESH_SECONDS
 
 
 def _read_history(path: Path) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def called(tmp_path, monkeypatch):
         ("my.yaml all -c3 --forcerun train", {"targets": {"all"}, "cores": 3, "forcerun": {"train"}}),
         ("my.yaml all --set seeds=[2] text", {"targets": {"all", "text"}, "configfile": [MERGED]}),
         ("my.yaml -n --set seeds=[2]", {"targets": set(), "configfile": [MERGED_DRY_RUN]}),
+        ("my.yaml --dryrun --set seeds=[2]", {"dryrun": True, "configfile": [MERGED_DRY_RUN]}),
         ("my.yaml --resources gpu=1", {"targets": set(), "cores": ALL}),
         ("my.yaml --jobs 1", {"jobs": 1, "cores": None}),
         (f"my.yaml --profile {ROOT}/slurm", {"profile": [f"{ROOT}/slurm"], "cores": None, "executor": "slurm"}),
@@ -119,7 +120,7 @@ def test_a_change_is_yaml(change, expected):
     assert read_change(change) == expected
 
 
-@pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a.=1", "a=[", "a b=1"])
+@pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a.=1", "a=[", "a b=1", "a=2024-13-01", "a={b: 1, b: 2}"])
 def test_what_is_no_change_is_refused(change):
     with pytest.raises(UserError, match=r"give KEY=VALUE, such as decoding\.beam_size=4"):
         read_change(change)
@@ -138,7 +139,10 @@ def test_what_is_no_change_is_refused(change):
         ("my.yaml -C seeds=[2]", "-C: write `docmt run my.yaml`, and"),
         ("my.yaml -sOther", "only `snakemake` itself takes -sOther"),
         ("training nosuch.yaml", "nosuch.yaml: no such file"),
-        ("missing.yaml", "config.systems.other.hypotheses.controlled/controlled: out.txt: no such file"),
+        (
+            "missing.yaml --directory new",
+            "config.systems.other.hypotheses.controlled/controlled: out.txt: no such file",
+        ),
     ],
 )
 def test_mistakes_are_one_line_without_snakemake(words, message, called, tmp_path, capsys):
@@ -149,6 +153,7 @@ def test_mistakes_are_one_line_without_snakemake(words, message, called, tmp_pat
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
 
 
 def documented(program):

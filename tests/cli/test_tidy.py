@@ -40,8 +40,15 @@ def test_what_nothing_needs_is_listed_and_kept(study, capsys):
     assert sorted(study.rglob("*")) == before
 
 
-def test_it_is_deleted_and_all_else_stays(study, capsys):
+def test_it_is_deleted_and_all_else_stays(study, tmp_path_factory, capsys):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "file"
+    elsewhere.touch()
+    own = [study / f"{UNKNOWN}{end}" for end in (".zip", "0", "_mine")]
+    own[0].touch()
+    own[1].symlink_to(elsewhere.parent)
+    own[2].mkdir()
     assert tidy(study, "--delete") == 0
+    assert all(place.exists() for place in [*own, elsewhere])
     assert "removed/seed1  (the configuration has no such run)" in capsys.readouterr().out
     assert not any((study / name).exists() for name in (f"{FINISHED}/checkpoints", UNKNOWN, OTHER_SEED))
     assert (study / FINISHED / "model.pt").exists()

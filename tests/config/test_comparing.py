@@ -66,6 +66,7 @@ def test_jobs_are_counted_once():
     assert comparison.n_jobs == 85
     other = compare({"discourse": {"trees": {"parsed": {"n_shards": 3}}}})
     assert other.n_jobs == 87, "each third of the training text is a job"
+    assert {"build_instances", "train", "translate"} <= rules(other.again), "of inputs with other names"
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,9 @@ BAD_FILES = {
     "tab": ("decoding:\n\tbeam_size: 4\n", "line 2"),
     "a list": ("- seeds\n", "expected a mapping of sections"),
     "an object tag": ("seeds: !!python/object:os.system {}\n", "line 1"),
+    "a tag that does not fit": ("seeds: !!bool perhaps\n", "cannot be read as YAML"),
+    "a date that does not exist": ("seeds: 2024-13-01\n", "cannot be read as YAML (month must be in 1..12)"),
+    "a list as a key": ("? [a, b]\n: 1\n", "cannot be read as YAML"),
     "endless number": (f"seeds: [{'9' * 5000}]\n", "cannot be read as YAML"),
     "deep nesting": ("[" * 100_000, "cannot be read as YAML"),
     "keys without end": (

@@ -10,6 +10,7 @@ import docmt.report.publications
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.paper_columns import paper_columns
 from docmt.config.plan import Plan
+from docmt.evaluation.metrics import CXMI
 
 EXAMPLES = Path(__file__).parents[2] / "config/examples"
 ZHEN = load_config(read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml"))
@@ -126,3 +127,11 @@ def test_a_case_study_needs_the_translations_of_its_two_systems():
     assert study.input_files("system") == [f"{folder}/rst_mix/seed1/decoding/test_controlled.jsonl"]
     assert study.input_files("baseline") == [f"{folder}/sentence_transformer/seed1/decoding/test_controlled.jsonl"]
     assert "results/tables/x.csv" in made.report().input_files("cases")
+
+
+def test_a_test_set_may_be_named_like_a_suite():
+    table = {"title": "t", "systems": ["rst_mix"], "metrics": [CXMI], "tests": ["controlled/suite_x"]}
+    changes = {"datasets": {"controlled": {"test": {"suite_x": ["controlled/test"]}}}}
+    changes |= {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", CXMI]}, "report": {"tables": {"t": table}}}
+    study = smoke_study(changes)
+    assert [Path(file).stem for file in study.table("t").input_files("scores")] == ["cxmi_test_suite_x"]

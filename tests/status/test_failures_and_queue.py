@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from study_folders import BEGUN, FAILED
+from study_folders import BEGUN, FAILED, HEAD
 
 from docmt.snakemake import SLURM_LOGS, read_jobs, read_workflow
 from docmt.status import cluster
@@ -68,6 +68,31 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
     assert folder.read().failures == []
     folder.write("logs/mine/x.log", "ValueError: bad\n")
     assert [failure.stage for failure in folder.read().failures] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("log", "is_shown"),
+    [
+        ("compare_translation/controlled_rst_mix_sentence_transformer_test_controlled", True),
+        ("compare_translation/controlled_gone_sentence_transformer_test_controlled", False),
+        ("compare_translation/controlled_rst_mix_gone_test_controlled", False),
+        ("gather_system/controlled_rst_mix", True),
+        ("gather_system/controlled_rst_mix_gone", False),
+        ("gather_dataset/controlled", True),
+        ("gather_dataset/gone", False),
+    ],
+)
+def test_comparisons_and_tables_fail_too(log, is_shown, folder):
+    folder.write(f"logs/{log}.log", "ValueError: bad\n")
+    assert bool(folder.read().failures) == is_shown
+
+
+def test_the_files_of_the_last_configuration_have_any_name(folder):
+    head = HEAD.format(host="x").replace(
+        "('/somewhere/smoke.yaml')", """("it's (1), a.yaml"), PosixPath('b\\n.yaml')"""
+    )
+    folder.write(".snakemake/log/1.snakemake.log", head)
+    assert read_workflow(folder.path).configfiles == ("it's (1), a.yaml", "b\n.yaml")
 
 
 def test_jobs_in_snakemakes_messages():

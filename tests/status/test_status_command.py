@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from smoke_study import SMOKE
+import yaml
+from smoke_study import SMOKE, smoke_values
 
 from docmt.cli.main import main
+from docmt.config.user_files import content_digest
 from docmt.status.display import bar, duration, shorten
 
 
@@ -87,6 +90,20 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
     assert "is a file" in capsys.readouterr().err
     assert main(["status", "--configfile", str(SMOKE), "--directory", str(tmp_path / "nowhere")]) == 2
     assert "nowhere: no such folder: give the folder of a study" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["status"], ["status", "--why"], ["status", "--verify"], ["tidy"]])
+def test_paths_of_a_configuration_start_in_the_folder_of_the_study(command, folder, tmp_path, monkeypatch, capsys):
+    files = {"en": "da ta/a.en", "de": "da ta/a.de"}
+    own = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}
+    changes = {"corpora": {"custom": {"own": own}}, "datasets": {"controlled": {"train": ["own/all"]}}}
+    (tmp_path / "my.yaml").write_text(yaml.safe_dump(smoke_values(changes)))
+    for name in (*files.values(), "results/report/report.html"):
+        folder.write(name)
+    monkeypatch.chdir(tmp_path)
+    content_digest.cache_clear()
+    assert main([*command, "--directory", "study", "--configfile", "my.yaml"]) == 0
+    assert str(Path.cwd()) == str(tmp_path.resolve())
 
 
 def test_status_does_not_import_torch():

@@ -154,6 +154,15 @@ def test_other_reasons_have_words_too(folder):
     assert reason.words == "a job that was making it did not finish"
 
 
+def test_a_result_that_is_accepted_as_it_is_does_not_run_again(folder):
+    """Without a record of docmt's, one of Snakemake's suffices."""
+    hypotheses = folder.plan.artifacts.hypotheses("controlled", "rst_mix", "1", "test_controlled")
+    folder.write(hypotheses.file)
+    assert len(explain(folder.path, folder.plan, IDLE)) == 1
+    recorded(folder, hypotheses)
+    assert explain(folder.path, folder.plan, IDLE) == []
+
+
 def test_why_on_the_command_line(folder, tmp_path, capsys):
     study = folder.plan.artifacts
     hypotheses = study.hypotheses("controlled", "rst_mix", "1", "test_controlled")

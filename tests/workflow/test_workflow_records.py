@@ -222,6 +222,10 @@ def test_the_mark_of_a_fetched_corpus_is_as_old_as_what_was_read_from_it(tmp_pat
     plan.restore_times()
     assert {file: os.stat(file).st_mtime_ns for file in read.files} == made
     assert os.stat(mark.file).st_mtime_ns == min(made.values())
+    os.utime(mark.file)
+    with monkeypatch.context() as context:  # another user's file
+        context.setattr(os, "utime", lambda *_, **__: (_ for _ in ()).throw(PermissionError))
+        plan.restore_times()
 
     os.utime(mark.file)  # newer than results of other settings: they are made again anyway, and it stays
     newer = os.stat(mark.file).st_mtime_ns

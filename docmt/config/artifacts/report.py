@@ -340,7 +340,7 @@ def _as_text(params: Mapping[str, Any]) -> list[str]:
 
 def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:
     kind, _, test = name.partition("_")
-    test = test.removeprefix("test_").removeprefix("suite_") if kind in ("cxmi", PARTS[COMET]) else test
+    test = test.partition("_")[2] if kind in ("cxmi", PARTS[COMET]) else test
     metrics = {metric for metric, part in PARTS.items() if part == kind}
     wanted = metrics & {*table.metrics} if metrics else not {*table.metrics} <= PARTS.keys()
     return run.system in table.systems and bool(wanted) and shows(table, run.dataset, test)
