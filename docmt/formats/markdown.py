@@ -44,7 +44,7 @@ INLINE = re.compile(
     r"|\\(?P<escaped>[!-/:-@\[-`{-~])"
 )
 KINDS: dict[str, Kind] = {"code": "value", "tag": "tag", "value": "value", "open": "open", "close": "close"}
-HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|\\)$")
+HARD_BREAK = re.compile(r"(?:(?<! ) {2,}+|(?<!\\)(?:\\\\)*+\\)$")
 SPECIAL = re.compile(r"[\\`*\[\]<>|]|(?<!\w)_|_(?!\w)|~~")
 LINE_BREAK = re.compile(r"(?<![ \\])[ \\]*+\r?\n[ \t>]*+")
 
@@ -150,9 +150,9 @@ class MarkdownFile(TextFile):
         """The lines of a block as one: their ends become blanks, or marks where they break the line."""
         draft, waiting, flat = SegmentDraft(), Counter[str](), ""
         for number, line in enumerate(lines):
-            flat += line.strip(" ") if number else line.rstrip(" ")
+            flat += line.strip() if number else line.rstrip()
             if number + 1 < len(lines) and HARD_BREAK.search(line):
-                _add_inline(draft, flat.removesuffix("\\"), waiting)
+                _add_inline(draft, flat[:-1] if line.endswith("\\") else flat, waiting)
                 raw = self.text[places[number][1] - line.endswith("\\") : places[number + 1][0]]
                 draft.mark(Mark(raw, "tag"))
                 flat = ""

@@ -181,8 +181,11 @@ class _OpenDocumentPart(OfficePart):
     @override
     def paragraphs(self, stream: Sequence[Token]) -> Iterator[FileSegment]:
         found = [*elements(stream, "p"), *elements(stream, "h")]
+        end = 0
         for each in sorted(found, key=lambda element: element.opening.start):
-            if each.opening.name in ("text:p", "text:h") and each.content:
+            # The paragraphs of a note in a heading are a part of it that stays.
+            if each.opening.name in ("text:p", "text:h") and each.content and each.opening.start >= end:
+                end = each.closing.end
                 draft = draft_of(self.text, each.content, opaque=OPAQUE, collapse=True)
                 yield draft.segment(*each.inner)
 

@@ -58,7 +58,7 @@ class TextParagraphs(TextFile):
                 is_wrapped &= not line.endswith(tuple(SENTENCE_ENDS))
             segments += [plain_segment(self.text[start:end], start, end) for start, end in places]
         for segment in segments:
-            segment.text = re.sub(r"(?<![ \t])[ \t]*+\r?\n[ \t]*+", " ", segment.text)
+            segment.text = re.sub(r"(?<![ \t])[ \t]*+\r?\n\s*+", " ", segment.text)
         return [segments]
 
     @override

@@ -9,6 +9,8 @@ from docmt.formats.file_segments import MARK, FileSegment
 WITHOUT_BLANKS = ("zh", "ja", "th", "lo", "km", "my", "yue")
 # These end a sentence only before white space, not inside a word such as `NORM.DIST`.
 FULL_STOPS = (".", "!", "?")
+# White space beyond ASCII before a full stop: the library fails on it behind a single capital letter.
+FRAGILE = re.compile(r"[^\S\x00-\x7f](?=\.)")
 # Longer lines are split in pieces, because the library takes quadratic time for some.
 PIECE = re.compile(r".{1,10000}(?:\Z|(?<=[.!?]\s))|.{1,10000}", re.DOTALL)
 
@@ -23,14 +25,16 @@ def split_text(text: str, lang: str) -> list[str]:
 
     sentences = []
     for line in itertools.chain.from_iterable(map(PIECE.findall, text.splitlines(keepends=True))):
-        has_pairs, sentence = line.count("`") % 2 == 0, ""
-        for part in segment(lang, line):
-            sentence += part
+        has_pairs = line.count("`") % 2 == 0
+        start = end = 0
+        for part in segment(lang, FRAGILE.sub(" ", line)):
+            end += len(part)
+            sentence = line[start:end]
             if not sentence.endswith(FULL_STOPS) and not (has_pairs and sentence.count("`") % 2):
                 sentences.append(sentence)
-                sentence = ""
-        if sentence:
-            sentences.append(sentence)
+                start = end
+        if start < len(line):
+            sentences.append(line[start:])
     return sentences
 
 

@@ -56,6 +56,11 @@ FINE = [
     ("deep_lists.md", "- a\n  - b\n    > c\n    > d\n", "- A\n  - B\n    > C D\n"),
     ("unbalanced.md", "a *b and `c and [d and _e\n", "A *B AND `C AND [D AND _E\n"),
     ("line_ends.txt", "a\u2028b\x0bc\n\n\n\nd", "A\u2028B\x0bC\n\n\n\nD"),
+    ("capital.txt", "Take plan B\u00a0. Then go.\n", "TAKE PLAN B\u00a0. THEN GO.\n"),
+    ("indented.txt", "one two three four five six seven\n \u2028 eight nine.", "ONE TWO THREE FOUR FIVE SIX SEVEN\n \u2028 EIGHT NINE."),
+    ("blank_before_break.md", "a\u00a0  \nb\u2028", "A\u00a0  \nB\u2028"),
+    ("backslash_before_break.md", "a \\  \nb \\\nc", "A \\  \nB \\\nC"),
+    ("backslash_at_line_end.md", "a \\\\\nb \\\\\\\nc", "A \\\\ B \\\\\\\nC"),
     ("private.txt", "icon \U000f0000 here and \ue000\n", "ICON \U000f0000 HERE AND \ue000\n"),
     ("empty.txt", "", ""),
     ("blank.md", " \n\n", " \n\n"),
@@ -101,6 +106,16 @@ def test_one_line_says_what_is_wrong(name, content, part):
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(("outer", "inner"), ["hp", "ph"])
+def test_paragraphs_in_a_note_of_a_heading_stay(outer, inner):
+    content = (
+        "<o xmlns:text='t'><text:{0}>a<text:note><text:{1}>b</text:{1}></text:note></text:{0}><text:p>c</text:p></o>"
+    )
+    content = content.format(outer, inner)
+    out, _ = translated(Path("a.odt"), packed(content.encode(), "odt"))
+    assert members(out)[PARTS["odt"]].decode() == content.replace(">a<", ">A<").replace(">c<", ">C<")
 
 
 def test_a_file_can_be_written_twice():
