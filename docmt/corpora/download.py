@@ -153,6 +153,8 @@ class _Transfer:
                     # If-Range takes a strong ETag, or the time of the last change.
                     etag = response.headers.get("ETag", "")
                     validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
+                    if "Content-Encoding" in response.headers:
+                        validator = None  # a range would count compressed bytes, but the part is decompressed
                     self.part.parent.mkdir(parents=True, exist_ok=True)
                     self.origin.write_text(json.dumps({"url": self.url, "validator": validator}), encoding="utf-8")
                 self._store(response, start)

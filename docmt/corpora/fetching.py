@@ -4,6 +4,7 @@ import errno
 import functools
 import hashlib
 import logging
+import lzma
 import shutil
 import tarfile
 import tempfile
@@ -26,7 +27,7 @@ RECORD = "fetched.json"
 GZIP_MAGIC = b"\x1f\x8b"
 # What zipfile and tarfile raise; the last three for impossible places, unknown compression, and encrypted members.
 CORRUPT_ARCHIVE = (
-    *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error),
+    *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
     *(ValueError, NotImplementedError, RuntimeError),
 )
 
@@ -209,7 +210,8 @@ def _extract(archive: Path, name: str, *, target: Path, url: str) -> None:
             with zipfile.ZipFile(archive) as zipped:
                 if name in zipped.namelist():
                     facts = zipped.getinfo(name)
-                    check_expansion(facts.file_size, facts.compress_size, where=f"{url}: {name}")
+                    n_packed = min(facts.compress_size, archive.stat().st_size)  # the directory may lie about the first
+                    check_expansion(facts.file_size, n_packed, where=f"{url}: {name}")
                     with zipped.open(name) as stream, open(target, "wb") as file:
                         shutil.copyfileobj(stream, file)
                     return

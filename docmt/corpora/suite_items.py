@@ -107,7 +107,7 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
     src, candidates, correct = value["src"], value["candidates"], value["correct"]
     if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
         raise UserError(f"{where}: `candidates` must be a list of lists of sentences")
-    if len(candidates) < 2 or not (isinstance(correct, int) and 0 <= correct < len(candidates)):
+    if len(candidates) < 2 or not (type(correct) is int and 0 <= correct < len(candidates)):
         raise UserError(f"{where}: `correct` is {correct!r}, but there are {len(candidates)} candidates")
     count = next((len(candidate) for candidate in candidates if len(candidate) != len(src)), None)
     if count is not None:
@@ -130,7 +130,7 @@ def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
         raise UserError(f"{where}: `match` is {match!r}; known: {', '.join(get_args(Match))}")
     n_sentences = len(value["src"])
     sentence = value.get("sentence", n_sentences - 1)
-    if not isinstance(sentence, int) or not 0 <= sentence < n_sentences:
+    if type(sentence) is not int or not 0 <= sentence < n_sentences:
         raise UserError(f"{where}: `sentence` is {sentence!r}, but src has {n_sentences} sentences")
     reference = value.get("reference")
     return GenerativeItem(**_common(value), expected=expected, match=match, sentence=sentence, reference=reference)
@@ -154,6 +154,9 @@ def _check_keys(value: dict[str, Any], keys: tuple[str, ...], where: str) -> Non
         raise UserError(f"{where}: `id` and `phenomenon` must be text")
     if not _is_document(value["src"]):
         raise UserError(f"{where}: `src` must be a list of at least one sentence")
+    for key, kind, name in (("distance", int, "a whole number"), ("kind", str, "text"), ("reference", str, "text")):
+        if type(value.get(key)) not in (kind, type(None)):
+            raise UserError(f"{where}: `{key}` must be {name} or null, not {value[key]!r}")
 
 
 def _is_document(value: Any) -> bool:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import lzma
 import signal
 import subprocess
 import sys
@@ -73,6 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {first}-{len(body) - 1}/{len(body)}")
         if etag:
             self.send_header("ETag", etag)
+        if "encoding" in step:
+            self.send_header("Content-Encoding", step["encoding"])
         if "retry_after" in step:
             self.send_header("Retry-After", step["retry_after"])
         rest = body[start:]
@@ -127,6 +130,11 @@ def parts(folder: Path) -> list[str]:
             [{"body": CONTENT, "breaks_after": PART, "etag": None}, {"body": CONTENT}],
             [None, None],
             id="no validator: starts over",
+        ),
+        pytest.param(
+            [{"body": gzip.compress(CONTENT), "encoding": "gzip", "breaks_after": CHUNK_BYTES}, {"body": CONTENT}],
+            [None, None],
+            id="compressed on the way: starts over",
         ),
         pytest.param(
             [{"body": CONTENT, "breaks_after": PART}, {"body": CONTENT, "claims": 5}, {"body": CONTENT}],
@@ -315,9 +323,16 @@ def test_fetch_extracts_members_of_one_archive_fetched_once(server, tmp_path, pa
     assert parts(tmp_path) == ["a.txt", "b.txt", "fetched.json"]
 
 
+TAR_XZ = lzma.compress(gzip.decompress(tar_gz({"test/a.txt": CONTENT})))
+ZIP = zipped({"test/a.txt": CONTENT})
+SIZES = ZIP.rindex(b"PK\1\2") + 20  # the place of both sizes in the directory of the archive
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
+        (TAR_XZ[:1000] + bytes(100) + TAR_XZ[1100:], "the archive is corrupt"),
+        (ZIP[:SIZES] + b"\0\0\0\x08" * 2 + ZIP[SIZES + 8 :], "expands to more than 200 times"),
         (tar_gz({"test/b.txt": b"B"}), "the archive has no file test/a.txt"),
         (tar_gz({"test/a.txt": b"LINK"}), "the archive has no file test/a.txt"),
         (zipped({"test/b.txt": b"B"}), "the archive has no file test/a.txt"),

@@ -35,6 +35,7 @@ TABLE = {
         "voita_suite",
         lambda n: json.dumps([{"src": "a", "true_ind": 0, "ctx_dist": 1, "dst": [f"a{i}" for i in range(n // 4)]}]),
     ),
+    "documents of a cloze suite": ("cloze_suite", lambda n: "you du\nyou du\n\n" * (n // 20)),
     "blanks in a line": ("marked_lines", lambda n: f"<d>\nA{' ' * n}b\n"),
     "cues at one time": ("srt_pairs", lambda n: cues(n // 20)),
     "blanks in a cue": ("srt_pairs", lambda n: cues(1, f"a{' ' * n}b")),

@@ -23,12 +23,13 @@ def unit(en, de, props=""):
     return f'<tu>{props}<tuv xml:lang="en-GB"><seg>{en}</seg></tuv><tuv xml:lang="DE"><seg>{de}</seg></tuv></tu>'
 
 
-def test_tmx_is_read_without_inline_code(tmp_path):
+@pytest.mark.parametrize("languages", [("en", "de"), ("en-GB", "DE")])
+def test_tmx_is_read_without_inline_code(tmp_path, languages):
     content = tmx(
         unit("a <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'/> &amp; {x}", "c"),
         '<tu><tuv xml:lang="fr"><seg>q</seg></tuv></tu>',
     )
-    documents, counts = parse(tmp_path, {"both": content}, reader="tmx", suffix=".tmx")
+    documents, counts = parse(tmp_path, {"both": content}, languages, reader="tmx", suffix=".tmx")
     assert texts(documents) == [("file.both", ["a b & {x}"], ["c"])]
     assert counts.dropped == {"unit without both languages": 1}
 

@@ -1,6 +1,8 @@
 """Many PO files: which messages are read, what is removed from them, and how they are split."""
 
 import gzip
+import lzma
+from random import Random
 
 import pytest
 from hostile_files import tar_of
@@ -52,8 +54,9 @@ def test_pages_of_one_name_in_two_files_are_two_documents(read_po):
     assert (counts.documents, counts.sentences) == (3, 4)
 
 
-def test_without_line_numbers_the_order_is_that_of_the_file(read_po):
-    found, _ = read_po({"a.po": po(("p", "Z", "z"), ("p", "A", "a"))})
+@pytest.mark.parametrize("line", ["", ":²", f":{'9' * 5000}"])
+def test_without_line_numbers_the_order_is_that_of_the_file(read_po, line):
+    found, _ = read_po({"a.po": po((f"p{line}", "Z", "z"), ("p", "A", "a"))})
     assert found["a/p"] == [("Z", "z"), ("A", "a")]
 
 
@@ -171,12 +174,25 @@ def test_bad_po_files_are_refused(read_po, files, pattern, message):
         read_po(files, pattern=pattern)
 
 
+CHANCE = Random(1)
+LARGE = tar_of({"a.po": "".join(f"{CHANCE.random()}\n" for _ in range(8000))})
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(b"\x1f\x8b nothing", "cannot be read"), (gzip.compress(b"nothing", mtime=0), "not a tar of PO files")],
+    ("name", "content", "message"),
+    [
+        ("docs.tar.gz", b"\x1f\x8b nothing", "cannot be read"),
+        ("docs.tar.gz", gzip.compress(b"nothing", mtime=0), "not a tar of PO files"),
+        *(
+            ("docs.tar", content[:40_000] + b"\xff" * 70_000 + content[110_000:], "not a tar of PO files")
+            for content in (gzip.compress(LARGE, compresslevel=0, mtime=0), lzma.compress(LARGE))
+        ),
+        ("docs.tar", tar_of({"a.po": " " * 100_000}, "w:xz"), "expands to more than 200 times"),
+    ],
 )
-def test_a_broken_archive_is_refused(tmp_path, content, message):
-    path = tmp_path / "docs.tar.gz"
+def test_a_broken_archive_is_refused(tmp_path, monkeypatch, name, content, message):
+    monkeypatch.setattr("docmt.decompression.HARMLESS_BYTES", 0)
+    path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         read({"both": path}, form=PoFiles(reader="po_files"), languages=["en", "de"])

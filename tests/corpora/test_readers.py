@@ -282,6 +282,7 @@ class TestDialogues:
                 "line 2: document b: 1 source",
             ),
             ("jsonl", '{"id": 3, "src": [], "tgt": []}\n', "line 1"),
+            ("jsonl", '{"id": "\\ud83d", "src": ["A"], "tgt": ["B"]}\n', "half a character"),
             ("jsonl", '{"id": "a", "src": "A", "tgt": ["B"]}\n', "`src` must be a list of sentences"),
             ("jsonl", "{}\n", "line 1"),
             ("jsonl", "nonsense\n", "line 1 is not JSON"),

@@ -248,6 +248,7 @@ LINES, PRONOUNS = {"reader": "contrapro_suite"}, {"reader": "contrapro_generativ
     [
         (VOITA, {"x": [voita(["x", "y _eos z"])]}, "item 1: each candidate needs 2 sentences"),
         (VOITA, {"x": [voita(["x _eos y"], correct=3)]}, "must be among them"),
+        (VOITA, {"x": [voita(["x _eos y", "x _eos \ud800"])]}, "item 'x/00001': contains half a character"),
         (VOITA, {"x": [{"src": "a"}]}, "item 1 lacks"),
         (VOITA, {"x": ["text"]}, "item 1 lacks"),
         (LINES, {"en": PAIR, "de": PAIR + "C <SEP> d\n"}, "1 lines"),
@@ -320,6 +321,9 @@ def test_an_item_keeps_what_scoring_needs(tmp_path):
         ({"correct": 2}, "`correct` is 2"),
         ({"is_prefix": "no"}, "`is_prefix` must be true or false, not 'no'"),
         ({"correct": "0"}, "`correct` is '0'"),
+        ({"correct": True}, "`correct` is True"),
+        ({"distance": "2"}, "`distance` must be a whole number or null, not '2'"),
+        ({"kind": ["k"]}, r"`kind` must be text or null, not \['k'\]"),
         ({"id": "first"}, "duplicate item 'first'"),
         ({"candidates": [["x"], ["y", "z"]]}, "a candidate has 2 sentences, but src has 1"),
         ({"candidates": ["x", "y"]}, "list of lists of sentences"),
@@ -345,6 +349,8 @@ def test_bad_items_are_refused_with_their_line(tmp_path, change, message):
         ({"expected": ["a"]}, "at least one word"),
         ({"expected": "a", "match": "regex"}, "known: words, tokens"),
         ({"expected": "a", "sentence": 2}, "`sentence` is 2, but src has 2 sentences"),
+        ({"expected": "a", "sentence": True}, "`sentence` is True, but src has 2 sentences"),
+        ({"expected": "a", "reference": 1}, "`reference` must be text or null, not 1"),
         ({"expected": "a", "src": []}, "`src` must be"),
     ],
 )

@@ -62,8 +62,12 @@ class ClozeSuite(SuiteFormat):
             raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
+        foreign = [pair for own in pairs for pair in own] if self.context == "foreign" else []
+        n_before = 0
         for document, own in zip(found, pairs, strict=True):
-            others = [pair for other in pairs if other is not own for pair in other if self.context == "foreign"]
+            # Numbers of the pairs of other documents: those behind this one move up.
+            others, first = range(len(foreign) - len(own)), n_before
+            n_before += len(own)
             used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
             for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
@@ -72,7 +76,10 @@ class ClozeSuite(SuiteFormat):
                 if not number or len({kinds[match[0].lower()] for match in matches}) != 1:
                     continue
                 start = max(0, number - self.context_sentences)
-                context = chance.sample(others, min(len(others), number - start)) if others else own[start:number]
+                context = own[start:number]
+                if foreign:
+                    chosen = chance.sample(others, min(len(others), number - start))
+                    context = [foreign[n if n < first else n + len(own)] for n in chosen]
                 before, form = tgt[: matches[0].start()], matches[0][0]
                 candidates = [before + each for each in [form, *self._counterparts(form)]]
                 deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)

@@ -175,7 +175,9 @@ def _pages(
         speakers = [found[1] for line in entry.comment.split("\n") if (found := SPEAKER.match(line))]
         for place, (page, line) in enumerate(entry.occurrences):
             speaker = speakers[place] if len(speakers) == len(entry.occurrences) else None
-            pages[page].append((int(line or 0), order, ((entry.msgid, entry.msgstr), speaker)))
+            # polib takes what only looks like a number: `²`, and thousands of digits.
+            number = int(line) if line.isdecimal() and len(line) < 10 else 0
+            pages[page].append((number, order, ((entry.msgid, entry.msgstr), speaker)))
     for page in sorted(pages):
         yield page, [message for _, _, message in sorted(pages[page], key=lambda item: item[:2])]
 

@@ -1,5 +1,6 @@
 """Common parts of the readers: base classes of formats, and the collector of documents that every reader fills."""
 
+import itertools
 import re
 from abc import abstractmethod
 from collections import Counter
@@ -17,6 +18,13 @@ from docmt.settings import Settings
 # JSON can spell halves of surrogate pairs, which no UTF-8 file can hold.
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 SPACES = re.compile(r"[ \t\r\n]+")  # whole runs: a pattern that looks for a line end within one takes quadratic time
+
+
+def refuse_half_characters(*texts: str, where: str) -> None:
+    """Raise UserError when a text cannot be written as UTF-8."""
+    if any(map(HALF_CHARACTER.search, texts)):
+        raise UserError(f"{where}: contains half a character (\\ud800 to \\udfff): fix its JSON")
+
 
 # The files of a split by role.
 Files = Mapping[str, Path]
@@ -112,8 +120,8 @@ class DocumentCollector:
     def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
         """Keep a document, given as rows with one sentence of each side; one without rows counts as empty.
 
-        An id that is already used gets `#2`, `#3`, … appended. Raises UserError when a sentence cannot be written as
-        UTF-8.
+        An id that is already used gets `#2`, `#3`, … appended. Raises UserError when the id or a sentence cannot be
+        written as UTF-8.
         """
         if document := self.clean(document_id, list(rows)):
             # An id must fit in one cell of the document index; some corpora use names twice.
@@ -126,10 +134,7 @@ class DocumentCollector:
 
     def clean(self, document_id: str, rows: list[tuple[str, ...]]) -> Document | None:
         """Clean and count the sentences of a document; None without any."""
-        if any(HALF_CHARACTER.search(sentence) for row in rows for sentence in row):
-            raise UserError(
-                f"document {document_id}: a sentence contains half a character (\\ud800 to \\udfff): fix its JSON"
-            )
+        refuse_half_characters(document_id, *itertools.chain.from_iterable(rows), where=f"document {document_id!a}")
         cleaned = [tuple(map(self._clean_sentence, row)) for row in rows]
         if not cleaned:
             self.counts.empty_documents += 1

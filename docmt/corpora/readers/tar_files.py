@@ -1,9 +1,12 @@
 """Text files in a tar, which is read where it is."""
 
 import io
+import lzma
 import tarfile
+import zlib
 from pathlib import Path
 
+from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.files import read_bytes
 
@@ -11,19 +14,25 @@ from docmt.files import read_bytes
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:
     """Name and text of each file of a tar (or tar.gz) with a suffix, sorted by name; nothing is unpacked to disk.
 
-    Raises UserError when the archive is corrupt (`what` names the kind of files) or a file in it is not UTF-8.
+    Raises UserError when the archive is corrupt (`what` names the kind of files), expands suspiciously, or has a file
+    that is not UTF-8.
     """
-    files = {}
+    files: dict[str, bytes] = {}
+    data = read_bytes(path)
+    n_bytes = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for member in archive:
                 is_wanted = member.isfile() and member.name.endswith(suffix)
                 # A few bytes of a sparse member can expand to any size.
                 if is_wanted and member.issparse():
                     raise UserError(f"{path}: {member.name} is sparse (holes that take no space): pack it again")
+                # Also without a name in `.gz`, tarfile decompresses what is compressed.
+                n_bytes += member.size
+                check_expansion(n_bytes, len(data), where=str(path))
                 if is_wanted and (stream := archive.extractfile(member)):
                     files[member.name] = stream.read()
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise UserError(f"{path}: not a tar of {what} files ({error}): fetch it again") from None
     return [(name, decode(files[name], where=f"{path}:{name}")) for name in sorted(files)]
 

@@ -89,12 +89,13 @@ class Tmx(DocumentFormat):
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
         collector = DocumentCollector()
+        codes = [lang.lower() for lang in languages]  # as `unit_variants` spells them
         for file_name, file in matching_files(path):
             documents: dict[str, list[tuple[str, str]]] = {}
             text = read_text(file)
             for unit in read_units(text, where=str(file)):
                 variants = unit_variants(unit)
-                if not all(lang in variants for lang in languages):
+                if not all(code in variants for code in codes):
                     collector.drop("unit without both languages")
                     continue
                 name = ""
@@ -103,7 +104,7 @@ class Tmx(DocumentFormat):
                     prop = props.get(self.document_prop)
                     name = "".join(token.text for token in prop.content).strip() if prop else ""
                 # Inline elements hold code of the original file and go; placeholders such as `%s` are text and stay.
-                drafts = (draft_of(text, variants[lang].content, opaque=OPAQUE) for lang in languages)
+                drafts = (draft_of(text, variants[code].content, opaque=OPAQUE) for code in codes)
                 segments = (draft.segment(0, 0) for draft in drafts)
                 src, tgt = (segment.plain(segment.text, lambda mark: mark.is_text) for segment in segments)
                 documents.setdefault(name or file_name.removesuffix(".tmx"), []).append((src, tgt))
