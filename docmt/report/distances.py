@@ -1,7 +1,6 @@
 """Ranges of distances whose items are counted together, since single distances have few."""
 
 import math
-import re
 from collections.abc import Iterable
 
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}  # last distance by name
@@ -13,5 +12,6 @@ def range_of(distance: float) -> str:
 
 
 def sort_ranges(names: Iterable[str]) -> list[str]:
-    """Distances, or ranges of them, from the nearest to the farthest."""
-    return sorted(set(names), key=lambda name: int(re.findall(r"\d+", name)[0]) + name.startswith(">"))
+    """Ranges of distances, from the nearest to the farthest."""
+    found = set(names)
+    return [name for name in RANGES if name in found]

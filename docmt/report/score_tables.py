@@ -20,6 +20,7 @@ from docmt.report.tables import MISSING, Table, blank_repeats, format_count, for
 
 GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
 NAN = float("nan")
+TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 WINNING = {
     ACCURACY: "whose correct candidate scores strictly highest",
     GENERATIVE: "whose translation contains what is expected",
@@ -241,12 +242,7 @@ def _values(cells: Cells, grid: Grid) -> pd.DataFrame:
         values: dict[str, Any] = {}
         for name, cell in row.items():
             values |= {name: cell.mean, f"{name} sd": cell.sd, f"{name} seeds": cell.seeds, f"{name} n": cell.n}
-            for test, attribute in {
-                "p": "p",
-                "p (sign test)": "sign_p",
-                "p (randomization)": "randomization_p",
-            }.items():
-                values[f"{name} {test}"] = getattr(cell.tested, attribute, None)
+            values |= {f"{name} {test}": getattr(cell.tested, attribute, None) for test, attribute in TESTS.items()}
             values[f"{name} published"] = cell.published
         sources = dict.fromkeys(cell.source for cell in row.values() if cell.source)
         rows.append(values | {"source": "; ".join(sources) or None})

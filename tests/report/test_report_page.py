@@ -122,14 +122,7 @@ def test_scores_and_tables_of_data_are_enough(tmp_path, study):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"run_folder": "{dataset}/{sytem}"},
-            "manifest.run_folder: must be a path with {dataset}, {system} and {seed}",
-        ),
-        (
-            {"run_folder": "{dataset.x}"},
-            "manifest.run_folder: must be a path with {dataset}, {system} and {seed}",
-        ),
+        *(({"run_folder": bad}, "run_folder: must be a path with {") for bad in ("{dataset}/{sytem}", "{dataset.x}")),
         ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: a number is needed"),
         ({"overlap": {}}, "manifest.overlap: unknown key; did you mean 'overlaps'?"),
         ({"statistics": {"d": 5}}, "manifest.statistics.d: "),
