@@ -179,7 +179,7 @@ def _complete(
     if context == "none":
         # A model without a context encoder has no other way to read a document: its sentences are its documents.
         given["context"] = "document" if model.model.settings.context is None else "none"
-    if device == "cpu" and {"precision": settings.precision, **given}["precision"] == "auto":
+    if device == "cpu" and given.get("precision", settings.precision) == "auto":
         given["precision"] = precision_for(model.model)
     return DecodingSettings.load(settings.model_dump() | given, where="decoding")
 

@@ -136,9 +136,18 @@ def test_a_prepared_model_keeps_its_weights_when_the_model_is_trained_on():
         torch.testing.assert_close(prepared.encode(torch.from_numpy(tokens), layout), before_SD, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer", "document_transformer"])
-def test_int8_translates_what_was_learned_by_heart(overfitted, architecture):
-    translator = Translator(load_model(overfitted(architecture)), DecodingSettings(precision="int8"))
+@pytest.mark.parametrize(
+    ("architecture", "precision"),
+    [
+        ("g_transformer", "int8"),
+        ("sentence_transformer", "int8"),
+        ("document_transformer", "int8"),
+        ("g_transformer", "bfloat16"),
+    ],
+)
+def test_low_precision_translates_what_was_learned_by_heart(overfitted, architecture, precision):
+    translator = Translator(load_model(overfitted(architecture)), DecodingSettings(precision=precision))
+    assert {p.dtype for p in translator.model.parameters()} == {getattr(torch, precision.replace("int8", "float32"))}
     found = [sentence for document in translator.translate_documents(DOCUMENTS) for sentence in document]
     expected = [translate(sentence) for document in DOCUMENTS for sentence in document]
     assert sum(one == other for one, other in zip(found, expected, strict=True)) >= 18  # of 20

@@ -1,17 +1,13 @@
 """Targets of one source that are computed together have the log probabilities that they have alone."""
 
-from itertools import chain
-
+import core_fixtures
 import numpy as np
 import pytest
 import torch
-from core_fixtures import N_SYMBOLS, make_model
+from core_fixtures import N_SYMBOLS, document_trees, make_model
 
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
-from docmt.instances.packing import PackedSentences
-from docmt.models.attention.batch_trees import BatchTrees
-from docmt.models.batch import pack
 from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 
@@ -31,30 +27,10 @@ def marked(sentences):
     return [np.array([BOS, *words, EOS]) for words in sentences]
 
 
-def trees_of(src):
-    """An EDU per sentence, or two where there are enough words; each sentence hangs on the first."""
-    edus = [[2, n - 2] if n > 4 else [n] for n in map(len, src)]
-    counts = np.array([len(lengths) for lengths in edus])
-    heads = np.arange(counts.sum()) - 1
-    return BatchTrees.of_instance(
-        edu_lengths=np.concatenate(edus),
-        edu_heads=heads,
-        edu_counts=counts,
-        sentence_heads=np.array([-1, *[0] * (len(src) - 1)]),
-    )
-
-
 def make_batch(settings, pairs, context="document"):
-    src, tgt = ([marked(pair[side]) for pair in pairs] for side in (0, 1))
-    sentences = PackedSentences(
-        np.concatenate([*chain(*src)]),
-        np.array([len(ids) for document in src for ids in document]),
-        np.concatenate([*chain(*tgt)]),
-        np.array([len(ids) for document in tgt for ids in document]),
-        np.array([len(document) for document in src]),
-    )
-    trees = BatchTrees.join([trees_of(document) for document in src]) if settings.needs_trees else None
-    return pack(sentences, settings=settings, trees=trees, context=context)
+    documents = [(marked(src), marked(tgt)) for src, tgt in pairs]
+    trees = document_trees(documents) if settings.needs_trees else None
+    return core_fixtures.make_batch(settings, documents, trees, context=context)
 
 
 PAIRS = [*((SOURCE, target) for target in TARGETS), (OTHER, OTHER), ([[]], [[]]), ([[]], [[7]])]

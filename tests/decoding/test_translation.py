@@ -92,15 +92,6 @@ def test_no_document_is_no_translation(study_files):
     assert make_translator(untrained(study_files, "g_transformer")).translate_documents([]) == []
 
 
-def test_bfloat16_on_a_cpu_is_a_setting(overfitted):
-    trained = load_model(overfitted("g_transformer"))
-    translator = make_translator(trained, precision="bfloat16")
-    assert {p.dtype for p in translator.model.parameters()} != {p.dtype for p in trained.model.parameters()}
-    found = translator.translate_documents(DOCUMENTS)
-    right = sum(one == other for pair in zip(found, TARGETS, strict=True) for one, other in zip(*pair, strict=True))
-    assert right >= 18  # of 20
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
