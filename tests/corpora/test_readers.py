@@ -257,6 +257,11 @@ class TestDialogues:
         with pytest.raises(ValidationError, match="should match pattern"):
             parse(tmp_path, {"both": "id;source;target\n"}, reader="dialogue_csv", delimiter=delimiter)
 
+    @pytest.mark.parametrize("columns", [[0, 1], [1, -1]])
+    def test_columns_count_from_1(self, tmp_path, columns):
+        with pytest.raises(ValidationError, match="greater than 0"):
+            parse(tmp_path, {"both": "a\tb\n"}, reader="tsv", columns=columns)
+
     def test_jsonl_reads_documents_and_makes_ids_unique(self, tmp_path):
         content = '{"id": "a\\tb", "src": ["A"], "tgt": ["B"]}\n{"id": "a b", "src": ["C"], "tgt": ["D"]}\n'
         documents, _ = parse(tmp_path, {"both": content}, reader="jsonl")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
@@ -28,7 +28,7 @@ class TsvLines(DocumentFormat):
     """One file (role `both`): source, tab, target on each line, without quoting; blank lines between documents."""
 
     reader: FormatName[Literal["tsv"]]
-    columns: list[int] = Field(default=[1, 2], min_length=2, max_length=2)
+    columns: list[PositiveInt] = Field(default=[1, 2], min_length=2, max_length=2)
     """Numbers, from 1, of the columns of source and target."""
     id_column: int | None = Field(default=None, ge=1)
     """Column of the document's id; null: blank lines separate documents."""
