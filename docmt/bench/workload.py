@@ -50,7 +50,7 @@ def model_settings(preset: str, size: str | None = None, **changes: Any) -> Mode
     if size is None:
         for name in ("encoder_attention", "decoder_attention", "cross_attention"):
             values[name] = values[name] | {"upper_layers": 1}
-    # The marks of published models may be others than those of the workload's sentences.
+    # The workload's vocabulary has no language tags, which are marks of the size `mbart`.
     return ModelSettings.load((SIZES[size] if size else TINY) | values | {"marks": None} | changes, where="model")
 
 

@@ -4,7 +4,6 @@ import errno
 import functools
 import hashlib
 import logging
-import lzma
 import shutil
 import tarfile
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from docmt import checksums
 from docmt.corpora.catalog import Address, Entry, SourceFile
 from docmt.corpora.download import MOST_BYTES, AddressError, Patience, download
+from docmt.corpora.readers.tar_files import CORRUPT_TAR
 from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
 from docmt.files import atomic_path, explained_full_disk, read_json, sha256_file, write_json
@@ -25,11 +25,8 @@ log = logging.getLogger(__name__)
 ARCHIVES = ".archives"
 RECORD = "fetched.json"
 GZIP_MAGIC = b"\x1f\x8b"
-# What zipfile and tarfile raise; the last three for impossible places, unknown compression, and encrypted members.
-CORRUPT_ARCHIVE = (
-    *(tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, lzma.LZMAError),
-    *(ValueError, NotImplementedError, RuntimeError),
-)
+# The last three for impossible places, unknown compression, and encrypted members of zip archives.
+CORRUPT_ARCHIVE = (*CORRUPT_TAR, zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError)
 
 
 def fetch_corpus(

@@ -115,7 +115,9 @@ def _read(
         weights_NS = weights.cpu().numpy()
         # From subwords to words: a source word gets the sum of its columns, a target word the mean of its rows: the
         # weights of a target word still are shares of one.
-        by_source = np.array([weights_NS[:, rows].sum(1) for rows in src_rows]).reshape(-1, len(weights_NS)).T.copy()
+        by_source = np.empty((len(weights_NS), len(src_rows)), dtype=weights_NS.dtype)
+        for word, rows in enumerate(src_rows):
+            by_source[:, word] = weights_NS[:, rows].sum(1)
         found["weights"][name] = []
         for weights in (by_source[rows].mean(0) for rows in tgt_rows):
             best = [(int(word), round(100 * float(weights[word]))) for word in np.argsort(-weights, kind="stable")]

@@ -104,7 +104,7 @@ class ReaderManifest(Settings):
     generative: dict[str, dict[str, PathField]] = {}
     """Generative test sets, by dataset and suite."""
     ties: Ties = "wrong"
-    """What contrastive items with equal scores count, as in `evaluation.contrast`."""
+    """Rule for contrastive items whose best candidates tie, from `evaluation.contrast.ties`."""
     has_attention: bool = False
     """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}

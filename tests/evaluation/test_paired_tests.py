@@ -261,7 +261,7 @@ def test_seeds_are_averaged_over_the_same_sentences():
 
 @pytest.mark.parametrize("numbers", [(3, 2), (2, 3), (1, 2), (2, 2)])
 def test_all_seeds_count_equally_often_in_randomization_too(numbers):
-    """Of a score that is a sum over segments, the signs of the differences of means are all that counts."""
+    """The plain computation gives the segments' differences of means all combinations of signs."""
     rng = np.random.default_rng(1)
     rows = [rng.normal(mean, 1, size=(n, 8, 1)) for mean, n in zip((0.5, 0), numbers, strict=True)]
     pair = [[metrics.SegmentCounts(run, lambda sums: sums[..., 0]) for run in runs] for runs in rows]

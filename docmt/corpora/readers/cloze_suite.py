@@ -62,12 +62,9 @@ class ClozeSuite(SuiteFormat):
             raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
-        foreign = [pair for own in pairs for pair in own] if self.context == "foreign" else []
-        n_before = 0
+        all_pairs = [pair for own in pairs for pair in own]
+        first = 0  # of a document's pairs among all
         for document, own in zip(found, pairs, strict=True):
-            # Numbers of the pairs of other documents: those behind this one move up.
-            others, first = range(len(foreign) - len(own)), n_before
-            n_before += len(own)
             used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
             for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
@@ -77,9 +74,11 @@ class ClozeSuite(SuiteFormat):
                     continue
                 start = max(0, number - self.context_sentences)
                 context = own[start:number]
-                if foreign:
-                    chosen = chance.sample(others, min(len(others), number - start))
-                    context = [foreign[n if n < first else n + len(own)] for n in chosen]
+                if self.context == "foreign":
+                    n_others = len(all_pairs) - len(own)
+                    chosen = chance.sample(range(n_others), min(n_others, number - start))
+                    # Numbers among the pairs of other documents: this document's are skipped.
+                    context = [all_pairs[n if n < first else n + len(own)] for n in chosen]
                 before, form = tgt[: matches[0].start()], matches[0][0]
                 candidates = [before + each for each in [form, *self._counterparts(form)]]
                 deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
@@ -94,9 +93,10 @@ class ClozeSuite(SuiteFormat):
                     "is_prefix": True,
                     "sentence": len(context),
                 }
+            first += len(own)
 
     def _counterparts(self, form: str) -> list[str]:
-        """What the other kind has in place of a form: with and without a capital, or as the form."""
+        """Counterparts of a form in the other kind: with a capital if the form has one, or with and without."""
         one, other = self.forms.values()
         rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
         found = dict.fromkeys(counterpart for each, counterpart in rows if each == form.lower())

@@ -10,6 +10,9 @@ from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.files import read_bytes
 
+CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)
+"""What tarfile raises for damaged archives, compressed or not."""
+
 
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:
     """Name and text of each file of a tar (or tar.gz) with a suffix, sorted by name; nothing is unpacked to disk.
@@ -32,7 +35,7 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                 check_expansion(n_bytes, len(data), where=str(path))
                 if is_wanted and (stream := archive.extractfile(member)):
                     files[member.name] = stream.read()
-    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+    except CORRUPT_TAR as error:
         raise UserError(f"{path}: not a tar of {what} files ({error}): fetch it again") from None
     return [(name, decode(files[name], where=f"{path}:{name}")) for name in sorted(files)]
 
