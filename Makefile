@@ -69,8 +69,9 @@ test-slow: $(TESTED)
 test-gpu: $(TESTED)
 	pytest -m gpu
 
+SLURM_TESTS ?= tests/slurm
 test-slurm: $(TESTED)
-	pytest -n 4 -m slurm tests/slurm
+	pytest -n 4 -m slurm $(SLURM_TESTS)
 
 lint: $(TESTED)
 	ruff check .
