@@ -40,9 +40,6 @@ class Predicate(NamedTuple):
     verb: str  # the finite German verb
     rest: str  # what follows the verb in a German main clause, with `{it}` as above
 
-    def with_pronoun(self, pronoun: Phrase) -> "Predicate":
-        return Predicate(self.english.format(it=pronoun.english), self.verb, self.rest.format(it=pronoun.german))
-
     def followed_by(self, phrase: Phrase) -> "Predicate":
         """The predicate with an object or a place at its end."""
         return Predicate(join(self.english, phrase.english), self.verb, join(self.rest, phrase.german))

@@ -129,7 +129,8 @@ def _about_it(
         if predicate in subjects:
             clause = Clause(Phrase("it", PRONOUN["nom"][gender]), predicate)
         else:
-            clause = Clause(Phrase(person, person), predicate.with_pronoun(Phrase("it", PRONOUN["acc"][gender])))
+            english, rest = predicate.english.format(it="it"), predicate.rest.format(it=PRONOUN["acc"][gender])
+            clause = Clause(Phrase(person, person), Predicate(english, predicate.verb, rest))
         variants[gender] = clause.main(front)
     return simple(variants)
 

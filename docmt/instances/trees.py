@@ -18,7 +18,7 @@ from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
-from docmt.text.subwords import SEPARATOR, begins_word_of_pieces
+from docmt.text.subwords import SEPARATOR
 
 # Sentences that are less similar are different sentences, not one sentence before and after normalization.
 MIN_LIKENESS = 0.5
@@ -108,7 +108,7 @@ def _tokens(subwords: Sequence[str]) -> tuple[list[int], list[int], str]:
 
     Each piece of SentencePiece counts as a token: languages without spaces have no others.
     """
-    if any(map(begins_word_of_pieces, subwords)):
+    if any(len(subword) > 1 and subword.startswith(BLANK) for subword in subwords):  # BPE has no such subword
         firsts, texts = list(range(len(subwords))), [subword.replace(BLANK, "") for subword in subwords]
     else:
         firsts, texts, open_token, first = [], [], "", 0

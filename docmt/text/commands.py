@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from docmt.commands import CommandGroup, Jobs, OutFile, SrcLang, TgtLang, option, settings_at
 from docmt.errors import UserError
-from docmt.files import write_json
+from docmt.files import atomic_writer, write_json
 from docmt.text.settings import TextSettings
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def learn_bpe(
         tgt_lang: target language code, for a published model.
     """
     from docmt.text.published_text import PublishedText
-    from docmt.text.subwords import learn_merges, learn_sentencepiece, write_codes
+    from docmt.text.subwords import learn_merges, learn_sentencepiece
     from docmt.text.text_files import read_all
 
     if settings.pretrained is not None:
@@ -112,7 +112,8 @@ def learn_bpe(
         n_merges = codes.count("\n") - 1  # the first line is a header
         if n_merges < settings.bpe_merges:
             log.warning("the text yields only %d of %d BPE merges (bpe_merges)", n_merges, settings.bpe_merges)
-    write_codes(out, codes)
+    with atomic_writer(out) as file:
+        file.write(codes)
 
 
 @commands.command

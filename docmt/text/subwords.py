@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docmt.errors import UserError
-from docmt.files import atomic_writer, read_text
-from docmt.text.spacing import BLANK
+from docmt.files import read_text
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor  # pyright: ignore[reportMissingImports]
@@ -98,11 +97,6 @@ class SentencePieceModel:
     def symbols(self) -> list[str]:
         """All pieces, in the order of their ids."""
         return [self._processor.id_to_piece(number) for number in range(self._processor.get_piece_size())]
-
-
-def begins_word_of_pieces(subword: str) -> bool:
-    """Whether a subword is the first piece of a word by SentencePiece; BPE has no such subword."""
-    return len(subword) > 1 and subword.startswith(BLANK)
 
 
 def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
@@ -190,12 +184,6 @@ def subword_model(codes: str, lang: str) -> BpeModel | SentencePieceModel:
     if found is None:
         raise UserError(f"language {lang!r}: the SentencePiece models are for {' and '.join(models)}")
     return found
-
-
-def write_codes(path: Path, codes: str) -> None:
-    """Write a codes file."""
-    with atomic_writer(path) as file:
-        file.write(codes)
 
 
 def read_codes(path: Path) -> str:

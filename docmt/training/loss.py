@@ -86,11 +86,6 @@ class ReplicatedLoss(LossModule):
         context = self.model.context
         return [] if context is None or batch.layout.context == "document" else list(context.parameters())
 
-    def drop_unused_gradients(self, batch: Batch) -> None:
-        """Drop the gradients of unused parameters, zeros after the exchange: Adam would move by its momentum."""
-        for parameter in self.unused_parameters(batch):
-            parameter.grad = None
-
 
 class _Connected(torch.autograd.Function):
     """The loss as it is, and gradients for nothing else."""

@@ -35,10 +35,3 @@ def schedule(step: int, warmup_steps: int, decay_steps: int | None = None) -> fl
     if decay_steps is None:
         return min(step / warmup_steps, (warmup_steps / step) ** 0.5)
     return min(step / warmup_steps, max(0.0, (decay_steps - step) / (decay_steps - warmup_steps)))
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, step: int, settings: TrainingSettings) -> float:
-    """Set the rate of every group for update `step`; returns the highest."""
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * schedule(step, settings.warmup_steps, settings.decay_steps)
-    return max(group["lr"] for group in optimizer.param_groups)

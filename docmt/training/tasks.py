@@ -88,9 +88,14 @@ def build_tasks(
         elif name == "restoration":
             assert data.monolingual is not None
             noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
-            dev = one_side(data.dev, data.monolingual_side)
+            side = data.monolingual_side
+            # Development documents of this side alone, which stands for both, without trees.
+            tokens, offsets = getattr(data.dev, f"{side}_tokens"), getattr(data.dev, f"{side}_offsets")
+            dev = replace(
+                data.dev, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None
+            )
             dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_NOISE_EPOCH)
-            lang = getattr(pipeline, f"{data.monolingual_side}_lang")
+            lang = getattr(pipeline, f"{side}_lang")
             own_marks = model_marks(symbols, vocabulary, pipeline, both=lang)
             tasks.append(Task(name, data.monolingual, dev, own_marks, noise=noise))
         else:
@@ -98,11 +103,3 @@ def build_tasks(
             assert train is not None
             tasks.append(Task(name, train, as_sentences(data.dev), marks, "none"))
     return tasks
-
-
-def one_side(instance_set: InstanceSet, side: Literal["src", "tgt"]) -> InstanceSet:
-    """Parallel documents with one side, `src` or `tgt`, as both sides; without trees."""
-    tokens, offsets = getattr(instance_set, f"{side}_tokens"), getattr(instance_set, f"{side}_offsets")
-    return replace(
-        instance_set, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None
-    )

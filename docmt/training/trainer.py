@@ -37,7 +37,7 @@ from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss
 from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
-from docmt.training.optimizer import build_optimizer, set_learning_rate
+from docmt.training.optimizer import build_optimizer, schedule
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
@@ -200,8 +200,12 @@ class Trainer:
                 fabric.backward(loss / (update.n_labels / fabric.world_size))
             loss_sum += loss.detach()
         if isinstance(self.raw_module, ReplicatedLoss):
-            self.raw_module.drop_unused_gradients(update.micro_batches[0].batch)
-        rate = set_learning_rate(self.optimizer, step, settings)
+            # Their gradients are zeros after the exchange, with which Adam would move by its momentum.
+            for parameter in self.raw_module.unused_parameters(update.micro_batches[0].batch):
+                parameter.grad = None
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * schedule(step, settings.warmup_steps, settings.decay_steps)
+        rate = max(group["lr"] for group in self.optimizer.param_groups)
         if self.scaler is not None:
             # Before the norm is taken. Fabric refuses to do this for a fused optimizer.
             self.scaler.unscale_(self.optimizer.optimizer)

@@ -5,7 +5,7 @@ from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 
 from docmt.errors import UserError
-from docmt.text.subwords import HEADER, BpeModel, learn_merges, read_codes, write_codes
+from docmt.text.subwords import HEADER, BpeModel, learn_merges, read_codes
 
 LINES = ["low lower lowest", "new newer newest", "wide wider widest @/@ &#64;", ""]
 
@@ -82,7 +82,7 @@ def test_every_token_is_restored(token, merges):
 
 def test_codes_file(tmp_path):
     codes = learn_merges(LINES, merges=5, min_frequency=2)
-    write_codes(tmp_path / "bpe.codes", codes)
+    (tmp_path / "bpe.codes").write_text(codes)
     assert read_codes(tmp_path / "bpe.codes") == codes
 
 
