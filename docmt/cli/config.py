@@ -10,7 +10,7 @@ from docmt.config.study_rows import USER_OUTPUT_KEYS
 from docmt.config.systems import list_runs, model_settings, training_settings
 from docmt.errors import UserError
 from docmt.files import atomic_writer, read_text
-from docmt.models.presets import ALL_ARCHITECTURES, SIZES
+from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.settings import look_up
 
 commands = CommandGroup("config")
@@ -71,7 +71,7 @@ def presets() -> None:
     Example:
         docmt config presets
     """
-    print(json.dumps({"sizes": SIZES, "architectures": ALL_ARCHITECTURES.all}, indent=1))
+    print(json.dumps({"sizes": SIZES, "architectures": ARCHITECTURES}, indent=1))
 
 
 @commands.command

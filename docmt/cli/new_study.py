@@ -14,7 +14,7 @@ from docmt.corpora.combining import LEAK_PERCENT, Overlap
 from docmt.corpora.documents import Document
 from docmt.corpora.guessing import FoundSplit, find_split, suffix_of
 from docmt.corpora.inspection import SplitInspection
-from docmt.corpora.readers.registry import READERS, Format, read
+from docmt.corpora.readers.registry import FORMATS, Format, read
 from docmt.corpora.readers.tabular import TsvLines
 from docmt.errors import UserError
 from docmt.text.tokenizer import LANGUAGES
@@ -177,10 +177,10 @@ def _format_settings(form: str | None) -> dict[str, Any]:
     except UserError:
         values = None
     values = {"reader": values} if isinstance(values, str) else values
-    if not isinstance(values, dict) or (form and values.get("reader") not in READERS.all):
+    if not isinstance(values, dict) or (form and values.get("reader") not in FORMATS):
         raise UserError(
             f"--format {form}: give a reader, or its settings as in '{{reader: tsv, columns: [2, 3]}}'; "
-            f"readers: {', '.join(READERS.all)}"
+            f"readers: {', '.join(FORMATS)}"
         )
     return values
 

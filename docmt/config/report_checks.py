@@ -13,7 +13,6 @@ from docmt.evaluation.metrics import (
     LOG_PROBABILITY,
     METRICS,
     OF_REFERENCES,
-    known_metrics,
     selectable_metrics,
 )
 from docmt.report.claims.claim import Claim
@@ -62,17 +61,16 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
     report = config.report
     layouts = {f"tables.{name}": table for name, table in report.tables.items()}
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}
-    known = known_metrics(*report.metrics, *(metric for layout in layouts.values() for metric in layout.metrics))
     for metric in report.metrics:
-        look_up(known, metric, where="config.report.metrics", what="metric")
+        look_up(METRICS, metric, where="config.report.metrics", what="metric")
     for name, layout in layouts.items():
         for test in layout.tests or []:
             look_up(tests, test, where=f"config.report.{name}.tests", what="dataset or test")
         where = f"config.report.{name}.metrics"
         for metric in layout.metrics:
-            look_up(known, metric, where=where, what="metric")
+            look_up(METRICS, metric, where=where, what="metric")
             needed = _measured_with(metric)
-            if needed in selectable_metrics(known) and needed not in config.evaluation.metrics:
+            if needed in selectable_metrics() and needed not in config.evaluation.metrics:
                 raise UserError(
                     f"{where}: {metric!r} is not computed; name {needed!r} in evaluation.metrics too, or leave it out"
                 )

@@ -11,7 +11,7 @@ from docmt.config.schema import Config
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.models.presets import ALL_ARCHITECTURES, SIZES
+from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.published.catalog import CONFIG, is_published, published_folder
 from docmt.models.published.families import SAME, read_settings
 from docmt.models.settings import ModelSettings
@@ -67,7 +67,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
         size = _published_size(config, system, where=f"{where}.size")
     else:
         size = look_up(SIZES | {PRETRAINED: {}}, row.size, where=f"{where}.size", what="size")
-    architecture = look_up(ALL_ARCHITECTURES.all, row.architecture, where=f"{where}.architecture", what="architecture")
+    architecture = look_up(ARCHITECTURES, row.architecture, where=f"{where}.architecture", what="architecture")
     return ModelSettings.load(merge({**size, **architecture}, row.model), where=f"{where}.model")
 
 

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.ter import TER
 
 from docmt.evaluation import metrics
 from docmt.evaluation.external_programs import missing_row
@@ -15,7 +16,7 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 
 
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
-    """BLEU and chrF of the settings against the raw reference, length of the translations, and shares of instances."""
+    """BLEU, chrF and TER of the settings against the raw reference, lengths, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     units = metrics.chosen_units(test, metrics.score_bleu)
     raw = words = test.texts
@@ -53,12 +54,12 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
 
 
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
-    """SacreBLEU's counts of each segment: lengths, n-grams and matching n-grams."""
+    """SacreBLEU's counts of each segment: of BLEU and chrF n-grams and matches, of TER edits and words."""
     segments = join_segments(test.hypotheses, *test.texts, unit)
     rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
     if isinstance(scorer, BLEU):
         return SegmentCounts(rows, partial(bleu_of_counts, smooth=scorer.smooth_method == "exp"))
-    return SegmentCounts(rows, chrf_of_counts)
+    return SegmentCounts(rows, ter_of_counts if isinstance(scorer, TER) else chrf_of_counts)
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
@@ -76,7 +77,7 @@ def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
 
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
-    """ChrF2 of summed counts [..., 18]: character n-grams of both sides and matches, by order."""
+    """ChrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
     # Orders that one side is too short for do not count, as in sacreBLEU.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
@@ -85,3 +86,9 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
     precision, recall = precision.sum(-1) / n, recall.sum(-1) / n
     total = 4 * precision + recall
     return np.divide(500 * precision * recall, total, where=total > 0, out=np.zeros_like(total))
+
+
+def ter_of_counts(counts: np.ndarray) -> np.ndarray:
+    """TER of summed counts [..., 2]: edits, and words of the reference."""
+    edits, words = counts[..., 0], counts[..., 1]
+    return np.divide(100 * edits, words, where=words > 0, out=np.where(edits > 0, 100.0, 0.0))

@@ -21,7 +21,6 @@ from docmt.evaluation.hypotheses import find_tokenization, read_hypotheses, read
 from docmt.evaluation.metrics import (
     ACCURACY,
     ALIGNER,
-    CONTEXT_WORDS,
     GENERATIVE,
     MODEL,
     ContrastSettings,
@@ -34,7 +33,7 @@ from docmt.evaluation.metrics import (
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
 from docmt.evaluation.references import read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
-from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl, write_lines
+from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
 
 log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
@@ -248,36 +247,6 @@ def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFil
 
 
 @commands.command
-def tag(
-    *,
-    settings: Settings = EvaluationSettings(),
-    text: TestText,
-    hypotheses: Path | None = None,
-    training: Path | None = None,
-    out: OutFile,
-) -> None:
-    """List the words of a reference, or of hypotheses, whose choice depends on earlier sentences.
-
-    Example:
-        docmt evaluate tag --prefix text/test --src-lang en --tgt-lang de --out tags.tsv
-
-    Args:
-        hypotheses: translations to tag in place of the reference, as lines or JSONL of `docmt decode translate`.
-        training: prefix of raw parallel text that improves the word alignment.
-        out: TSV file to write: document, sentence in the document, word, class, reason.
-    """
-    from docmt.evaluation.context_words import list_tags
-
-    index, reference, _ = text.read()
-    found = read_user_hypotheses(hypotheses or text_path(text.prefix, text.tgt_lang), index)
-    test = TranslatedTest(found, reference, settings, text.prefix, text.src_lang, text.tgt_lang, training)
-    if not test.is_aligned:
-        raise UserError(f"{hypotheses}: tags need hypotheses that are aligned sentence by sentence")
-    header = "document", "sentence", "word", "class", "why"
-    write_lines(out, map("\t".join, [header, *list_tags(test, index)]))
-
-
-@commands.command
 def compare(
     *,
     settings: Settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "chrF"]),
@@ -308,7 +277,7 @@ def compare(
         needs = find_metric(metric).needs
         if MODEL in needs:
             raise UserError(f"--settings: metrics: {metric!r} needs the model: only a study computes it")
-        if not src_lang and (ALIGNER in needs or metric in CONTEXT_WORDS):
+        if not src_lang and ALIGNER in needs:
             raise UserError(f"--settings: metrics: {metric!r} reads the source: give its language, --src-lang")
     paths = _name_systems(hypotheses)
     index, (reference, *more), blank = read_user_references(references)

@@ -1,13 +1,12 @@
 """All metrics: how each is called, computed and shown, what it needs, and the settings that choose among them.
 
 The report and the table in docs/evaluation.md follow. To add a metric, write a function that returns its rows (or, for
-a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages. Packages
-add theirs by entry points of the group `docmt.metrics`.
+a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
@@ -17,7 +16,6 @@ from docmt.corpora.documents import text_path
 from docmt.decoding.settings import ContrastScore
 from docmt.errors import UserError
 from docmt.files import read_lines
-from docmt.plugins import Registry
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
 
@@ -28,16 +26,12 @@ if TYPE_CHECKING:  # planning a study reads this module and computes nothing
 
     from docmt.evaluation.hypotheses import Hypothesis, Unit
     from docmt.evaluation.score_rows import ScoreRow
-    from docmt.evaluation.word_alignment import Alignment
 
 Ties = Literal["wrong", "first"]
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
 COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
-BLONDE = ("BlonDe pronouns", "BlonDe markers")
-TERMS, ADDRESS = "term consistency", "address consistency"
-CONTEXT_WORDS = ("context words (address)", "context words (pronouns)", "context words (terms)")
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
@@ -54,7 +48,7 @@ class TranslatedTest:
     src_lang: str
     tgt_lang: str
     training: Path | None = None  # prefix of the raw text of the training split
-    more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, METEOR and BlonDe
+    more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, TER and METEOR
     _counted: "dict[str, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -86,13 +80,6 @@ class TranslatedTest:
         if len(lines) != len(self.reference):
             raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
         return lines
-
-    @cached_property
-    def alignment(self) -> "Alignment":
-        """The words of source, hypotheses and reference with their links; computed once, since the aligner is slow."""
-        from docmt.evaluation.word_alignment import align_test
-
-        return align_test(self)
 
     @property
     def is_aligned(self) -> bool:
@@ -158,36 +145,6 @@ def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
     return score_pronouns(test)
 
 
-def score_blonde(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of BlonDe."""
-    from docmt.evaluation.blonde import score_blonde
-
-    return score_blonde(test)
-
-
-def score_consistency(test: TranslatedTest) -> "list[ScoreRow]":
-    """Rows of term and address consistency."""
-    from docmt.evaluation.consistency import score_consistency
-
-    return score_consistency(test)
-
-
-def context_metric(name: str, words: str, *needs: str) -> Metric:
-    """F1 of a class of words that depend on context, tested over documents."""
-
-    def score(test: TranslatedTest) -> "list[ScoreRow]":
-        from docmt.evaluation.context_words import score_context_words
-
-        return score_context_words(test, name)
-
-    def count(test: TranslatedTest) -> SegmentCounts:
-        from docmt.evaluation.context_words import count_context_words
-
-        return count_context_words(test, name)
-
-    return Metric(f"F1 of {words}", score, needs=needs, on_request=True, counts=count)
-
-
 def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
     """Build BLEU of untokenized text."""
     from sacrebleu.metrics.bleu import BLEU
@@ -218,7 +175,29 @@ def chrf(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
     return CHRF(lowercase=settings.lowercase)
 
 
-def sacre_metric(about: str, sacre: "Callable[[EvaluationSettings, str], SacreMetric]", unit: "Unit") -> Metric:
+def chrf_plus_plus(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
+    """Build chrF++."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(lowercase=settings.lowercase, word_order=2)
+
+
+def ter(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
+    """Build TER; of Chinese, over characters."""
+    from sacrebleu.metrics.ter import TER
+
+    is_chinese = tgt_lang == "zh"
+    return TER(case_sensitive=not settings.lowercase, normalized=is_chinese, asian_support=is_chinese)
+
+
+def sacre_metric(
+    about: str,
+    sacre: "Callable[[EvaluationSettings, str], SacreMetric]",
+    unit: "Unit",
+    *,
+    on_request: bool = False,
+    lower_is_better: bool = False,
+) -> Metric:
     """A metric of sacreBLEU over raw text, tested for significance."""
 
     def count(test: TranslatedTest) -> SegmentCounts:
@@ -226,7 +205,16 @@ def sacre_metric(about: str, sacre: "Callable[[EvaluationSettings, str], SacreMe
 
         return count_segments(sacre(test.settings, test.tgt_lang), unit, test)
 
-    return Metric(about, score_bleu, sacre, unit=unit, is_main=True, counts=count)
+    return Metric(
+        about,
+        score_bleu,
+        sacre,
+        unit=unit,
+        on_request=on_request,
+        is_main=not on_request,
+        lower_is_better=lower_is_better,
+        counts=count,
+    )
 
 
 words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
@@ -247,6 +235,8 @@ METRICS: dict[str, Metric] = {
         on_request=True,
     ),
     "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
+    "chrF++": sacre_metric("chrF2++ of sacreBLEU", chrf_plus_plus, "sentences", on_request=True),
+    "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
     "aligned instances": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
@@ -257,13 +247,6 @@ METRICS: dict[str, Metric] = {
     "METEOR": Metric("METEOR 1.5", score_meteor, unit="sentences", needs=(JAVA,)),
     "d-METEOR (instances)": Metric("METEOR 1.5", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns", score_apt, needs=(ALIGNER, TRAINING)),
-    BLONDE[0]: Metric("F1 of he and she by sentence", score_blonde, on_request=True),
-    BLONDE[1]: Metric("F1 of five kinds of discourse markers by sentence", score_blonde, on_request=True),
-    ADDRESS: Metric("du or Sie as in the document so far", score_consistency, on_request=True),
-    TERMS: Metric("terms as in the document so far", score_consistency, needs=(ALIGNER, TRAINING)),
-    CONTEXT_WORDS[0]: context_metric(CONTEXT_WORDS[0], "forms of address"),
-    CONTEXT_WORDS[1]: context_metric(CONTEXT_WORDS[1], "pronouns with a gender", ALIGNER, TRAINING),
-    CONTEXT_WORDS[2]: context_metric(CONTEXT_WORDS[2], "repeated terms", ALIGNER, TRAINING),
     CXMI: Metric("what context adds to the log probability of a reference sentence; in nats", needs=(MODEL,)),
     LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
     COMET: Metric("with the section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
@@ -272,21 +255,11 @@ METRICS: dict[str, Metric] = {
 }
 
 
-ALL_METRICS = Registry("docmt.metrics", "metric", Metric, METRICS)
-"""The metrics of docmt and of installed packages."""
-
-
-def known_metrics(*names: str) -> Mapping[str, Metric]:
-    """The metrics of docmt, and of installed packages if one of the names needs them."""
-    # Other packages are only imported for names that docmt does not have: a broken one must not break these.
-    return METRICS if METRICS.keys() >= {*names} else ALL_METRICS.all
-
-
-def selectable_metrics(known: Mapping[str, Metric] = METRICS) -> list[str]:
+def selectable_metrics() -> list[str]:
     """The metrics that `evaluation.metrics` may name."""
     return [
         name
-        for name, metric in known.items()
+        for name, metric in METRICS.items()
         if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
     ]
 
@@ -303,12 +276,11 @@ def main_metrics() -> list[str]:
 
 def check_metric(name: str) -> str:
     """Return the name; ValueError when the settings of evaluation may not have it."""
-    if name not in (known := selectable_metrics(known_metrics(name))):
+    if name not in (known := selectable_metrics()):
         raise ValueError(f"must name a metric ({nearest(name, known)})")
     return name
 
 
-# The schema, which is a file, has the metrics of docmt alone: installed packages differ from machine to machine.
 MetricName = Annotated[
     str, AfterValidator(check_metric), WithJsonSchema({"enum": selectable_metrics(), "type": "string"})
 ]
@@ -383,7 +355,7 @@ class EvaluationSettings(Settings):
 
 def find_metric(name: str) -> Metric:
     """The metric of a name, which may come from a score file of another program."""
-    return known_metrics(name).get(name, Metric(""))
+    return METRICS.get(name, Metric(""))
 
 
 def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
@@ -407,13 +379,11 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
     needs = {need for name in names for need in find_metric(name).needs}
     packages = ["sacrebleu", "sacremoses", "jieba"]
     packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
-    return package_versions([*packages, *ALL_METRICS.packages(names)])
+    return package_versions(packages)
 
 
 def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
     """All metrics that the settings name, and those that are always reported."""
-    named = {name: find_metric(name) for name in test.settings.metrics}
-    chosen = [metric.scorer for metric in named.values()]
-    known = (METRICS | named).values()
-    scorers = dict.fromkeys(m.scorer for m in known if m.scorer and (m.always or m.scorer in chosen))
+    chosen = {METRICS[name].scorer for name in test.settings.metrics}
+    scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in chosen))
     return [row for scorer in scorers for row in scorer(test)]

@@ -6,7 +6,12 @@ compared. Cases, weights and the search for pronouns that the alignment misses f
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import fmean
+from typing import Self
+
+import yaml
+from pydantic import Field, field_validator
 
 from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.metrics import TranslatedTest
@@ -20,8 +25,8 @@ from docmt.evaluation.word_alignment import (
     find_aligner,
     read_training,
 )
-from docmt.evaluation.word_lists import PronounLists
 from docmt.evaluation.words import describe_words
+from docmt.settings import Settings
 
 WEIGHTS = {
     "identical": 1.0,
@@ -33,6 +38,40 @@ WEIGHTS = {
 }
 """Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
 WINDOW = 2  # words on each side that are searched for a pronoun
+LISTS = Path(__file__).parent / "data/pronouns"
+
+
+class PronounLists(Settings):
+    """Pronouns of a language pair, in lower case. Nested lists are flattened."""
+
+    source: list[str] = Field(min_length=1)
+    """Source pronouns to evaluate."""
+    target: list[str] = Field(min_length=1)
+    """Target pronouns to look for where the alignment finds none."""
+    identical: list[list[str]]
+    """Groups of forms of the same pronoun."""
+    equivalent: list[list[str]]
+    """Groups of words that count half for each other."""
+
+    @classmethod
+    def of(cls, src_lang: str, tgt_lang: str) -> Self:
+        """Read the lists of a pair. Raises NotComputableError when there are none."""
+        path = LISTS / f"{src_lang}-{tgt_lang}.yaml"
+        if not path.is_file():
+            known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
+            raise NotComputableError(f"no lists of pronouns for {src_lang}-{tgt_lang} (only for {known})")
+        return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
+
+    @field_validator("source", "target", mode="before")
+    @classmethod
+    def _flatten(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(part, list) for part in value):
+            return [word for part in value for word in part]
+        return value
+
+    def normalize(self, word: str) -> str:
+        """The first word of the group of identical ones, or the word itself."""
+        return next((group[0] for group in self.identical if word in group), word)
 
 
 Occurrence = tuple[str, str]
@@ -83,7 +122,8 @@ def find_counterparts(position: int, pair: Pair, links: set[Link], lists: Pronou
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
     # Only words of the lists count, unless no aligned word is in them.
-    words = [target[j] for j in positions if lists.is_target(target[j])]
+    groups = [lists.target, *lists.identical, *lists.equivalent]
+    words = [target[j] for j in positions if any(target[j] in group for group in groups)]
     # The program was meant to search around a source word without links, but its loop over the neighbors is empty.
     if not positions or any(word in lists.target for word in words):
         return words

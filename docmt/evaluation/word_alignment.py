@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from docmt.corpora.documents import text_path
 from docmt.decoding.shortlist import lexical_table
@@ -66,25 +66,6 @@ def read_training(test: TranslatedTest) -> list[Pair]:
         )
     split_source, split_target = map(lower_case_splitter, languages)
     return [(split_source(src), split_target(tgt)) for src, tgt in zip(*lines, strict=True)]
-
-
-class Alignment(NamedTuple):
-    """The words of a test, the links of its pairs of sentences, and how they were found."""
-
-    text: Text
-    links: dict[Pair, set[Link]]
-    signature: str
-
-
-def align_test(test: TranslatedTest) -> Alignment:
-    """Align source with reference and hypothesis. Raises NotComputableError without the aligner."""
-    program = find_aligner()
-    text = Text.of(test)
-    training = read_training(test)
-    # A translation that equals the reference gets the same links.
-    pairs: list[Pair] = list(dict.fromkeys((tuple(src), tuple(tgt)) for src, tgt in [*text.pairs, *training]))
-    links = dict(zip(pairs, align_words(pairs, program=program), strict=True))
-    return Alignment(text, links, f"aligner:{describe_aligner()}|training pairs:{len(training)}|case:lc")
 
 
 def find_aligner() -> str:

@@ -11,10 +11,8 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.models.attention.multi_head import Gate, Groupings, build_attention
-from docmt.models.attention.patterns import ALL_PATTERNS, Pattern
 from docmt.models.numerics import dropout
 from docmt.models.settings import ModelSettings
-from docmt.plugins import Registry
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
 """Functions by their names in the settings; `gelu` is the exact one."""
@@ -145,11 +143,8 @@ class GatedEncoderLayer(EncoderLayer):
 
 ENCODER_LAYERS: dict[str, type[EncoderLayer]] = {"distances": GatedEncoderLayer}
 """Classes of encoder layers of patterns that have their own."""
-ALL_ENCODER_LAYERS = Registry("docmt.encoder_layers", "class of encoder layers", type, ENCODER_LAYERS)
 
 
 def build_encoder_layer(settings: ModelSettings, pattern: str) -> EncoderLayer:
     """The layer of a pattern, with fresh parameters."""
-    found = ALL_PATTERNS.find(pattern)
-    is_own = isinstance(found, Pattern) and found.has_encoder_layer
-    return (ALL_ENCODER_LAYERS.find(pattern) if is_own else EncoderLayer)(settings, pattern=pattern)
+    return ENCODER_LAYERS.get(pattern, EncoderLayer)(settings, pattern=pattern)

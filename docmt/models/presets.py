@@ -5,8 +5,6 @@ Importing this module does not import torch.
 
 from typing import Any
 
-from docmt.plugins import Registry
-
 MARIAN: dict[str, Any] = {
     "form": {"activation": "swish", "output_bias": True, "zero_start": True},
     "marks": {"src_before": [], "src_after": ["</s>"], "tgt_before": ["<s>"]},
@@ -94,10 +92,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         for kind in ("doct", "han_encoder", "han", "san", "cadec")
     },
 }
-"""What each attention sees, in the architectures of docmt itself.
+"""What each attention sees, in each architecture.
 
 `no_context` removes the source context after the target context, as Table 3 does; it and `only_group` are the same
 model under the names of the two tables, and `no_locality` is the document Transformer.
 """
-
-ALL_ARCHITECTURES = Registry("docmt.architectures", "architecture", dict, ARCHITECTURES)

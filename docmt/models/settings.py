@@ -6,16 +6,16 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
 from docmt.models.attention.patterns import (
-    ALL_PATTERNS,
     NO_GATE,
     PATTERNS,
     Fusion,
+    check_pattern,
     find_part,
     part_names,
     pattern_slots,
 )
-from docmt.models.systems.context_traits import ALL_CONTEXTS, CONTEXTS, ContextTraits
-from docmt.settings import Settings
+from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
+from docmt.settings import Settings, nearest
 
 Context = Literal["document", "none"]
 """What a model with a context module reads: whole documents, or sentences without context."""
@@ -27,11 +27,16 @@ MAX_LAYERS = 1000
 """A model file that asks for more is refused: each layer takes memory before the weights can be compared."""
 
 
-# The schema names the patterns and modules of docmt; packages can add others.
+def _check_context(name: str) -> str:
+    if name not in CONTEXTS:
+        raise ValueError(f"must be a context module ({nearest(name, list(CONTEXTS))})")
+    return name
+
+
 _PATTERNS = WithJsonSchema({"enum": [name for name in PATTERNS if pattern_slots(name)], "type": "string"})
-PatternName = Annotated[str, AfterValidator(lambda name: ALL_PATTERNS.find(name) and name), _PATTERNS]
+PatternName = Annotated[str, AfterValidator(check_pattern), _PATTERNS]
 _CONTEXTS = WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})
-ContextName = Annotated[str, AfterValidator(lambda name: ALL_CONTEXTS.find(name) and name), _CONTEXTS]
+ContextName = Annotated[str, AfterValidator(_check_context), _CONTEXTS]
 
 
 class AttentionSettings(Settings):
@@ -76,7 +81,7 @@ class ContextSettings(Settings):
 
     @property
     def traits(self) -> ContextTraits:
-        return ALL_CONTEXTS.find(self.kind)
+        return CONTEXTS[self.kind]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -224,7 +229,7 @@ class ModelSettings(Settings):
 
     def check_silent_start(self) -> None:
         """Raises UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
-        fusions = [found for name in self.patterns() if isinstance(found := ALL_PATTERNS.find(name), Fusion)]
+        fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)
         context = self.context

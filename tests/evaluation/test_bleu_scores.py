@@ -6,10 +6,12 @@ from collections import Counter
 
 import pytest
 from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from docmt.evaluation.bleu import score_bleu
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import EvaluationSettings, bleu, default_metrics
+from docmt.evaluation.metrics import EvaluationSettings, bleu, default_metrics, find_metric, score_translations
 from docmt.evaluation.words import tokenized_texts, word_splitter
 
 SETTINGS = EvaluationSettings()
@@ -176,3 +178,19 @@ def test_d_bleu_of_doc2doc_is_lower_cased_multi_bleu_over_documents():
     assert "case:lc" in rows["Doc2Doc d-BLEU"]["signature"]
     assert "case:mixed" in rows["d-BLEU (documents)"]["signature"]
     assert "Doc2Doc d-BLEU" not in default_metrics()
+
+
+@pytest.mark.parametrize(("name", "scorer"), [("chrF++", CHRF(word_order=2)), ("TER", TER(case_sensitive=True))])
+def test_scores_on_request_are_those_of_sacrebleu(name, scorer):
+    """Of the whole test, and of the sums that resampling draws."""
+    sentences = ["Der Hund bellt laut .", "", *REFERENCE[2:]]
+    test = make_test(make_hypotheses(sentences), settings=EvaluationSettings(metrics=[name]))
+    (row,) = (row for row in score_translations(test) if row["metric"] == name)
+    expected = scorer.corpus_score(sentences, [REFERENCE])
+    assert row["value"] == expected.score
+    assert row["signature"].startswith(scorer.get_signature().format())
+    counts = find_metric(name).counts(test)
+    assert counts.score(counts.rows.sum(0)) == pytest.approx(expected.score)
+    assert counts.score(counts.rows[[0, 0, 1]].sum(0)) == pytest.approx(
+        scorer.corpus_score([sentences[i] for i in (0, 0, 1)], [[REFERENCE[i] for i in (0, 0, 1)]]).score
+    )

@@ -140,7 +140,6 @@ def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, changes,
     ("metric", "message"),
     [
         ("APT", "'APT' reads the source: give its language, --src-lang"),
-        ("context words (address)", "reads the source"),
         ("CXMI", "'CXMI' needs the model: only a study computes it"),
     ],
 )

@@ -12,14 +12,17 @@ from docmt.evaluation import pronouns
 from docmt.evaluation.external_programs import NotComputableError, find_program
 from docmt.evaluation.metrics import EvaluationSettings
 from docmt.evaluation.pronouns import (
+    LISTS as FOLDER,
+)
+from docmt.evaluation.pronouns import (
     WEIGHTS,
+    PronounLists,
     classify,
     describe_occurrences,
     find_counterparts,
     score_pronouns,
 )
 from docmt.evaluation.word_alignment import read_training
-from docmt.evaluation.word_lists import DATA, PronounLists
 
 LISTS = PronounLists.of("en", "de")
 SOURCE = ["I saw it .", "She left .", "He slept .", "They sing .", "We read it .", "You too ?"]
@@ -74,7 +77,8 @@ def test_several_alignments_are_averaged_and_their_range_is_said():
 def plain_search(position, source, target, links):
     """The authors' search, step by step, with its weights of the candidates as a list."""
     aligned = sorted(j for i, j in links if i == position)
-    words = [target[j] for j in aligned if LISTS.is_target(target[j])]
+    pronouns_of_lists = {*LISTS.target}.union(*LISTS.identical, *LISTS.equivalent)
+    words = [target[j] for j in aligned if target[j] in pronouns_of_lists]
     if not aligned or [word for word in words if word in LISTS.target]:
         return words
     first, last = max(aligned[0] - 2, 0), min(aligned[-1] + 2, len(target) - 1)
@@ -214,7 +218,7 @@ def test_training_text_of_two_lengths_is_refused(tmp_path):
         read_training(translated(Path("t"), [], training=tmp_path / "t"))
 
 
-@pytest.mark.parametrize("path", sorted((DATA / "pronouns").glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_lists_are_lower_case_single_words_without_repeats(path):
     lists = PronounLists.of(*path.stem.split("-"))
     for group in (lists.source, lists.target, *lists.identical, *lists.equivalent):

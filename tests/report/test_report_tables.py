@@ -81,9 +81,9 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
 
 
 def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
-    monkeypatch.setitem(METRICS, "TER", Metric("edits", digits=1, lower_is_better=True))
-    rows = [score("a", 40.26, metric="TER"), score("b", 39, metric="TER"), score("a", 20), score("b", 21)]
-    table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "TER"]))
+    monkeypatch.setitem(METRICS, "edits", Metric("edits", digits=1, lower_is_better=True))
+    rows = [score("a", 40.26, metric="edits"), score("b", 39, metric="edits"), score("a", 20), score("b", 21)]
+    table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "edits"]))
     assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
     assert table.best == {(1, 4), (1, 5)}
 

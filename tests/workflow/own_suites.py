@@ -33,7 +33,7 @@ SPLITS = {
 }
 CONTRASTIVE = ["own", "voita", "bawden", "contrapro"]
 GENERATIVE = [name for name in SPLITS if name not in CONTRASTIVE]
-METRICS = ["s-BLEU", "d-BLEU (instances)", "CXMI", "address consistency", "term consistency"]
+METRICS = ["s-BLEU", "d-BLEU (instances)", "CXMI"]
 
 
 def write_config(folder, smoke):

@@ -52,18 +52,13 @@ def test_own_suites_reach_the_report(suites, scores):
     assert names <= {file.name for file in compared.iterdir()}
 
 
-def test_what_context_adds_and_how_consistent_choices_are_is_measured(scores):
+def test_what_context_adds_is_measured(scores):
     cxmi = {(row["system"], row["test"]): float(row["value"]) for row in scores if row["metric"] == "CXMI"}
     assert set(cxmi) == {(system, test) for system in SYSTEMS for test in ("controlled", *CONTRASTIVE)}
     assert all(cxmi.values()), "it reads context, so context changes something"
     assert {test: value for (system, test), value in cxmi.items() if system == "greedy"} == pytest.approx(
         {test: value for (system, test), value in cxmi.items() if system == "g_transformer"}
     ), "the search plays no part"
-    for metric in ("address consistency", "term consistency"):
-        rows = [row for row in scores if row["metric"] == metric]
-        assert {row["system"] for row in rows} == set(SYSTEMS)
-        assert {"", "hypothesis", "reference", "shuffled documents"} >= {row["kind"] for row in rows}
-        assert all(row["value"] or "not computed" in row["signature"] for row in rows if row["kind"] == "reference")
 
 
 def test_the_reader_has_the_items_of_all_suites(suites):

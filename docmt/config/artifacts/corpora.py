@@ -13,11 +13,9 @@ from docmt.controlled.commands import generate
 from docmt.corpora import commands as corpora
 from docmt.corpora.catalog import load_catalog
 from docmt.corpora.file_patterns import matching_files
-from docmt.corpora.readers.registry import READERS
 from docmt.errors import UserError
 from docmt.models import commands as models
 from docmt.models.published.catalog import CONFIG, find_model, is_published, load_models, study_folder
-from docmt.provenance import package_versions
 from docmt.settings import nearest
 
 
@@ -74,9 +72,6 @@ class CorporaArtifacts(Declarations):
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format, described]
-        # Another version of a package may read other text.
-        if versions := package_versions(READERS.packages([row.format_of(split).reader])):
-            parts.append(versions)
         if kind == "custom":
             where = f"config.corpora.custom.{corpus}.splits.{split}.files"
             # A name may be a pattern. One that fits no file is kept, so that it is reported as missing.

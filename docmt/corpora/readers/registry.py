@@ -1,15 +1,14 @@
 """All formats of corpora. A new one is a file with its class, and a line below or in `document_formats`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field
 
 from docmt.corpora.readers import cloze_suite, suite_formats
 from docmt.corpora.readers.document_formats import DocumentFormats
 from docmt.corpora.readers.reader import CorpusFormat, DocumentFormat, Files, FormatName, ReaderResult, SuiteFormat
 from docmt.errors import UserError
-from docmt.plugins import Registry
 
 
 class PlainFiles(CorpusFormat):
@@ -20,7 +19,7 @@ class PlainFiles(CorpusFormat):
     reader: FormatName[Literal["files"]]
 
 
-_BuiltIn = (
+_Formats = (
     DocumentFormats
     | suite_formats.VoitaSuite
     | suite_formats.ContraProSuite
@@ -34,22 +33,9 @@ _BuiltIn = (
 )
 
 FORMATS: dict[str, type[CorpusFormat]] = {
-    get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(_BuiltIn)
+    get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(_Formats)
 }
-READERS = Registry("docmt.readers", "reader", type, FORMATS)
-"""The formats of docmt and of installed packages."""
-
-
-def _format_of(value: Any, built_in: ValidatorFunctionWrapHandler) -> CorpusFormat:
-    name = value.get("reader") if isinstance(value, dict) else None
-    # Other packages are only imported for names that docmt does not have: a broken one must not break these.
-    if isinstance(name, str) and name not in FORMATS and (added := READERS.all.get(name)):
-        return added.model_validate(value)
-    return built_in(value)
-
-
-# `SerializeAsAny`, since the union does not list the formats of packages.
-Format = SerializeAsAny[Annotated[_BuiltIn, Field(discriminator="reader"), WrapValidator(_format_of)]]
+Format = Annotated[_Formats, Field(discriminator="reader")]
 
 
 def can_read(form: CorpusFormat, *, n_languages: int) -> bool:

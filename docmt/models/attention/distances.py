@@ -16,7 +16,6 @@ from typing_extensions import override
 from docmt.models.attention.grouping import AnyGrouping
 from docmt.models.attention.projections import HeadProjections
 from docmt.models.attention.ragged import AttentionInputs, kernel_inputs_of
-from docmt.plugins import Registry
 
 MAX_SENTENCES = 20
 """Sentences that are farther away count as this far."""
@@ -162,4 +161,3 @@ DISTANCES: dict[str, Callable[[int, int], Distances]] = {
     "memory": TokenDistances,
 }
 """Pattern → constructor of its distances, whose arguments are the numbers of heads and of values per head."""
-ALL_DISTANCES = Registry("docmt.distances", "class of distances", Callable, DISTANCES)

@@ -16,7 +16,7 @@ from typing_extensions import override
 from docmt.instances.storage import expand_ranges
 from docmt.models.attention.grouping import Grouping, Kernel
 from docmt.models.attention.patterns import Index, Side, Slot, find_part, part_names
-from docmt.models.attention.visibility import ALL_GROUPINGS, PackedLengths, positions_within
+from docmt.models.attention.visibility import GROUPINGS, PackedLengths, positions_within
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import Context, Positions
 
@@ -107,7 +107,7 @@ class AttentionLayout(PackedLengths):
         """The grouping of an attention with one pattern. A fusion has one grouping for each of its parts."""
         key = slot, self.resolve(pattern)
         if key not in self.groupings:
-            self.groupings[key] = ALL_GROUPINGS.find(key[1])(self, slot)
+            self.groupings[key] = GROUPINGS[key[1]](self, slot)
         return self.groupings[key]
 
     @cached_property

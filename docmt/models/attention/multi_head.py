@@ -13,13 +13,12 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.models.attention.distances import ALL_DISTANCES, Distances
+from docmt.models.attention.distances import DISTANCES, Distances
 from docmt.models.attention.grouping import AnyGrouping
-from docmt.models.attention.patterns import ALL_PATTERNS, NO_GATE, Fusion, find_part
+from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion
 from docmt.models.attention.projections import HeadProjections
 from docmt.models.attention.ragged import AttentionInputs, ragged_attention
 from docmt.models.numerics import product_dtype
-from docmt.plugins import Registry
 
 Groupings = Callable[[str], AnyGrouping]
 """Gives the grouping of a pattern for the attention at hand."""
@@ -53,8 +52,8 @@ class MultiHeadAttention(HeadProjections):
     ) -> None:
         super().__init__(width, heads, inner=inner, memory_width=memory_width)
         self.pattern = pattern
-        if distances is None and find_part(pattern).has_distances:
-            distances = ALL_DISTANCES.find(pattern)(heads, self.out.in_features // heads)
+        if distances is None and pattern in DISTANCES:
+            distances = DISTANCES[pattern](heads, self.out.in_features // heads)
         self.distances = distances
         self.initialize()  # after the distances, which draw random numbers first
 
@@ -258,12 +257,11 @@ FUSIONS: dict[str, type[FusedAttention]] = {
     "rst_parallel": ParallelAttention,
     "rst_mix": MixedAttention,
 }
-ALL_FUSIONS = Registry("docmt.fusions", "fusion", type, FUSIONS)
 
 
 def build_attention(width: int, heads: int, pattern: str) -> Attention:
     """The module of a pattern or fusion, with fresh parameters."""
-    found = ALL_PATTERNS.find(pattern)
-    if isinstance(found, Fusion):
-        return ALL_FUSIONS.find(pattern)(width, heads, found.parts)
+    row = PATTERNS[pattern]
+    if isinstance(row, Fusion):
+        return FUSIONS[pattern](width, heads, row.parts)
     return MultiHeadAttention(width, heads, pattern)

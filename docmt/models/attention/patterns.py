@@ -1,14 +1,14 @@
 """All attention patterns and their fusions: what settings, decoding and messages must know without importing torch.
 
 A pattern says which keys each query sees: `GROUPINGS` in visibility.py has its function. A fusion runs several patterns
-and joins their outputs: `FUSIONS` in multi_head.py has its class. A new one needs a row here and a row there. Other
-packages register theirs as entry points, see docs/models.md.
+and joins their outputs: `FUSIONS` in multi_head.py has its class. A new one needs a row here and a row there
+(docs/models.md). `DISTANCES` in distances.py and `ENCODER_LAYERS` in layers.py have the patterns that need more.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from docmt.plugins import Registry
+from docmt.settings import nearest
 
 SLOTS = ("encoder", "decoder", "cross")
 """The attentions of a model without context modules."""
@@ -44,15 +44,11 @@ class Pattern:
         cache: what sentence-by-sentence decoding can rely on. `document`: every sentence sees its whole instance;
             `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
         needs_trees: whether the grouping follows discourse trees. Without trees such a pattern sees the whole instance.
-        has_distances: whether attention depends on the distances of keys: `DISTANCES` in distances.py.
-        has_encoder_layer: whether encoder layers with it are of an own class: `ENCODER_LAYERS` in layers.py.
         slots: the attentions that can have it; none for those of context modules.
     """
 
     cache: CacheKind = "related"
     needs_trees: bool = False
-    has_distances: bool = False
-    has_encoder_layer: bool = False
     slots: tuple[str, ...] = SLOTS
 
 
@@ -70,9 +66,9 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "global": Pattern(cache="document"),
     "rst": Pattern(needs_trees=True),
     # Baselines.
-    "segments": Pattern(has_distances=True, slots=("encoder",)),
-    "distances": Pattern(has_distances=True, has_encoder_layer=True, slots=("encoder",)),
-    "memory": Pattern(cache="range", has_distances=True, slots=("decoder",)),
+    "segments": Pattern(slots=("encoder",)),
+    "distances": Pattern(slots=("encoder",)),
+    "memory": Pattern(cache="range", slots=("decoder",)),
     "long_short": Fusion(("group", "global"), has_gate=False),
     # G-Transformer and RST-Transformer.
     "combined": Fusion(("group", "global")),
@@ -84,8 +80,6 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "near": Pattern(slots=()),
     "drafts": Pattern(slots=()),
 }
-ALL_PATTERNS = Registry("docmt.patterns", "attention pattern", Pattern | Fusion, PATTERNS)
-
 
 NO_GATE = (
     "new_parts 'silent': this model has several attentions in one place with no gate between them, so it cannot start "
@@ -93,10 +87,17 @@ NO_GATE = (
 )
 
 
+def check_pattern(name: str) -> str:
+    """Return the name of a pattern or fusion. Raises ValueError that names the nearest one if there is none."""
+    if name not in PATTERNS:
+        raise ValueError(f"must be an attention pattern ({nearest(name, list(PATTERNS))})")
+    return name
+
+
 def part_names(name: str) -> tuple[str, ...]:
     """The patterns of the parts of a fusion; of a pattern, itself."""
-    found = ALL_PATTERNS.find(name)
-    return found.parts if isinstance(found, Fusion) else (name,)
+    pattern = PATTERNS[name]
+    return pattern.parts if isinstance(pattern, Fusion) else (name,)
 
 
 def pattern_slots(name: str) -> list[str]:
@@ -106,7 +107,7 @@ def pattern_slots(name: str) -> list[str]:
 
 def find_part(name: str) -> Pattern:
     """A pattern by name. Fusions are refused: they have parts in place of a grouping."""
-    found = ALL_PATTERNS.find(name)
-    if isinstance(found, Fusion):
-        raise ValueError(f"{name} is a fusion of {' and '.join(found.parts)}: ask for one of these")
-    return found
+    pattern = PATTERNS[name]
+    if isinstance(pattern, Fusion):
+        raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: ask for one of these")
+    return pattern

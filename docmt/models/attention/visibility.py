@@ -16,7 +16,6 @@ from docmt.models.attention.distances import MAX_SENTENCES
 from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.patterns import SIDES, Side, Slot
 from docmt.models.settings import ModelSettings
-from docmt.plugins import Registry
 
 
 class PackedLengths:
@@ -236,5 +235,4 @@ GROUPINGS: dict[str, Callable[[PackedLengths, Slot], Grouping]] = {
     "near": see_sources,
     "drafts": see_drafts,
 }
-"""The function of each pattern of docmt."""
-ALL_GROUPINGS = Registry("docmt.groupings", "grouping of a pattern", Callable, GROUPINGS)
+"""The function of each pattern."""

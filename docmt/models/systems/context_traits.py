@@ -2,13 +2,12 @@
 
 A pattern says what an attention of the model sees (attention/patterns.py); a context module adds attentions that the
 sentence model does not have. A new one is a subclass of `ContextModule`, with a row here and a row of `CONTEXT_MODULES`
-in transformer.py. Other packages register theirs as entry points, see docs/models.md.
+in transformer.py.
 """
 
 from dataclasses import dataclass
 
 from docmt.models.attention.patterns import Index, Side, Slot
-from docmt.plugins import Registry
 
 
 @dataclass(frozen=True)
@@ -67,4 +66,3 @@ CONTEXTS: dict[str, ContextTraits] = {
         drafts=True,
     ),
 }
-ALL_CONTEXTS = Registry("docmt.contexts", "context module", ContextTraits, CONTEXTS)

@@ -25,7 +25,6 @@ from docmt.models.systems.doct import DocumentContext
 from docmt.models.systems.global_context import ContextEncoder
 from docmt.models.systems.han import EncoderHan, JointHan
 from docmt.models.systems.san import SelectiveContext
-from docmt.plugins import Registry
 from docmt.text.vocabulary import BOS
 
 CONTEXT_MODULES: dict[str, type[ContextModule]] = {
@@ -36,7 +35,6 @@ CONTEXT_MODULES: dict[str, type[ContextModule]] = {
     "san": SelectiveContext,
     "cadec": SecondDecoder,
 }
-ALL_CONTEXT_MODULES = Registry("docmt.context_modules", "class of context modules", type, CONTEXT_MODULES)
 
 
 class Inputs(nn.Module):
@@ -105,7 +103,7 @@ class Transformer(nn.Module):
         )
         self.context: ContextModule | None = None
         if settings.context is not None:
-            self.context = ALL_CONTEXT_MODULES.find(settings.context.kind)(settings)
+            self.context = CONTEXT_MODULES[settings.context.kind](settings)
         self.decoder = nn.ModuleList(
             DecoderLayer(
                 settings,

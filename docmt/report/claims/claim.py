@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACIES, ACCURACY, known_metrics
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
 from docmt.settings import NAME, Settings, nearest
 
 HINT = "write for example 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
@@ -105,8 +105,8 @@ def _metric(name: str) -> str:
     if name.startswith(ENTROPY):
         better = name.replace(ENTROPY, BELOW_UNIFORM)
         raise ValueError(f"{name!r} depends on how many keys a mask leaves; name {better!r}")
-    if not _is_of_history(name) and name not in (metrics := known_metrics(name)):
-        known = [*metrics, *LOSSES, f"{BELOW_UNIFORM}cross"]
+    if not _is_of_history(name) and name not in METRICS:
+        known = [*METRICS, *LOSSES, f"{BELOW_UNIFORM}cross"]
         raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
     return name
 
