@@ -15,7 +15,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help:
 	@echo "make demo       run the whole workflow on the controlled corpus and print the table of scores"
 	@echo "make test       run the tests"
-	@echo "make test-others install what some tests need: transformers, CTranslate2, Triton"
+	@echo "make test-others install what some tests need: transformers, Triton"
 	@echo "make test-slow  run the tests that take minutes"
 	@echo "make test-gpu   run the tests that need a CUDA device"
 	@echo "make test-slurm run the tests that start a Slurm cluster here (as root; needs slurmctld, slurmd and munge)"

@@ -23,28 +23,77 @@ import torch
 from docmt.decoding.beam_search import search_sentences
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import prepare_search, run_in_batches
-from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.published.exporting import ctranslate2_spec
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
-from docmt.text.vocabulary import N_SPECIALS, SPECIALS
+from docmt.text.vocabulary import EOS, N_SPECIALS, SPECIALS
 
 SENTENCE_TOKENS = 26
 """Mean tokens per sentence, including `<s>` and `</s>`."""
+MAX_POSITIONS = 1024
+"""Positions of the exported model."""
 PRECISIONS = ("float32", "bfloat16", "int8")
 THEIR_PRECISIONS = {"float32": "float32", "int8": "int8_float32"}
 
 
 def export(model: Transformer, folder: Path, n_symbols: int) -> list[str]:
     """Write a sentence Transformer as a CTranslate2 model of float32 weights; returns its vocabulary."""
+    from ctranslate2 import specs  # pyright: ignore[reportMissingImports]
+
     vocabulary = [*SPECIALS, *(f"w{number}" for number in range(N_SPECIALS, n_symbols))]
-    spec = ctranslate2_spec(model, vocabulary, Marks())
+    settings, table = model.settings, model.embedding.weight.detach().numpy()
+    layers = settings.encoder_layers, settings.decoder_layers
+    spec: Any = specs.TransformerSpec.from_config(layers, settings.heads, pre_norm=False)
+    sides = ((spec.encoder, spec.encoder.embeddings[0], model.src_inputs),)
+    sides += ((spec.decoder, spec.decoder.embeddings, model.tgt_inputs),)
+    for theirs, embeddings, inputs in sides:
+        embeddings.weight = table
+        vectors = inputs.table(MAX_POSITIONS, torch.device("cpu"))[settings.form.position_offset :]
+        theirs.position_encodings.encodings = vectors.detach().numpy()
+    spec.decoder.start_from_zero_embedding = False
+    spec.decoder.projection.weight = table
+    for theirs, ours in zip(spec.encoder.layer, model.encoder_layers, strict=True):
+        fill_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
+        fill_layer(theirs, ours)
+    for theirs, ours in zip(spec.decoder.layer, model.decoder_layers, strict=True):
+        fill_attention(theirs.self_attention, ours.self_attention, splits=[3, 1])
+        fill_attention(theirs.attention, ours.cross_attention, splits=[1, 2, 1])
+        fill_norm(theirs.attention.layer_norm, ours.cross_sublayer.norm)
+        fill_layer(theirs, ours)
+    for register in (spec.register_source_vocabulary, spec.register_target_vocabulary):
+        register(vocabulary)
+    spec.config.bos_token = spec.config.decoder_start_token = "<s>"
+    spec.config.unk_token, spec.config.eos_token = "<unk>", vocabulary[EOS]
     spec.config.add_source_bos = spec.config.add_source_eos = False  # sentences here have their marks
+    spec.config.layer_norm_epsilon = 1e-5
+    spec.validate()
     spec.optimize()
     spec.save(str(folder))
     return vocabulary
+
+
+def fill_layer(theirs: Any, ours: Any) -> None:
+    """Copy norms and feed-forward layer."""
+    fill_norm(theirs.self_attention.layer_norm, ours.self_sublayer.norm)
+    fill_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
+    inner = ours.feed_forward
+    for linear, source in ((theirs.ffn.linear_0, inner.inner), (theirs.ffn.linear_1, inner.outer)):
+        linear.weight, linear.bias = source.weight.detach().numpy(), source.bias.detach().numpy()
+
+
+def fill_norm(theirs: Any, ours: Any) -> None:
+    """Copy a layer norm."""
+    theirs.gamma, theirs.beta = ours.weight.detach().numpy(), ours.bias.detach().numpy()
+
+
+def fill_attention(theirs: Any, ours: Any, splits: list[int]) -> None:
+    """The linear maps of an attention; a map can join queries, keys and values."""
+    weight = torch.cat((ours.in_weight, ours.out.weight)).detach()
+    bias = torch.cat((ours.in_bias, ours.out.bias)).detach()
+    rows = [split * ours.out.out_features for split in splits]
+    for linear, part, shift in zip(theirs.linear, weight.split(rows), bias.split(rows), strict=True):
+        linear.weight, linear.bias = part.numpy().copy(), shift.numpy().copy()
 
 
 def make_sentences(count: int, n_symbols: int) -> list[np.ndarray]:

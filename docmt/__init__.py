@@ -1,6 +1,6 @@
 """docmt: document-level neural machine translation, from raw corpora to a results report.
 
-As a library (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings, translate_file`.
+As a library (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings`.
 """
 
 import importlib
@@ -13,7 +13,6 @@ _PUBLIC = {
     "Translator": "docmt.decoding.translation",
     "UserError": "docmt.errors",
     "load_model": "docmt.models.model_file",
-    "translate_file": "docmt.decoding.translation",
 }
 """What can be imported from here, and where it is: imported when it is asked for, because torch takes seconds."""
 

@@ -26,7 +26,6 @@ instances:
   documents_with_gum: {trees: gum}
 systems:
   rst_gum: {cutting: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
-decoding: {shortlist: 100}
 evaluation: {metrics: [s-BLEU, "d-BLEU (instances)", CXMI], comet: {checkpoint: comet.ckpt}}
 report:
   baseline: sentence_transformer

@@ -1,4 +1,4 @@
-"""A file of every corpus reader and of every format to translate, and what hostile hands make of them."""
+"""A file of every corpus reader, and what hostile hands make of them."""
 
 import contextlib
 import gc

@@ -43,7 +43,7 @@ for group, module, name, help in (
     (PEOPLE, "docmt.cli.tidy:command", "tidy", "List, or delete, what a study no longer needs."),
     (PEOPLE, "docmt.cli.translate:command", "translate", "Translate files, or plain lines."),
     (PEOPLE, "docmt.bench.commands:commands", "bench", "Prove that a GPU computes correctly, and measure it."),
-    (PEOPLE, "docmt.models.commands:commands", "models", "Fetch, import, bundle and export published models."),
+    (PEOPLE, "docmt.models.commands:commands", "models", "Fetch and import published models, and bundle parsers."),
     (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
     (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),
     (WORKFLOW, "docmt.text.commands:commands", "text", "Turn sentences into subwords and back."),

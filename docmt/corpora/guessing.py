@@ -9,13 +9,12 @@ from typing import Any
 
 from docmt.corpora.catalog import ReadableCorpus
 from docmt.corpora.file_patterns import is_pattern, matching_files
+from docmt.corpora.languages import TWO_LETTERS, language_of
 from docmt.corpora.readers.registry import Format
 from docmt.corpora.readers.tabular import PARADOCS_CELLS
+from docmt.corpora.readers.translated_files import read_units, variant_language
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_text
-from docmt.formats.markup import elements
-from docmt.formats.tmx import read_units
-from docmt.formats.translatable_file import TWO_LETTERS, language_of
 
 HEAD_LINES = 2000
 OTHER_CODES = "af as bn cy ga gu km kn lb lo ml mr mt my or pa ta te yue"
@@ -105,8 +104,7 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
     codes: list[str] = []
     if suffix == ".tmx":
         for unit in read_units(read_text(file), where=str(file))[:1]:
-            variants = (each.opening for each in elements(unit.content, "tuv"))
-            codes = [each.get("xml:lang") or each.get("lang") or "" for each in variants]
+            codes = [variant_language(variant) for variant in unit.iterfind(".//{*}tuv")]
     elif suffix in (".csv", ".tsv", ".txt"):
         codes = [cell for cell in _header(file)[0] if cell.lower() in CODES]
         # `id` is Indonesian where it is one of two.

@@ -1,4 +1,4 @@
-"""`docmt decode`: translate instances and test sets, score given targets, look into a model's attention."""
+"""`docmt decode`: translate instances and test sets, and score given targets."""
 
 import logging
 from pathlib import Path
@@ -10,7 +10,7 @@ from docmt.commands import CommandGroup, OutFile, Positive, Threads, option, set
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
-from docmt.files import read_jsonl, sha256_file, write_json, write_jsonl
+from docmt.files import sha256_file, write_json, write_jsonl
 from docmt.gpu_locks import claim_gpus
 from docmt.provenance import describe, write_job_facts
 
@@ -27,10 +27,6 @@ BatchTokens = Annotated[
         help="source tokens translated side by side; changes speed and memory, not the result. By default "
         "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends."
     ),
-]
-ShortlistFile = Annotated[
-    Path | None,
-    option("lexical table that chooses the symbols of the output layer for each batch (docs/decoding.md)."),
 ]
 SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
 
@@ -66,7 +62,6 @@ def translate(
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
-    shortlist: ShortlistFile = None,
 ) -> None:
     """Translate instances by beam search.
 
@@ -87,7 +82,7 @@ def translate(
     is_another = None not in (of_model, of_instances) and of_model != of_instances
     if is_another or read.src_tokens.max() >= len(trained.vocabulary):
         raise UserError(f"{instances}: built with another vocabulary than that of {model}")
-    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens, shortlist=shortlist)
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
     write_job_facts(out, device=chosen, n_devices=1)
 
@@ -149,7 +144,6 @@ def generate(
     threads: Threads = 1,
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
-    shortlist: ShortlistFile = None,
 ) -> None:
     """Translate the source documents of a generative test set.
 
@@ -166,40 +160,7 @@ def generate(
 
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
-    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens, shortlist=shortlist)
+    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
     found = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, found, strict=True)))
     write_job_facts(out, device=chosen, n_devices=1)
-
-
-@commands.command
-def attention(
-    *,
-    settings: Settings = DecodingSettings(),
-    model: ModelFile,
-    instances: Path,
-    hypotheses: Path,
-    documents: Positive = 1,
-    out: OutFile,
-    threads: Threads = 1,
-    device: Device = "auto",
-) -> None:
-    """Write what a model looks at, in a sample of documents that it translated.
-
-    Example:
-        docmt decode attention --instances instances/test --hypotheses hypotheses.jsonl --model model.pt
-        --out attention.json
-
-    Args:
-        instances: folder of instances.
-        hypotheses: their translations by the model, JSON lines.
-        documents: size of the sample, evenly spaced.
-    """
-    chosen = choose_device(device, threads)
-    from docmt.decoding.attention_maps import attend
-    from docmt.instances.storage import load_instances
-    from docmt.models.model_file import load_model
-
-    trained, read = load_model(model), load_instances(instances)
-    found = attend(trained, read, read_jsonl(hypotheses), settings, n_documents=documents, device=chosen)
-    write_json(out, {"documents": found, "provenance": describe(model=trained.provenance)})

@@ -120,21 +120,8 @@ class InferenceTransformer(Transformer):
         }
         # Of the decoder layers of a pass, by `DecoderStep`.
         self.compiled_steps: dict[tuple[DecoderLayer, ...], Any] = {}
-        self.make = make
         self.output = make(self.embedding.weight, self.output_bias)
         _replace_maps(self, make)
-
-    def restricted(self, symbols_W: Tensor) -> Self:
-        """The same model for target tokens that are places in `symbols_W` (int64 ids); it encodes all source tokens.
-
-        Nothing but the table of embeddings and the output layer is another: these are the rows of some symbols.
-        """
-        restricted = copy.copy(self)
-        restricted.__dict__ |= {"_modules": dict(self._modules), "encode": self.encode}
-        restricted.embedding = nn.Embedding.from_pretrained(self.embedding.weight[symbols_W])
-        bias = None if self.output_bias is None else self.output_bias[symbols_W]
-        restricted.output = self.make(restricted.embedding.weight, bias)
-        return restricted
 
     @classmethod
     def of(cls, model: Transformer) -> Self:

@@ -16,7 +16,7 @@ ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 class DecodingSettings(Settings):
     """Beam search over whole instances, and what the encoder reads."""
 
-    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance", "shortlist")
+    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance",)
 
     beam_size: int = Field(default=5, ge=1)
     """Hypotheses kept at each step."""
@@ -37,6 +37,3 @@ class DecodingSettings(Settings):
     """`auto`: bfloat16 on a GPU that has it, float32 elsewhere. `float16`, for GPUs, rounds eight times finer than
     bfloat16, but overflows in models with large states. `int8`, for CPUs: 8-bit weights, fastest and least exact; given
     translations are scored in float32."""
-    shortlist: int | None = Field(default=None, ge=1)
-    """Compute only this many target symbols per source symbol, by word alignments of the training text, and as many of
-    the most frequent; for large vocabularies. null: all."""

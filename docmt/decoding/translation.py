@@ -3,9 +3,8 @@
 import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,16 +15,9 @@ from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymb
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.shortlist import N_BEST, Shortlist
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.decoding.word_alignment import align_words
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
-from docmt.files import read_bytes, write_bytes
-from docmt.formats.file_translation import FileCounts, fill_file
-from docmt.formats.registry import open_file
-from docmt.formats.tag_placement import WordAlignment
-from docmt.formats.translatable_file import Languages
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.logs import Meter
@@ -88,18 +80,8 @@ def search_best(
     layout: AttentionLayout,
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
-    shortlist: Shortlist | None = None,
 ) -> list[BeamHypothesis]:
-    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`.
-
-    With a shortlist, the search knows its symbols only, by other numbers.
-    """
-    if shortlist is not None:
-        kept = shortlist.of(src_tokens)
-        device = model.embedding.weight.device
-        small = InferenceTransformer.of(model).restricted(torch.from_numpy(kept).to(device))
-        found = search_best(small, src_tokens, layout, settings, symbols)
-        return [replace(each, sentences=[kept[ids].tolist() for ids in each.sentences]) for each in found]
+    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
@@ -159,7 +141,6 @@ class Translator:
         batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
             parser.
-        shortlist: lexical table that chooses the symbols of the output layer for each batch; None keeps all.
     """
 
     def __init__(
@@ -170,10 +151,8 @@ class Translator:
         device: str = "cpu",
         batch_tokens: int | None = None,
         with_trees: bool = True,
-        shortlist: Path | None = None,
     ) -> None:
         settings = settings or DecodingSettings()
-        self.shortlist = shortlist and Shortlist.read(shortlist, trained.vocabulary, settings.shortlist or N_BEST)
         self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
         self.trained, self.settings = trained, settings
         self.counts = TranslationCounts()
@@ -207,7 +186,7 @@ class Translator:
             context=self.settings.context,
         )
         tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
-        return search_best(self.model, tokens, layout, self.settings, self.symbols, self.shortlist)
+        return search_best(self.model, tokens, layout, self.settings, self.symbols)
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """The text of each sentence of a hypothesis."""
@@ -275,10 +254,6 @@ class Translator:
             translated[owner] += text
         return translated
 
-    def align(self, pairs: Sequence[tuple[str, str]]) -> list[WordAlignment]:
-        """The words of sentences that belong to those of their translations, by the model's attention."""
-        return align_words(self.trained, self.model, pairs)
-
     @cached_property
     def _annotator(self) -> "BundleAnnotator":
         from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
@@ -299,56 +274,6 @@ class Translator:
             end = start + count
             yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end, marks))
             start = end
-
-
-def translate_file(
-    translator: Translator,
-    path: Path | str,
-    out: Path | str,
-    *,
-    form: str | None = None,
-    with_context: bool = True,
-    force: bool = False,
-) -> FileCounts:
-    """Translate a file into another, which differs only where text was translated.
-
-    Args:
-        translator: a model ready to translate.
-        path: the file.
-        out: where to write; an existing file is replaced once the new one is whole.
-        form: its format; by default, its suffix decides.
-        with_context: False translates each sentence by itself.
-        force: whether it may declare other languages than the model's.
-    """
-    data, counts = translate_bytes(
-        translator, read_bytes(Path(path)), Path(path), form=form, with_context=with_context, force=force
-    )
-    write_bytes(Path(out), data)
-    return counts
-
-
-def translate_bytes(
-    translator: Translator,
-    data: bytes,
-    path: Path,
-    *,
-    form: str | None = None,
-    with_context: bool = True,
-    force: bool = False,
-) -> tuple[bytes, FileCounts]:
-    """Translate the content of a file named `path`, as `translate_file` does."""
-    pipeline = translator.trained.pipeline
-    languages = Languages(pipeline.src_lang, pipeline.tgt_lang, are_checked=not force)
-    file = open_file(path, data, languages=languages, name=form)
-    counts = fill_file(
-        file,
-        translator.translate_documents,
-        translator.align,
-        with_context=with_context,
-        # Published models copy most numbers; those that docmt trains have never seen any (benchmarks/markup.py).
-        reads_tags="imported" in translator.trained.provenance,
-    )
-    return file.translated(), counts
 
 
 def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:

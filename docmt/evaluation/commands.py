@@ -381,15 +381,3 @@ def generation_difference(*, suite: GenerativeSuite, tgt_lang: TgtLang, pair: Co
     )
     found = compare_verdicts(GENERATIVE, [item.phenomenon for item in items], system, baseline)
     pair.write(out, found, settings={})
-
-
-@commands.command
-def lexical_table(*, inputs: Annotated[tuple[Path, Path], option("subwords of both sides.")], out: OutFile) -> None:
-    """Write which target symbols stand for each source symbol, by word alignments, for shortlists of the output layer.
-
-    Example:
-        docmt evaluate lexical-table --inputs train.bpe.en train.bpe.de --out lex.s2t
-    """
-    from docmt.evaluation.word_alignment import write_lexical_table
-
-    write_lexical_table(*inputs, out)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Self
 
 from docmt.corpora.documents import text_path
-from docmt.decoding.shortlist import lexical_table
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import NotComputableError, find_program, run_program
 from docmt.evaluation.metrics import TranslatedTest
@@ -118,22 +117,6 @@ def _read_links(path: Path, n_sentences: int) -> list[set[Link]]:
     if len(lines) != n_sentences or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
         raise UserError(f"eflomal wrote alignments in an unknown form: {n_sentences} sentences, {lines[:1]}")
     return [{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines]
-
-
-def write_lexical_table(src: Path, tgt: Path, out: Path) -> None:
-    """Align two files of subwords, and write which target symbols stand for each source symbol (`Shortlist.read`)."""
-    texts = [[line.split() for line in read_lines(file)] for file in (src, tgt)]
-    if len(texts[0]) != len(texts[1]):
-        raise UserError(f"{src} has {len(texts[0])} lines, but {tgt} has {len(texts[1])}")
-    pairs = list(zip(*texts, strict=True))
-    if not any(src_words and tgt_words for src_words, tgt_words in pairs):
-        raise UserError(f"{src} and {tgt} have no sentence pairs with words: there is nothing to align")
-    try:
-        links = align_words(pairs, program=find_aligner())
-    except NotComputableError as error:
-        raise UserError(str(error)) from None
-    linked = ([(pair[0][i], pair[1][j]) for i, j in found] for pair, found in zip(pairs, links, strict=True))
-    write_lines(out, lexical_table(linked))
 
 
 def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:

@@ -134,21 +134,3 @@ def bundle(
     parser = parser if isinstance(bundled.parser, str) else sha256_file(Path(parser))
     facts = {"segmenter": sha256_file(segmenter), "parser": parser, "sentences": sentences}
     save_model(out, replace(trained, discourse=bundled, provenance=trained.provenance | {"bundled": facts}))
-
-
-@commands.command
-def export(*, model: Path, format: Literal["marian", "ctranslate2"], out: Path) -> None:
-    """Write a model of sentences or documents for another program.
-
-    Example:
-        docmt models export --model model.pt --format ctranslate2 --out served
-
-    Args:
-        model: model file.
-        format: format of the folder.
-        out: folder to write.
-    """
-    from docmt.models.model_file import load_model
-    from docmt.models.published.exporting import export_ctranslate2, export_marian
-
-    {"marian": export_marian, "ctranslate2": export_ctranslate2}[format](load_model(model), out)

@@ -105,8 +105,6 @@ class ReaderManifest(Settings):
     """Generative test sets, by dataset and suite."""
     ties: Ties = "wrong"
     """Rule for contrastive items whose best candidates tie, from `evaluation.contrast.ties`."""
-    has_attention: bool = False
-    """Whether the folders of runs have `decoding/attention_test_{test}.json`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 

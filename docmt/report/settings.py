@@ -164,8 +164,6 @@ class ReaderSettings(Settings):
 
     seeds: int = Field(default=1, ge=1)
     """Seeds shown of each system: the first of `seeds`."""
-    attention: int = Field(default=0, ge=0)
-    """Documents per test set, evenly spaced, with the attention of each system, computed for these alone."""
     max_megabytes: float = Field(default=10, gt=0)
     """Limit of the page; beyond it, each test set is reduced to the same share of documents and items, evenly
     spaced."""

@@ -103,10 +103,46 @@ def test_tiny_models_translate_in_float32_without_a_measurement(model, monkeypat
 
 def test_files_in_and_out(model, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
-    options = ["--model", model, "--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt")]
+    options = ["--model", model, str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt")]
     assert main(["translate", *options, "--settings", '{"beam_size": 2}']) == 0
     assert (tmp_path / "out.txt").read_bytes().decode() == TRANSLATION
     assert capsys.readouterr().out == ""
+
+
+def test_several_files_go_into_a_folder(model, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(TEXT)
+    files = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    assert main(["translate", "--model", model, *files, "--out", f"{tmp_path}/out"]) == 0
+    assert [(tmp_path / "out" / name).read_text() for name in ("a.txt", "b.txt")] == [TRANSLATION] * 2
+    assert main(["translate", "--model", model, files[0], "--out", f"{tmp_path}/one/"]) == 0
+    assert (tmp_path / "one/a.txt").read_text() == TRANSLATION
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.txt", "b.txt"], "several files: give a folder for their translations, --out FOLDER/"),
+        (["a.txt", "--out", "a.txt"], "a.txt: would be overwritten: give another --out"),
+        (["a.txt", "b.txt", "--out", "."], "a.txt: would be overwritten: give another --out"),
+        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: would be written for two files"),
+        (["--out", "out/"], "--out out/: is a folder, but standard input is written to a file"),
+        (["a.txt", "b.txt", "--out", "out", "--discourse", "t.jsonl"], "trees belong to one text"),
+    ],
+)
+def test_files_that_would_be_overwritten_or_mixed_up_are_refused(
+    model, tmp_path, monkeypatch, capsys, arguments, message
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\n")))
+    (tmp_path / "x").mkdir()
+    for name in ("a.txt", "b.txt", "x/a.txt"):
+        (tmp_path / name).write_text("the dog\n")
+    assert main(["translate", "--model", model, "--device", "cpu", *arguments]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert {path.read_text() for path in tmp_path.rglob("*.txt")} == {"the dog\n"}
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
@@ -121,7 +157,7 @@ def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
         (["--sentences", "--discourse", "trees.jsonl"], "give only one"),
         (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
         (["--settings", "@missing.json"], "missing.json: no such file"),
-        (["--input", "missing.txt"], "missing.txt: no such file"),
+        (["missing.txt"], "missing.txt: no such file"),
     ],
 )
 def test_bad_options_are_one_line(translate_bytes, tmp_path, options, message):
@@ -140,7 +176,7 @@ def test_text_that_is_not_utf8_is_one_line(translate_bytes, model, tmp_path, cap
     assert "standard input: byte 8 is not UTF-8" in errors
     assert len(errors.strip().splitlines()) == 1
     (tmp_path / "in.txt").write_bytes(b"the dog\n\xff\xfe\n")
-    assert main(["translate", "--model", model, "--input", str(tmp_path / "in.txt")]) == 2
+    assert main(["translate", "--model", model, str(tmp_path / "in.txt")]) == 2
     assert "in.txt: line 2 is not UTF-8" in capsys.readouterr().err
 
 
@@ -186,7 +222,5 @@ def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
     (tmp_path / "a").write_text("the dog\n")
     for architecture, is_said in (("rst_mix", True), ("g_transformer", False)):
         model = str(overfitted(architecture))
-        assert (
-            main(["translate", "--model", model, "--device", "cpu", "--input", str(tmp_path / "a"), "--verbose"]) == 0
-        )
+        assert main(["translate", "--model", model, "--device", "cpu", str(tmp_path / "a"), "--verbose"]) == 0
         assert ("reads trees, but there is no --discourse" in capsys.readouterr().err) == is_said

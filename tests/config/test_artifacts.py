@@ -82,7 +82,7 @@ def test_what_rules_ask_for_is_declared():
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
     suites = {"controlled": {"suites": ["controlled/pronoun", "ctxpro-ende/auxiliary_dev"]}}
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
-    given_values = {"systems": {"given": given}, "evaluation": evaluation, "decoding": {"shortlist": 50}}
+    given_values = {"systems": {"given": given}, "evaluation": evaluation}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
@@ -138,16 +138,6 @@ def test_the_number_of_shards_does_not_matter_to_trees_nor_the_beam_to_log_proba
     assert len(theirs["trees"].files) == 3
     changed = {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint}
     assert changed == {"hypotheses", "scores"}
-
-
-def test_a_shortlist_changes_translations_and_reads_its_table(smoke):
-    other = smoke_study({"decoding": {"shortlist": 50}})
-    mine, theirs = fingerprints(smoke), fingerprints(other)
-    assert {name for name in mine if mine[name].fingerprint != theirs[name].fingerprint} == {"hypotheses", "scores"}
-    assert mine["hypotheses"].input_files("shortlist") == []
-    assert theirs["hypotheses"].input_files("shortlist") == ["results/controlled/text/lex.s2t"]
-    table = other.lexical_table("controlled")
-    assert table.input_files() == [f"results/controlled/text/train.bpe.{lang}" for lang in ("en", "de")]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ HELD = {
     "msctd-enzh": "dev test",
     "python-docs-zhen": "test dev train",
     "voita2019-suites-enru": "dev test",
-    "wesnoth-ende": "descent sceptre dev train",
+    "wesnoth-ende": "descent sceptre dev train address address_foreign",
     "wesnoth-enru": "descent sceptre dev train",
     "wesnoth-enzh": "descent sceptre dev train",
     "wmt15-newstest-ende": "test",

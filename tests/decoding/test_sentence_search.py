@@ -180,7 +180,7 @@ def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path)
     ):
         text.write_text("\n\n".join("\n".join(document) for document in documents) + "\n")
         settings = f'{{"context": "{context}", "beam_size": 2}}'
-        options = ["--input", text, "--output", tmp_path / "out", "--model", tmp_path / "model.pt"]
+        options = [text, "--output", tmp_path / "out", "--model", tmp_path / "model.pt"]
         use = ["--sentences"] if name == "--sentences" else []
         assert main(["translate", *map(str, options), "--settings", settings, *use]) == 0
         found[name] = [line for line in (tmp_path / "out").read_text().splitlines() if line]

@@ -6,14 +6,12 @@ import torch
 from core_fixtures import DOCUMENTS, make_batch, make_model, pack_documents, random_sentence
 from plain_search import pack_sources, sources
 
-from docmt.decoding.attention_maps import attend
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.evaluation.cxmi import CXMI, score_references
-from docmt.instances.storage import load_instances
 from docmt.models.batch import pack
 from docmt.models.model_file import TrainedModel, load_model, save_model
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
@@ -207,18 +205,6 @@ def test_what_context_adds_to_a_first_sentence_is_nothing(trained):
     for gains in score_references([], references, TargetScorer(trained, DecodingSettings()))[CXMI]:
         assert gains[0] == pytest.approx(0, abs=1e-4)
         assert (np.abs(gains[1:]) > 1e-3).all()
-
-
-def test_recorded_attention_is_that_of_the_sentence_model(trained, study_files, caplog):
-    caplog.set_level("INFO")
-    instances = load_instances(study_files.instances())
-    rows = Translator(trained, DecodingSettings()).translate_instances(instances)
-    found = [
-        attend(trained, instances, rows, DecodingSettings(context=context), n_documents=2)
-        for context in ("document", "none")
-    ]
-    assert found[0] == found[1]
-    assert "only that of the sentence model" in caplog.text
 
 
 def test_layouts_with_drafts_are_moved_as_one(trained):

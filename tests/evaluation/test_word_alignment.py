@@ -3,14 +3,11 @@
 import random
 
 import pytest
-from evaluation_fixtures import evaluate, write_lines
 
-from docmt.decoding.shortlist import Shortlist
 from docmt.errors import UserError
 from docmt.evaluation import word_alignment
 from docmt.evaluation.external_programs import NotComputableError, find_program
 from docmt.evaluation.word_alignment import align_words, find_aligner, merge_directions
-from docmt.text.vocabulary import Vocabulary
 
 needs_aligner = pytest.mark.skipif(find_program("eflomal-align") is None, reason="eflomal is not installed")
 
@@ -79,30 +76,3 @@ def test_a_missing_aligner_is_said(monkeypatch):
 def test_an_aligner_that_fails_is_one_line():
     with pytest.raises(UserError, match=r"^eflomal failed \(exit code 1\)"):
         align_words([(["a"], ["x"])], program="false")
-
-
-@needs_aligner
-def test_a_lexical_table_has_what_was_aligned(tmp_path):
-    """Words that are always translated alike, in any order."""
-    rng, words = random.Random(0), [f"w{number}" for number in range(30)]
-    sentences = [rng.sample(words, 6) for _ in range(300)]
-    src, tgt = (
-        write_lines(tmp_path / mark, (" ".join(mark + word for word in sentence) for sentence in sentences))
-        for mark in "ed"
-    )
-    table = tmp_path / "lex.s2t"
-    assert evaluate("lexical-table", inputs=[src, tgt], out=table) == 0
-    vocabulary = Vocabulary([(mark + word, 1) for mark in "ed" for word in words])
-    best = Shortlist.read(table, vocabulary, 1).targets
-    pairs = {tuple(vocabulary.decode([source, *targets])) for source, targets in best.items()}
-    assert pairs == {(f"e{word}", f"d{word}") for word in words}
-
-
-@pytest.mark.parametrize(
-    ("line", "found", "message"), [("a", None, "pip install eflomal"), ("", "aligner", "there is nothing to align")]
-)
-def test_what_a_lexical_table_lacks_is_one_line(tmp_path, monkeypatch, capsys, line, found, message):
-    monkeypatch.setattr(word_alignment, "find_program", lambda _: found)
-    text = write_lines(tmp_path / "text", [line])
-    assert evaluate("lexical-table", inputs=[text, text], out=tmp_path / "table") == 2
-    assert message in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_the_command_writes_a_model_that_translates(published, tmp_path):
     languages = [] if published.family == "marian" else ["--src-lang", "en", "--tgt-lang", "de"]
     assert main(["models", "import", str(published.folder), "--out", str(out), *languages]) == 0
     (tmp_path / "text").write_text("the dog sees\n\na house\n", encoding="utf-8")
-    assert main(["translate", "--model", str(out), "--input", f"{tmp_path}/text", "--output", f"{tmp_path}/out"]) == 0
+    assert main(["translate", "--model", str(out), f"{tmp_path}/text", "--output", f"{tmp_path}/out"]) == 0
     assert len((tmp_path / "out").read_text(encoding="utf-8").split("\n")) == 4
     again = load_model(out)
     for name, value in published.trained.model.state_dict().items():
@@ -260,10 +260,10 @@ def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, 
     assert Translator(other, settings).translate_documents([SENTENCES]) == expected
     assert Translator(trained, settings).translate_documents([SENTENCES]) != expected
     (tmp_path / "a.lines").write_text("\n".join(SENTENCES), encoding="utf-8")
-    call = ["translate", "--model", f"{tmp_path}/model.pt", "--beam-size", "1", "--format", "lines"]
+    call = ["translate", "--model", f"{tmp_path}/model.pt", "--beam-size", "1", "--out", f"{tmp_path}/out"]
     call += [f"{tmp_path}/a.lines", "--source-lang", "de", "--target-lang"]
     assert main([*call, "fr"]) == 0
-    assert (tmp_path / "a.fr.lines").read_text(encoding="utf-8").split("\n") == expected[0]
+    assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == expected[0]
     assert main([*call, "ja"]) == 2
     assert "model.pt: language 'ja': this model knows de en fr" in capsys.readouterr().err
     assert main([*call, "de"]) == 2

@@ -185,11 +185,6 @@ def test_the_page_does_not_depend_on_when_it_is_made(tmp_path):
 SHORTER = ALIGNED | {"d/three": ["Nur eine."]}
 
 
-def without_attention(folder):
-    for system in ("aligned", "free"):
-        write_json(folder / f"{system}-1/decoding/attention_test_t.json", {"items": []})
-
-
 @pytest.mark.parametrize(
     ("spoil", "changes", "message"),
     [
@@ -205,7 +200,6 @@ def without_attention(folder):
             "its 1 items are not the items of the suite",
         ),
         (lambda runs: (runs / "free-1/decoding/test_t.jsonl").unlink(), {}, "free-1/decoding/test_t.jsonl"),
-        (without_attention, {"has_attention": True}, "not an output of `docmt decode attention`"),
         (lambda _: None, {"languages": {"d": ["en"]}}, "languages of 'd' must be a source and a target language"),
     ],
 )

@@ -163,46 +163,6 @@ def test_ugly_text_stays_text(page, browser):
     assert browser.run(directions, f"{ROWS}:nth-child(2) .text") == ["rtl", "ltr", "rtl", "rtl"]
 
 
-def test_attention_is_at_its_sentence_by_part_for_a_chosen_word(tmp_path, browser):
-    instance = {"first": 2, "src": [["The", "dog"], ["It", "<b>"]], "tgt": [["Der", "Hund"], ["Es"]]}
-    instance |= {"parts": ["group", "global"], "gate": [80, 70, 60]}
-    instance["weights"] = {
-        "group": [[[0, 90]], [[1, 70]], [[3, 100]]],
-        "global": [[[0, 40]], [[1, 30], [2, 9]], [[0, 5]]],
-    }
-    manifest = make_study(tmp_path)
-    for system, documents in (("aligned", {"d/one": [instance]}), ("free", {})):
-        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", {"documents": documents})
-    page = render(tmp_path, manifest | {"has_attention": True}, labels={"aligned": HOSTILE})
-    browser.open(page)
-    assert browser.texts("#list .quiet")[0].endswith("attention")
-    assert not browser.texts("#list .quiet")[1].endswith("attention")
-    assert browser.texts("tr:has(.attend) th") == ["3", "4"], "the sentences that the model aligned"
-    browser.click("#sentence-2 .attend")
-    assert browser.run("return document.querySelector('#sentence-2').nextSibling.className") == "attention"
-    assert browser.texts(".attention .word") == ["Der", "Hund"]
-    assert browser.texts(".attention h3") == []
-    assert browser.run(f"return document.querySelector('{ROWS} td:last-child').rowSpan") == 5, "the block is longer"
-    browser.run("document.querySelectorAll('.attention .word')[1].click()")
-    assert browser.texts(".attention h3") == ["group", "global"]
-    assert browser.texts(".attention div div:nth-of-type(1) p") == ["3 The dog "]
-    assert browser.texts(".attention div div:nth-of-type(2) p") == ["3 The dog ", "4 It <b> "]
-    assert browser.texts(".looked") == ["dog", "dog", "It"]
-    assert browser.texts(".attention [aria-live] .caption") == ["Gate: 70 % group, 30 % global."]
-    link = browser.run("return location.hash")
-    browser.open(page, link)
-    assert browser.texts(".looked") == ["dog", "dog", "It"], "a link shows the same"
-    browser.click("#sentence-3 .attend")
-    browser.run("document.querySelector('.attention .word').click()")
-    assert browser.texts(".looked") == ["<b>", "The"], "words of the second sentence"
-    assert browser.run(f"return document.querySelector('{ROWS} td:last-child').rowSpan") == 4, "it ends before"
-    browser.click("#sentence-3 .attend")
-    assert browser.texts(".attention") == []
-    browser.open(page, link)
-    browser.click("#list li:nth-child(3) a")
-    assert browser.texts(".attention") == []
-
-
 def test_what_changed_is_listed_by_its_size_and_leads_to_the_sentence(page, browser):
     data = unpack(page)["tests"][0]["documents"]
     expected = []
@@ -387,15 +347,11 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
     monkeypatch.setitem(DOCUMENTS, "d/one", [("The dog barks.", "Der Hund bellt.")] * 400)
     for texts, last in ((ALIGNED, "Er bellt."), (FREE, "Es bellt.")):
         monkeypatch.setitem(texts, "d/one", ["Der Hund bellt."] * 399 + [last])
-    manifest = make_study(tmp_path) | {"trees": {}, "has_attention": True}
-    instance = {"first": 350, "src": [["The", "dog"]], "tgt": [["Der", "Hund"]], "parts": ["group"], "gate": None}
-    instance["weights"] = {"group": [[[0, 90]], [[1, 70]]]}
+    manifest = make_study(tmp_path) | {"trees": {}}
     path = tmp_path / "suite.jsonl"
     item = json.loads(path.read_text().splitlines()[0])
     write_jsonl(path, [item | {"id": f"{n}"} for n in range(700)])
     for system in ("aligned", "free"):
-        attention = {"documents": {"d/one": [instance]}}
-        write_json(tmp_path / f"runs/{system}-1/decoding/attention_test_t.json", attention)
         scores = {"items": [{"id": f"{n}", "scores": [-1, -2]} for n in range(700)]}
         write_json(tmp_path / f"runs/{system}-1/decoding/suite_s.json", scores)
     browser.open(render(tmp_path, manifest), address(view="items"))
@@ -412,9 +368,8 @@ def test_long_documents_and_lists_grow_by_a_button(tmp_path, browser, monkeypatc
     browser.wait("return document.querySelector('.focus th')?.textContent === '400'")
     browser.open(tmp_path / "reader.html")
     assert browser.texts("#main .more button") == ["show 200 more of 200"]
-    for selector in ("#main .more button", "#sentence-350 .attend"):
-        browser.run(f"document.querySelector('{selector}').click()")
-    assert browser.texts(".attention .word") == ["Der", "Hund"], "shown again, and beyond the first sentences"
+    browser.run("document.querySelector('#main .more button').click()")
+    assert browser.texts("#main .more button") == []
 
 
 def test_a_study_without_suites_or_tests_shows_the_other(tmp_path, browser):

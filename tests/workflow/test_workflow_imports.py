@@ -32,7 +32,6 @@ ALLOWED = {
     # Fabric imports torchmetrics where it is installed, which docmt does not do, and with it nearly everything.
     "train": None if find_spec("torchmetrics") else TRAINING | {"lightning_fabric"},
     "decode translate": TORCH,
-    "decode attention": TORCH | TEXT,
     "decode contrast": TORCH | TEXT,
     "evaluate scores": {"numpy", "sacrebleu", "lxml"},
     "evaluate contrast": set(),

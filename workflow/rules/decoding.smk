@@ -6,7 +6,6 @@ rule translate:
     input:
         model=plan.hypotheses.input("model"),
         instances=plan.hypotheses.input("instances"),
-        shortlist=plan.hypotheses.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
@@ -27,31 +26,6 @@ rule translate:
         flags=plan.hypotheses.flags,
     shell:
         "docmt decode translate {params.flags} 2> {log}"
-
-
-rule attend:
-    """Note what {wildcards.system}, seed {wildcards.seed}, looks at in some documents of {wildcards.split}."""
-    input:
-        model=plan.attention.input("model"),
-        instances=plan.attention.input("instances"),
-        hypotheses=plan.attention.input("hypotheses"),
-    output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/attention_{split}.json",
-    log:
-        "logs/attend/{dataset}_{system}_seed{seed}_{split}.log",
-    benchmark:
-        "results/benchmarks/attend/{dataset}_{system}_seed{seed}_{split}.tsv"
-    conda:
-        "../../environment.yml"
-    resources:
-        **growing(mem_mb=8000, runtime=60),
-        gpu=1,
-        cpus_per_gpu=cores_per_gpu,
-    params:
-        settings=plan.attention.settings,
-        flags=plan.attention.flags,
-    shell:
-        "docmt decode attention {params.flags} 2> {log}"
 
 
 rule contrast:
@@ -87,7 +61,6 @@ rule generate:
         model=plan.generated_documents.input("model"),
         suite=plan.generated_documents.input("suite"),
         discourse=plan.generated_documents.input("discourse"),
-        shortlist=plan.generated_documents.input("shortlist"),
     output:
         out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:

@@ -152,26 +152,6 @@ rule pack_pipeline:
         "docmt text pack {params.flags} 2> {log}"
 
 
-rule list_translations:
-    """Align the training text of {wildcards.dataset}, for shortlists of the output layer."""
-    input:
-        inputs=plan.lexical_table.input("inputs"),
-    output:
-        out="results/{dataset}/text/lex.s2t",
-    log:
-        "logs/list_translations/{dataset}.log",
-    benchmark:
-        "results/benchmarks/list_translations/{dataset}.tsv"
-    conda:
-        "../../environment.yml"
-    resources:
-        **growing(mem_mb=8000, runtime=240),
-    params:
-        flags=plan.lexical_table.flags,
-    shell:
-        "docmt evaluate lexical-table {params.flags} 2> {log}"
-
-
 rule count_roundtrip:
     """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
     input:

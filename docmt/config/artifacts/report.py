@@ -155,7 +155,6 @@ class StudyArtifacts(ScoreArtifacts):
         legend = [*self.config.report.legend, *self._colored_systems()]
         manifest: dict[str, Any] = {"runs": shown, "legend": legend}
         manifest |= {"languages": {}, "tests": {}, "suites": {}, "trees": {}}
-        manifest["has_attention"] = has_attention = self.config.report.reader.attention > 0
         parts: list[Artifact] = []
         for dataset, systems in shown.items():
             row = self.config.datasets[dataset]
@@ -184,9 +183,6 @@ class StudyArtifacts(ScoreArtifacts):
             }
             parts += [self.dataset_split(dataset, split) for split in splits]
             parts += [self.hypotheses(*run, split) for run in runs for split in self.test_splits(*run[:2])]
-            if has_attention:
-                own = [run for run in runs if not self.config.systems[run[1]].has_user_output]
-                parts += [self.attention(*run, split) for run in own for split in splits]
             parts += [*suites.values(), *generative.values()]
             kinds = {run: self.suites_by_kind(*run[:2]) for run in runs}
             parts += [self.probabilities(*run, suite) for run, (names, _) in kinds.items() for suite in names]

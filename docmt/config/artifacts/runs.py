@@ -17,7 +17,6 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.decoding import commands as decoding
-from docmt.decoding.settings import DecodingSettings
 from docmt.evaluation import commands as evaluation
 from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.instances import commands as cutting_commands
@@ -140,32 +139,15 @@ class RunArtifacts(DiscourseArtifacts):
                 {"prefix": self.prefix(dataset, split)},
                 evaluation.take_hypotheses,
             )
-        settings, shortlist = self._search_of(dataset, system)
+        settings = decoding_settings(self.config, system)
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
-            [settings, model, instances, *shortlist],
-            {"model": model, "instances": instances, "shortlist": shortlist},
+            [settings, model, instances],
+            {"model": model, "instances": instances},
             {"settings": settings},
             decoding.translate,
-        )
-
-    @made_by("attend", stage="decoding")
-    def attention(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """What a run looks at while it writes its translations of a sample of documents."""
-        made = self.hypotheses(dataset, system, seed, split)
-        settings = decoding_settings(self.config, system)
-        n_documents = self.config.report.reader.attention
-        return Artifact(
-            [f"{run_folder(dataset, system, seed)}/decoding/attention_{split}.json"],
-            [settings.context, n_documents, made],  # not the search: the translations are given
-            {"hypotheses": made, **{name: made.inputs[name] for name in ("model", "instances")}},
-            {
-                "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
-                "documents": n_documents,
-            },
-            decoding.attention,
         )
 
     @made_by("contrast", "take_log_probabilities", stage="decoding")
@@ -202,13 +184,13 @@ class RunArtifacts(DiscourseArtifacts):
     @made_by("generate", stage="decoding")
     def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Translations of the documents of a generative test set by a run."""
-        settings, shortlist = self._search_of(dataset, system)
+        settings = decoding_settings(self.config, system)
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, suite=suite)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
-            [settings, model, items, *trees, *shortlist],
-            {"model": model, "suite": items, "discourse": trees, "shortlist": shortlist},
+            [settings, model, items, *trees],
+            {"model": model, "suite": items, "discourse": trees},
             {"settings": settings},
             decoding.generate,
         )
@@ -245,11 +227,6 @@ class RunArtifacts(DiscourseArtifacts):
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
-
-    def _search_of(self, dataset: str, system: str) -> tuple[DecodingSettings, list[Artifact]]:
-        """Settings of a search, and the lexical table of its shortlist, if it has one."""
-        settings = decoding_settings(self.config, system)
-        return settings, [self.lexical_table(dataset)] if settings.shortlist is not None else []
 
     def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
         name = self.config.instances[self.config.systems[system].cutting].trees

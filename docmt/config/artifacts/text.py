@@ -6,7 +6,6 @@ from typing import Any
 from docmt.config.artifacts.base import Artifact, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
-from docmt.evaluation import commands as evaluation
 from docmt.models.published.catalog import published_folder
 from docmt.text import commands as text_commands
 from docmt.text.published_text import TEXT_FILES
@@ -88,13 +87,6 @@ class TextArtifacts(CorporaArtifacts):
         codes, text = self.codes(dataset), self.truecased(dataset, split, lang)
         files = [f"results/{dataset}/text/{split}.bpe.{lang}"]
         return Artifact(files, [codes, text], {"codes": codes, "input": text}, command=text_commands.apply_bpe)
-
-    @made_by("list_translations", stage="text")
-    def lexical_table(self, dataset: str) -> Artifact:
-        """The target symbols that stand for each source symbol in the training text, for shortlists."""
-        sides = [self.subwords(dataset, "train", lang) for lang in self.config.datasets[dataset].languages]
-        files = [f"results/{dataset}/text/lex.s2t"]
-        return Artifact(files, sides[:1], {"inputs": sides}, command=evaluation.lexical_table)
 
     @made_by("count_roundtrip", stage="text")
     def roundtrip(self, dataset: str) -> Artifact:

@@ -1,5 +1,6 @@
 """Documents in gettext PO files: help pages, dialogues and manuals, whose `#:` references name page and line."""
 
+import itertools
 import posixpath
 import re
 import tempfile
@@ -17,7 +18,6 @@ from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, File
 from docmt.corpora.readers.tar_files import read_members
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.formats.sentence_splitting import split_text
 
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 SPEAKER = re.compile(r"^\[message\]: .*?\bspeaker=(\S+)")
@@ -30,6 +30,12 @@ LONGEST_SPLIT = 10_000
 # A message is read once for each place where it occurs: a limit to the text at all places, relative to the messages.
 MOST_COPIES = 100
 HARMLESS_CHARACTERS = 1 << 20
+# These end a sentence only before white space, not inside a word such as `NORM.DIST`.
+FULL_STOPS = (".", "!", "?")
+# White space beyond ASCII before a full stop: the library fails on it behind a single capital letter.
+FRAGILE = re.compile(r"[^\S\x00-\x7f](?=\.)")
+# Longer lines are split in pieces, because the library takes quadratic time for some.
+PIECE = re.compile(r".{1,10000}(?:\Z|(?<=[.!?]\s))|.{1,10000}", re.DOTALL)
 
 Pair = tuple[str, str]
 # A translated message at one of its places, and the speaker there.
@@ -217,3 +223,26 @@ def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -
 
 def _is_any(document: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(document, pattern) for pattern in patterns)
+
+
+def split_text(text: str, lang: str) -> list[str]:
+    """The sentences of a text, each with the white space after it; a line end ends one.
+
+    No sentence ends inside a word or between backquotes.
+    """
+    # Imported here, because most commands do without it; a compiled library without types.
+    from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
+
+    sentences = []
+    for line in itertools.chain.from_iterable(map(PIECE.findall, text.splitlines(keepends=True))):
+        has_pairs = line.count("`") % 2 == 0
+        start = end = 0
+        for part in segment(lang, FRAGILE.sub(" ", line)):
+            end += len(part)
+            sentence = line[start:end]
+            if not sentence.endswith(FULL_STOPS) and not (has_pairs and sentence.count("`") % 2):
+                sentences.append(sentence)
+                start = end
+        if start < len(line):
+            sentences.append(line[start:])
+    return sentences

@@ -1,1 +1,1 @@
-"""Published models: their catalog, and import from and export to the formats of other programs."""
+"""Published models: their catalog, and import from the formats of other programs."""

@@ -3,7 +3,6 @@
 A family (`model_type` in config.json) is a row of `FAMILIES`. Names of parameters are the same in all families.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -205,36 +204,3 @@ def our_weights(theirs: "dict[str, Tensor]", settings: ModelSettings, rows: list
     bias = theirs[BIAS].flatten() if BIAS in theirs else torch.zeros(len(table))
     made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     return made
-
-
-def their_weights(ours: "dict[str, Tensor]", settings: ModelSettings) -> "dict[str, Tensor]":
-    """The inverse of `our_weights`, with the rows of our vocabulary."""
-    made: dict[str, Tensor] = {}
-    for name, names in parameter_names(settings):
-        made |= {theirs: part.contiguous() for theirs, part in zip(names, ours[name].chunk(len(names)), strict=True)}
-    made[EMBEDDING] = ours["embedding.weight"].contiguous()
-    made[BIAS] = ours["output_bias"][None].contiguous()
-    return made
-
-
-def config_json(settings: ModelSettings, **facts: Any) -> str:
-    """The config.json of a Marian model of docmt; `facts` are its ids."""
-    form = settings.form
-    values = {
-        "architectures": ["MarianMTModel"],
-        "model_type": "marian",
-        "activation_function": form.activation,
-        "d_model": settings.width,
-        **{f"{side}_layers": getattr(settings, f"{side}_layers") for side in SIDES},
-        **{f"{side}_attention_heads": settings.heads for side in SIDES},
-        **{f"{side}_ffn_dim": settings.feed_forward_width for side in SIDES},
-        "dropout": settings.dropout,
-        "is_encoder_decoder": True,
-        "max_position_embeddings": 512,
-        "scale_embedding": True,
-        "share_encoder_decoder_embeddings": True,
-        "static_position_embeddings": True,
-        "tie_word_embeddings": True,
-        **facts,
-    }
-    return json.dumps(values, indent=2) + "\n"

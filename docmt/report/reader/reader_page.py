@@ -13,13 +13,13 @@ from docmt import __version__
 from docmt.files import atomic_writer
 from docmt.report.html import html_environment, read_template
 from docmt.report.manifest import ReaderManifest
-from docmt.report.reader.shown_documents import add_attention, read_documents
+from docmt.report.reader.shown_documents import read_documents
 from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles, in_both_schemes
 
 # The parts of the script, in the order in which they need each other
-SCRIPTS = ("text", "state", "tree", "attention", "documents", "changes", "generative", "items", "main")
+SCRIPTS = ("text", "state", "tree", "documents", "changes", "generative", "items", "main")
 ATTEMPTS = 4
 MARGIN = 0.98  # how much of what seems possible is tried, since parts of a sample compress differently
 
@@ -50,8 +50,6 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         for test, prefix in manifest.tests.get(dataset, {}).items():
             trees = manifest.trees.get(dataset, {}).get(test, {})
             documents = read_documents(prefix, languages, files(dataset, f"test_{test}", ".jsonl"), trees)
-            if manifest.has_attention:
-                add_attention(documents, files(dataset, f"attention_test_{test}", ".json"))
             tests.append(_part(f"{dataset}/{test}", languages, documents=documents))
         for suite, path in manifest.suites.get(dataset, {}).items():
             items = read_items(path, files(dataset, f"suite_{suite}", ".json"), ties=manifest.ties)

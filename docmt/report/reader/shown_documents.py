@@ -11,10 +11,9 @@ from sacrebleu.metrics.chrf import CHRF
 from docmt.corpora.documents import text_path
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.tree_drawing import join_words
-from docmt.errors import UserError
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
 from docmt.evaluation.references import read_reference
-from docmt.files import read_json, read_lines
+from docmt.files import read_lines
 from docmt.logs import Meter
 
 # A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
@@ -63,20 +62,6 @@ def read_documents(
             if document["id"] in found:
                 document["trees"][name] = list_edus(found[document["id"]])
     return documents
-
-
-def add_attention(documents: Sequence[dict[str, Any]], paths: Mapping[int, Path]) -> None:
-    """Add to documents `attention` by number of the run, where files of `docmt decode attention` have it.
-
-    Raises UserError when a file has another form.
-    """
-    for run, path in paths.items():
-        content = read_json(path)
-        if not (isinstance(content, dict) and isinstance(content.get("documents"), dict)):
-            raise UserError(f"{path}: not an output of `docmt decode attention`: key 'documents' is missing")
-        for document in documents:
-            if instances := content["documents"].get(document["id"]):
-                document.setdefault("attention", {})[run] = instances
 
 
 @cache

@@ -32,7 +32,7 @@ function showChanges() {
   const heads = ["sentence", "source", "reference", ...Object.entries(names).map(([letter, run]) => [...named(run), ` (${letter})`]), "change"];
   const body = make("tbody");
   inSteps(body, sortedBy(chosen, keys[state.change]), 100, ({ document, first, end, src: source, ref, before, after, scores, single, change }) => {
-    const at = { view: "documents", at: document.id, sentence: `${first}`, sort: "order", attention: "", word: "", q: "", change: DEFAULTS.change };
+    const at = { view: "documents", at: document.id, sentence: `${first}`, sort: "order", q: "", change: DEFAULTS.change };
     const numbers = `${first + 1}${end > first + 1 ? `–${end}` : ""}`;
     const translation = (text, other, run, number) =>
       make("td", { "data-label": label(run) }, marked(text, tgt, { other, search }), make("span", { class: "score" }, `${single[number] ? "chrF" : "mean chrF"} ${formatNumber(scores[number])}`));

@@ -39,7 +39,7 @@ function documentEntries() {
     const hits = search ? hitsIn(document, search) : 0;
     if (search && !hits) return [];
     const scores = [a, b].filter((run, i) => run >= 0 && (i === 0 || run !== a)).map((run) => formatNumber(documentScore(document, run)));
-    const notes = [`${document.src.length} sentences`, `chrF ${scores.join(" / ")}`, ...(document.attention ? ["attention"] : [])];
+    const notes = [`${document.src.length} sentences`, `chrF ${scores.join(" / ")}`];
     return [{ id: document.id, notes: search ? [...notes, `${hits} hits`] : notes }];
   });
 }
@@ -59,10 +59,7 @@ function showDocument(document) {
   const body = make("tbody");
   const table = make("table", { class: "sentences", style: `--columns: ${heads.length}` }, make("thead", {}, head), body);
   const here = sentences.indexOf(Number(state.sentence || NaN));
-  inSteps(body, sentences, Math.max(200, here + 50), (sentence) => {
-    const open = runs.find((run) => isOpen(run, sentence) && attended(document, run, sentence));
-    return open === undefined ? sentenceRow(document, sentence, runs) : [sentenceRow(document, sentence, runs), attentionRow(document, open, sentence, heads.length + 1)];
-  });
+  inSteps(body, sentences, Math.max(200, here + 50), (sentence) => sentenceRow(document, sentence, runs));
   return [
     make("h2", {}, document.id),
     make("p", { class: "caption" }, about(document)),
@@ -109,9 +106,7 @@ function translationCell(document, run, sentence, search) {
   const block = n > 1 ? `, sentences ${sentence + 1} to ${sentence + n}` : "";
   const shown = marked(text, part().languages[1], { other, search });
   const note = make("span", { class: "score" }, `chrF ${formatNumber(score)}${block}`);
-  const open = Number(state.sentence || NaN); // a row of attention within a block makes it longer
-  const isLonger = spans && sentence <= open && open < sentence + n - 1 && shownRuns().some((other) => isOpen(other, open) && attended(document, other, open));
-  return make("td", { "data-label": label(run), rowspan: spans && n > 1 ? n + isLonger : null }, shown, note, attentionButton(document, run, sentence));
+  return make("td", { "data-label": label(run), rowspan: spans && n > 1 ? n : null }, shown, note);
 }
 
 function treePart(name, edus) {

@@ -94,7 +94,7 @@ function renderList() {
   const list = make("ol");
   const here = entries.findIndex(({ id }) => id === state.at);
   inSteps(list, entries, Math.max(300, here + 50), ({ id, notes }) => {
-    const link = make("a", { href: addressOf({ at: id, sentence: "", attention: "", word: "" }), "aria-current": id === state.at ? "true" : null }, make("span", { class: "id" }, id), make("span", { class: "quiet" }, notes.join(" · ")));
+    const link = make("a", { href: addressOf({ at: id, sentence: "" }), "aria-current": id === state.at ? "true" : null }, make("span", { class: "id" }, id), make("span", { class: "quiet" }, notes.join(" · ")));
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a new tab or window
       event.preventDefault();

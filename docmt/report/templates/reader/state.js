@@ -15,9 +15,7 @@ const DEFAULTS = {
   q: "",
   change: "most", // order of the sentences that changed: "most", "gained", "lost"
   tree: "", // name of the trees that are open
-  sentence: "", // number of the sentence that a link leads to, or whose attention is open
-  attention: "", // key of the run whose attention is open
-  word: "", // number of the target word whose attention is shown
+  sentence: "", // number of the sentence that a link leads to
   phenomenon: "",
   distance: "",
   kind: "",
@@ -89,7 +87,7 @@ function readAddress() {
 /** Change the view. What one types or chooses replaces the address; what one opens is added to the history. */
 function go(changes, { opens = false } = {}) {
   if (changes.set !== undefined || changes.view !== undefined) Object.assign(state, { at: "", phenomenon: "", distance: "", kind: "" });
-  if (changes.set !== undefined || changes.view !== undefined || changes.at !== undefined) Object.assign(state, { sentence: "", attention: "", word: "" });
+  if (changes.set !== undefined || changes.view !== undefined || changes.at !== undefined) state.sentence = "";
   Object.assign(state, changes);
   settle();
   render();
