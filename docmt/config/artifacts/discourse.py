@@ -134,13 +134,6 @@ class DiscourseArtifacts(TextArtifacts):
             discourse.statistics,
         )
 
-    @made_by("draw_tree", stage="discourse")
-    def tree_picture(self, dataset: str, trees: str, split: str) -> Artifact:
-        """A picture of the first tree of a split."""
-        drawn = self.trees(dataset, trees, split)
-        file = f"results/{dataset}/discourse/{trees}/{split}.svg"
-        return Artifact([file], drawn.parts, {"input": drawn}, command=discourse.draw)
-
     def _tree_parts(self, trees: str) -> list[Any]:
         """The origin of trees: a segmenter and a parser, or gold, or files."""
         row = self.config.discourse.trees[trees]
