@@ -21,8 +21,7 @@ commands = CommandGroup("discourse")
 
 Seed = Annotated[int, option("seed of all random numbers.")]
 TextLang = Annotated[str, option("language of the text, for its tokenizer.")]
-ParserName = Annotated[str, option("model file, chain, random, flat, right_branching, …, isanlp:VERSION or file:PATH.")]
-Syntax = Annotated[Path | None, option(".syntax.jsonl, for a linear parser that reads it.")]
+ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or file:PATH.")]
 
 
 @commands.command
@@ -127,7 +126,7 @@ def train_parser(
     settings: Annotated[ParserSettings, settings_at("parser")] = ParserSettings(),
     train: Path,
     dev: Path,
-    segmenter: Path | None = None,
+    segmenter: Path,
     seed: Seed = 1,
     out: OutFile,
 ) -> None:
@@ -139,7 +138,7 @@ def train_parser(
     Args:
         train: prefix of .discourse.jsonl.
         dev: prefix of .discourse.jsonl.
-        segmenter: segmenter model whose word states or syntax the parser reads.
+        segmenter: segmenter model whose word states the parser reads.
     """
     from docmt.discourse.parsing.model_file import save_parser
     from docmt.discourse.parsing.training import train_parser
@@ -156,7 +155,6 @@ def evaluate_parser(
     relations: str | None = None,
     segmenter: Path | None = None,
     without_paragraphs: bool = False,
-    syntax: Syntax = None,
     baselines: list[str] | None = None,
     out: OutFile,
 ) -> None:
@@ -179,7 +177,7 @@ def evaluate_parser(
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _use_one_thread()
-    opened, own_relations = open_parser(parser, syntax=syntax)
+    opened, own_relations = open_parser(parser)
     compared = {name: baseline(name) for name in baselines or []}
     edus_from = Segmenter.load(segmenter) if segmenter else None
     how = {"relations": relations or own_relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
@@ -190,7 +188,7 @@ def evaluate_parser(
 
 
 @commands.command
-def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFile) -> None:
+def parse(*, parser: ParserName, input: Path, out: OutFile) -> None:
     """Parse documents with given EDUs.
 
     Example:
@@ -203,7 +201,7 @@ def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFil
     from docmt.discourse.parsing.parser_names import open_parser
 
     _use_one_thread()
-    opened, _ = open_parser(parser, syntax=syntax)
+    opened, _ = open_parser(parser)
     documents = opened.parse_all(iterate_discourse(input))
     write_discourse(out, progress(documents, label="parse", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))
