@@ -32,7 +32,7 @@ text apply-bpe --codes {TEXT}/bpe.codes --input {TEXT}/dev.true.en --out OUT/bpe
 instances build --texts {TEXT}/dev.bpe.en {TEXT}/dev.bpe.de --documents {CORPORA}/dev.documents.tsv \
  --vocabulary {TEXT}/vocabulary.txt --settings {{}} --out OUT/instances
 instances statistics --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
-discourse draw --input results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/tree.svg
+discourse statistics --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
 decode translate --model {RUN}/model.pt --instances results/controlled/instances/sentences/dev --out OUT/dev.jsonl
 decode contrast --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
 evaluate scores --settings {{"metrics":["s-BLEU"]}} --prefix {CORPORA}/test_controlled --src-lang en --tgt-lang de \

@@ -10,7 +10,7 @@ from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.instances.settings import InstancesSettings
 from docmt.settings import Settings, UserPath
 
-PLAIN_PARSERS = ("chain", "random", "right_branching", "flat")
+PLAIN_PARSERS = ("chain", "random")
 """Parsers that need no training: controls."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
 """Corpora of the catalog that are treebanks, and the name of their format."""
@@ -32,10 +32,10 @@ class ParserRow(Settings):
 
     treebank: str
     """As for segmenters."""
-    segmenter: Name | None = None
-    """Row of discourse.segmenters whose states the neural parser reads; null: linear parser without it."""
+    segmenter: Name
+    """Row of discourse.segmenters whose word states the parser reads."""
     settings: ParserSettings = ParserSettings()
-    """The classifier and its training."""
+    """The parser and its training."""
     seed: int = Field(default=1, ge=0)
     """Seed of its training."""
 
@@ -46,7 +46,7 @@ class TreesRow(Settings):
     segmenter: Name | None = None
     """Row of discourse.segmenters."""
     parser: Name | None = None
-    """Row of discourse.parsers, or a control without training: `chain`, `random`, `right_branching` or `flat`."""
+    """Row of discourse.parsers, or a control without training: `chain` or `random`."""
     sentences: Literal["parser", "chain"] = "parser"
     """Origin of the tree of sentences: the parser, or a chain (each sentence depends on the one before); trees inside
     sentences are always the parser's."""

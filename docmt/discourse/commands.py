@@ -1,4 +1,4 @@
-"""`docmt discourse`: treebanks, segmenters, parsers, the trees of a text, and pictures of trees."""
+"""`docmt discourse`: treebanks, segmenters, parsers, and the trees of a text."""
 
 import itertools
 import logging
@@ -21,8 +21,7 @@ commands = CommandGroup("discourse")
 
 Seed = Annotated[int, option("seed of all random numbers.")]
 TextLang = Annotated[str, option("language of the text, for its tokenizer.")]
-ParserName = Annotated[str, option("model file, chain, random, flat, right_branching, …, isanlp:VERSION or file:PATH.")]
-Syntax = Annotated[Path | None, option(".syntax.jsonl, for a linear parser that reads it.")]
+ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or file:PATH.")]
 
 
 @commands.command
@@ -49,28 +48,6 @@ def treebank(
         write_treebank(out, read_rs3(files, lang=lang))
     else:
         write_treebank(out, {"gum": read_gum, "gcdt": read_gcdt, "rst_dt": read_rst_dt}[format](files))
-
-
-@commands.command
-def check_conversion(*, files: Path) -> None:
-    """Convert GUM's trees to dependency trees and print how many heads and relations equal the published ones.
-
-    Example:
-        docmt discourse check-conversion --files resources/corpora/gum
-
-    Args:
-        files: folder with the files of GUM as fetched.
-    """
-    from docmt.discourse.treebanks.rsd import check_conversion
-
-    names = {"rs4": "n-ary trees (.rs4)", "dis": "binary trees (.dis)"}
-    for source, found in check_conversion(files).items():
-        print(
-            f"{names[source]}: heads {found['heads'] / found['edus']:.3%}, heads and relations "
-            f"{found['arcs'] / found['edus']:.3%} of {found['edus']} EDUs; {found['equal_documents']} of "
-            f"{found['documents']} documents equal; {found['secondary_edges']} secondary edges skipped, "
-            f"{found['lifted']} crossing edges lifted"
-        )
 
 
 @commands.command
@@ -149,7 +126,7 @@ def train_parser(
     settings: Annotated[ParserSettings, settings_at("parser")] = ParserSettings(),
     train: Path,
     dev: Path,
-    segmenter: Path | None = None,
+    segmenter: Path,
     seed: Seed = 1,
     out: OutFile,
 ) -> None:
@@ -161,7 +138,7 @@ def train_parser(
     Args:
         train: prefix of .discourse.jsonl.
         dev: prefix of .discourse.jsonl.
-        segmenter: segmenter model whose word states or syntax the parser reads.
+        segmenter: segmenter model whose word states the parser reads.
     """
     from docmt.discourse.parsing.model_file import save_parser
     from docmt.discourse.parsing.training import train_parser
@@ -178,7 +155,6 @@ def evaluate_parser(
     relations: str | None = None,
     segmenter: Path | None = None,
     without_paragraphs: bool = False,
-    syntax: Syntax = None,
     baselines: list[str] | None = None,
     out: OutFile,
 ) -> None:
@@ -201,7 +177,7 @@ def evaluate_parser(
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _use_one_thread()
-    opened, own_relations = open_parser(parser, syntax=syntax)
+    opened, own_relations = open_parser(parser)
     compared = {name: baseline(name) for name in baselines or []}
     edus_from = Segmenter.load(segmenter) if segmenter else None
     how = {"relations": relations or own_relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
@@ -212,7 +188,7 @@ def evaluate_parser(
 
 
 @commands.command
-def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFile) -> None:
+def parse(*, parser: ParserName, input: Path, out: OutFile) -> None:
     """Parse documents with given EDUs.
 
     Example:
@@ -225,7 +201,7 @@ def parse(*, parser: ParserName, input: Path, syntax: Syntax = None, out: OutFil
     from docmt.discourse.parsing.parser_names import open_parser
 
     _use_one_thread()
-    opened, _ = open_parser(parser, syntax=syntax)
+    opened, _ = open_parser(parser)
     documents = opened.parse_all(iterate_discourse(input))
     write_discourse(out, progress(documents, label="parse", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))
@@ -341,46 +317,6 @@ def statistics(*, files: list[str], out: OutFile, relations: Path | None = None)
         columns = ["name", "relation", "arcs", "percent", "between_sentences_percent"]
         with atomic_writer(relations) as file:
             pd.DataFrame(relation_rows, columns=columns).to_csv(file, index=False)
-
-
-@commands.command
-def draw(
-    *,
-    input: Path,
-    document: str | None = None,
-    number: int | None = None,
-    form: Literal["dependency", "constituent"] = "dependency",
-    out: OutFile,
-) -> None:
-    """Draw the tree of a document as SVG.
-
-    Example:
-        docmt discourse draw --input talk.discourse.jsonl --number 1 --form constituent --out tree.svg
-
-    Args:
-        input: file of trees (.discourse.jsonl).
-        document: id of the document.
-        number: its position in the file instead, from 1; the first one where neither is given.
-        form: which tree to draw.
-    """
-    from docmt.discourse.documents import iterate_discourse
-    from docmt.discourse.tree_drawing import draw_constituents, draw_dependencies
-
-    if document is not None and number is not None:
-        raise UserError("docmt discourse draw: give --document or --number, not both")
-    number = 1 if number is None else number
-    count, last = 0, ""
-    for count, found in enumerate(iterate_discourse(input), start=1):
-        if found.id == document or (document is None and count == number):
-            break
-        last = found.id
-    else:
-        wanted = f"number {number}" if document is None else repr(document)
-        held = f"it holds {count}, the last of them {last!r}" if count else "it is empty"
-        raise UserError(f"{input}: there is no document {wanted}; {held}")
-    picture = {"dependency": draw_dependencies, "constituent": draw_constituents}[form](found)
-    with atomic_writer(out) as file:
-        file.write(picture)
 
 
 def _keep_few_kernels() -> None:

@@ -1,6 +1,6 @@
 """Word syntax: parts of speech, heads and relations of the words of each sentence (`*.syntax.jsonl`)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -46,19 +46,15 @@ class SentenceSyntax:
 DocumentSyntax = tuple[SentenceSyntax, ...]
 
 
-def iterate_syntax(path: Path) -> Iterator[tuple[str, DocumentSyntax]]:
-    """Yield the id and syntax of each document in a `*.syntax.jsonl` file."""
+def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
+    """Read the syntax of documents, in their order."""
+    found: list[tuple[str, DocumentSyntax]] = []
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
             rows = [[tuple(part[name]) for name in ("pos", "heads", "relations")] for part in value["sentences"]]
-            yield value["document"], tuple(SentenceSyntax(*row) for row in rows)
+            found.append((value["document"], tuple(SentenceSyntax(*row) for row in rows)))
         except (KeyError, TypeError) as error:
             raise UserError(f"{path}: line {number}: not the syntax of a document ({error!r})") from None
-
-
-def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-    """Read the syntax of documents, in their order."""
-    found = list(iterate_syntax(path))
     if len(found) != len(documents):
         raise UserError(f"{path}: {len(found)} documents, but the discourse file has {len(documents)}")
     for number, (document, (name, syntax)) in enumerate(zip(documents, found, strict=True), start=1):
@@ -77,10 +73,7 @@ def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) ->
 
 
 def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
-    """Check that every word has a part of speech, a relation, and a head inside its sentence.
-
-    The heads need not form a tree, because a segmenter predicts each of them separately.
-    """
+    """Check that every word has a part of speech, a relation, and a head inside its sentence."""
     where = f"syntax of {document.id!r}"
     if len(syntax) != len(document.sentences):
         raise UserError(f"{where} with {len(syntax)} sentences, but the document has {len(document.sentences)}")

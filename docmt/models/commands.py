@@ -121,7 +121,7 @@ def bundle(
     Args:
         model: model file of a system that reads trees.
         segmenter: segmenter model.
-        parser: parser model, or chain, random, right_branching or flat.
+        parser: parser model, or chain or random.
         sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
     """
     from docmt.discourse.annotation import read_bundle

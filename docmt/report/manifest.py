@@ -55,8 +55,6 @@ class Manifest(Settings):
     """`evaluation.json` files, by segmenter."""
     parsers: dict[str, PathField] = {}
     """`evaluation.json` files, by parser."""
-    tree_pictures: dict[str, PathField] = {}
-    """SVG files of `docmt discourse draw`, by name."""
     systems: list[str] = []
     """Systems in the order of their colors; others follow."""
     origins: dict[str, list[str]] = {}

@@ -33,7 +33,7 @@ from docmt.report.input_files import (
 )
 from docmt.report.manifest import Manifest
 from docmt.report.paper_tables import PaperColumns, paper_table
-from docmt.report.pictures import Picture, read_tree_pictures
+from docmt.report.pictures import Picture
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
@@ -205,8 +205,7 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
         counts_table(read_measurements(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
     ]
-    pictures = read_tree_pictures(manifest.tree_pictures)
-    return [_section("trees", "Discourse: EDUs and trees", trees, pictures), _section("data", "Data", data)]
+    return [_section("trees", "Discourse: EDUs and trees", trees), _section("data", "Data", data)]
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:
@@ -255,8 +254,7 @@ def write_report(folder: Path, report: Report) -> None:
         figures.mkdir()
         for picture in report.pictures:
             (figures / f"{picture.key}.svg").write_text(picture.svg, encoding="utf-8")
-            if picture.png is not None:
-                (figures / f"{picture.key}.png").write_bytes(picture.png)
+            (figures / f"{picture.key}.png").write_bytes(picture.png)
     page = html_environment()
     page.filters |= {"csv": to_csv, "latex": latex_form, "markdown": markdown_form, "plain": asdict}
     html = page.get_template("report.html.txt").render(

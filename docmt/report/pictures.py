@@ -4,19 +4,15 @@ import io
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from docmt.errors import UserError
-from docmt.files import read_text
 from docmt.report.styles import COLORS, in_both_schemes
 
 INK = "#1b1f24"
@@ -46,8 +42,6 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "docmt",
     "svg.fonttype": "path",
 }
-# Elements of our pictures of trees; the page includes no others
-SVG_ELEMENTS = frozenset({"svg", "g", "title", "text", "rect", "path", "circle"})
 Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 
@@ -59,7 +53,7 @@ class Picture:
     title: str
     caption: str
     svg: str  # on a transparent ground
-    png: bytes | None  # on white
+    png: bytes  # on white
     is_long: bool = False  # the page folds it
 
     @property
@@ -116,43 +110,3 @@ def draw_picture(
         figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
     # The key becomes a file name and an id, and dataset names are the user's.
     return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), is_long)
-
-
-def read_tree_pictures(paths: Mapping[str, Path]) -> list[Picture]:
-    """Pictures drawn by `docmt discourse draw`, by name.
-
-    Raises UserError when a file is not such a picture: the page includes it unchanged.
-    """
-    pictures = []
-    for name, path in paths.items():
-        svg = read_text(path)
-        if problem := _find_foreign_svg(svg):
-            raise UserError(f"{path}: not a picture of `docmt discourse draw` ({problem})")
-        pictures.append(
-            Picture(
-                key="tree_" + re.sub(r"[^A-Za-z0-9]+", "_", name),
-                title=f"A tree of {name}",
-                caption="The first document. EDUs run from top to bottom; sentences are bands.",
-                svg=svg,
-                png=None,
-                is_long=True,
-            )
-        )
-    return pictures
-
-
-def _find_foreign_svg(svg: str) -> str | None:
-    """The reason why an SVG is unsafe in a page: only the plain elements of our pictures of trees are allowed."""
-    # Entities are refused before parsing, because the parser would expand them.
-    if "<!" in svg:
-        return "it has a document type, an entity or a comment"
-    try:
-        elements = list(ElementTree.fromstring(svg).iter())
-    except ElementTree.ParseError as error:
-        return str(error)
-    names = [element.tag.removeprefix("{http://www.w3.org/2000/svg}") for element in elements]
-    if names[0] != "svg":
-        return "it is not SVG"
-    foreign = [name for name in names if name not in SVG_ELEMENTS]
-    foreign += [name for element in elements for name in element.attrib if name.lower().startswith("on")]
-    return f"it has {foreign[0]!r}" if foreign else None

@@ -35,7 +35,7 @@ def _table_name(name: str) -> str:
 
 
 # First words in the file names of the report's other pictures
-OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance", "tree")
+OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance")
 
 
 def _figure_name(name: str) -> str:

@@ -89,17 +89,11 @@ def check_ugly_documents(parser, *, n_long):
 
 
 class StandInSegmenter:
-    """Word states that depend on the word only, and the same syntax for every sentence."""
+    """Word states that depend on the word only."""
 
     def read(self, sentences):
         readings = map(_states, sentences)
         return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
-
-    def predict_syntax(self, sentences):
-        return [
-            SentenceSyntax(tuple(word[:1] for word in words), tuple(range(-1, len(words) - 1)), ("dep",) * len(words))
-            for words in sentences
-        ]
 
 
 def save_tiny_segmenter(path):

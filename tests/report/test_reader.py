@@ -13,6 +13,7 @@ from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.files import write_json, write_jsonl
 from docmt.report.reader.reader_page import fit, sample
+from docmt.report.reader.shown_documents import join_words
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,10 @@ def test_generative_items_have_what_each_system_wrote_and_where_it_is_right(page
         ("tut es", 0, None, "<b>"),
         ("sie", 1, 7, None),
     ]
+
+
+def test_chinese_words_are_joined_without_blanks():
+    assert join_words(("我们", "用", "docmt", "翻译", "。")) == "我们用 docmt 翻译。"
 
 
 def test_trees_are_those_of_the_document(page):

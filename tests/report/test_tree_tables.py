@@ -1,4 +1,4 @@
-"""The section on EDUs and trees: tables of statistics and scores, pictures, and the round trip of text."""
+"""The section on EDUs and trees: tables of statistics and scores, and the round trip of text."""
 
 import json
 
@@ -11,7 +11,6 @@ from docmt.discourse.constituents import join_pair, leaf
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
 from docmt.report.input_files import read_measurements, read_tree_tables
-from docmt.report.pictures import read_tree_pictures
 from docmt.report.study_tables import parser_table, roundtrip_table, segmenter_table, study_table
 from docmt.report.tables import MISSING
 
@@ -34,7 +33,7 @@ SCORES = {
 
 @pytest.fixture
 def trees(tmp_path):
-    """Statistics, relations and a picture, as the commands write them: constituents, and arcs only."""
+    """Statistics and relations, as the commands write them: constituents, and arcs only."""
     words = (("He", "left", "<b>"), (), ("&", "so", "on"))
     edus = edus_from_starts([[1], [], []], [3, 0, 3])
     tree = join_pair(join_pair(leaf(0), leaf(1), "NS", "cause"), join_pair(leaf(2), leaf(3), "NS", "cause"), "NS", "x")
@@ -43,7 +42,6 @@ def trees(tmp_path):
     files = [f"d/parsed/train={tmp_path / 'a.jsonl'}", f"d/parsed/dev={tmp_path / 'none.jsonl'}"]
     tables = ["--out", str(tmp_path / "s.csv"), "--relations", str(tmp_path / "r.csv")]
     assert main(["discourse", "statistics", "--files", *files, *tables]) == 0
-    assert main(["discourse", "draw", "--input", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "a.svg")]) == 0
     return tmp_path
 
 
@@ -95,31 +93,6 @@ def test_causes_of_all_languages_are_columns():
     assert roundtrip_table([]) is None
 
 
-def test_a_picture_is_taken_in_as_it_was_drawn(trees):
-    (picture,) = read_tree_pictures({"d/parsed": trees / "a.svg"})
-    assert (picture.key, picture.png) == ("tree_d_parsed", None)
-    assert "&lt;script&gt;" in picture.inline_svg
-    assert "<script" not in picture.inline_svg
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"></svg>',
-        '<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg">&a;</svg>',
-        '<svg xmlns="http://www.w3.org/2000/svg"><image href="elsewhere.png"/></svg>',
-        "<html></html>",
-        "<svg",
-    ],
-)
-def test_another_picture_is_refused(tmp_path, content):
-    path = tmp_path / "x.svg"
-    path.write_text(content)
-    with pytest.raises(UserError, match=r"x\.svg: not a picture of `docmt discourse draw`"):
-        read_tree_pictures({"x": path})
-
-
 @pytest.mark.parametrize(("name", "message"), [("x.json", "key 'scores' is missing"), ("no.json", "no such file")])
 def test_other_files_are_one_line(tmp_path, name, message):
     (tmp_path / "x.json").write_text('{"parseval": {}}')
@@ -137,14 +110,11 @@ def test_the_page_has_the_section(trees, tmp_path):
         "tree_relations": {"d/parsed": str(trees / "r.csv")},
         "segmenters": {"gum": str(tmp_path / "segmenter.json")},
         "parsers": {"gum": str(tmp_path / "parser.json")},
-        "tree_pictures": {"d/parsed": str(trees / "a.svg")},
     }
     html = render_report(tmp_path, scores, manifest=manifest)
-    for key in ("trees", "tree_relations", "segmenters", "parsers", "tree_d_parsed"):
+    for key in ("trees", "tree_relations", "segmenters", "parsers"):
         assert f'id="trees-{key}"' in html
     assert html.count("<script") == 1
     names = {path.name for folder in ("tables", "figures") for path in (out / folder).iterdir()}
     assert {"parsers.csv", "parsers.tex", "segmenters.csv", "trees.csv", "tree_relations.csv"} <= names
-    assert "tree_d_parsed.svg" in names
-    assert "tree_d_parsed.png" not in names
     assert "EDUs and trees" not in render_report(tmp_path, scores, manifest={"runs": {}})

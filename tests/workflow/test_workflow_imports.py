@@ -26,7 +26,6 @@ ALLOWED = {
     "discourse evaluate-segmenter": TORCH | TEXT,
     "discourse evaluate-parser": TORCH | TEXT,
     "discourse statistics": {"numpy", "pandas"},
-    "discourse draw": {"numpy"},
     "instances build": {"numpy"},
     "instances statistics": {"numpy"},
     # Fabric imports torchmetrics where it is installed, which docmt does not do, and with it nearly everything.

@@ -64,7 +64,6 @@ FROM_TREES = {
     *(f"annotate parsed {split} 1 1" for split in SPLITS),
     "annotate_suite parsed pronoun",
     "count_trees parsed",
-    "draw_tree parsed dev",
     *(f"build_instances documents_with_trees {split}" for split in SPLITS),
     "count_instances",
     *of_rst(),

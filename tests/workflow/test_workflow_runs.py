@@ -20,7 +20,7 @@ def test_run_makes_all_products(finished):
     assert not [path for path in finished.folder.rglob(".*") if path.name.startswith(".report")], "a half-written file"
 
 
-def test_trees_are_made_counted_and_drawn(finished):
+def test_trees_are_made_and_counted(finished):
     results = finished.folder / "results"
     for kind, key in (("segmenters", "scores"), ("parsers", "parseval")):
         evaluation = json.loads((results / f"discourse/{kind}/tiny/evaluation.json").read_text(encoding="utf-8"))
@@ -30,7 +30,6 @@ def test_trees_are_made_counted_and_drawn(finished):
     trees = (folder / "dev.1-of-1.discourse.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["document"] for line in trees] == [line.split("\t")[0] for line in index[1:]]
     assert (folder / "statistics.csv").read_text(encoding="utf-8").count("\n") == 4
-    assert "<svg" in (folder / "dev.svg").read_text(encoding="utf-8")
 
 
 def test_a_system_decodes_the_models_of_another(finished):

@@ -194,22 +194,3 @@ rule count_trees:
         flags=plan.tree_statistics.flags,
     shell:
         "docmt discourse statistics {params.flags} 2> {log}"
-
-
-rule draw_tree:
-    """Draw the tree of the first document of {wildcards.dataset} {wildcards.split}."""
-    input:
-        input="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
-    output:
-        out="results/{dataset}/discourse/{trees}/{split}.svg",
-    log:
-        "logs/draw_tree/{dataset}_{trees}_{split}.log",
-    benchmark:
-        "results/benchmarks/draw_tree/{dataset}_{trees}_{split}.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        flags=plan.tree_picture.flags,
-    shell:
-        "docmt discourse draw {params.flags} 2> {log}"

@@ -14,7 +14,7 @@ from docmt.discourse import commands as discourse
 TREEBANK_SPLIT = "all"
 """The split of the catalog that holds all files of a treebank."""
 
-BASELINES = ["chain", "right_branching", "sentence_branching", "paragraph_branching"]
+BASELINES = ["chain"]
 """Baselines scored beside each parser."""
 
 
@@ -57,11 +57,11 @@ class DiscourseArtifacts(TextArtifacts):
         """A trained parser, with the segmenter that it reads."""
         row = self.config.discourse.parsers[parser]
         treebank = self.treebank(row.treebank)
-        segmenter = self.segmenter(row.segmenter) if row.segmenter else None
+        segmenter = self.segmenter(row.segmenter)
         return Artifact(
             [f"results/discourse/parsers/{parser}/parser.pt"],
             [row.model_dump(mode="json", exclude={"segmenter"}), treebank, segmenter],
-            {"files": treebank, "segmenter": [segmenter] if segmenter else []},
+            {"files": treebank, "segmenter": segmenter},
             _training_params(row, treebank),
             discourse.train_parser,
         )
@@ -133,13 +133,6 @@ class DiscourseArtifacts(TextArtifacts):
             {"files": named},
             discourse.statistics,
         )
-
-    @made_by("draw_tree", stage="discourse")
-    def tree_picture(self, dataset: str, trees: str, split: str) -> Artifact:
-        """A picture of the first tree of a split."""
-        drawn = self.trees(dataset, trees, split)
-        file = f"results/{dataset}/discourse/{trees}/{split}.svg"
-        return Artifact([file], drawn.parts, {"input": drawn}, command=discourse.draw)
 
     def _tree_parts(self, trees: str) -> list[Any]:
         """The origin of trees: a segmenter and a parser, or gold, or files."""

@@ -254,11 +254,6 @@ class StudyArtifacts(ScoreArtifacts):
                 for row in rows
                 if row.parser and row.parser in discourse.parsers
             },
-            "tree_pictures": {
-                f"{dataset}/{trees}": self.tree_picture(dataset, trees, "dev")
-                for dataset, trees in used
-                if not discourse.trees[trees].files
-            },
         }
 
     @cached_property

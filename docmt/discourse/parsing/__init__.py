@@ -1,1 +1,1 @@
-"""RST parsing: transition system, baselines, the linear and the neural parser, adapters, evaluation."""
+"""RST parsing: transition system, baselines, the neural parser, adapters, evaluation."""

@@ -1,6 +1,5 @@
 """The interface of all parsers, and baselines: trees that ignore the words, as controls for trained parsers."""
 
-import itertools
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -11,21 +10,17 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from docmt.batching import fill_batches
-from docmt.discourse.constituents import Node, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits
+from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.settings import nearest
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-CHAIN, RANDOM = "chain", "random"
-SHAPES = {"flat": 0, "right_branching": 0, "sentence_branching": 1, "paragraph_branching": 2}
-"""Constituent trees, by number of levels (sentences, paragraphs) that become subtrees."""
-BASELINES = (CHAIN, RANDOM, *SHAPES)
+CHAIN, RANDOM = BASELINES = ("chain", "random")
 RELATION = "elaboration"
-"""The relation of every arc and node of a baseline; all inventories have it."""
+"""The relation of every arc of a baseline; all inventories have it."""
 BATCH_EDUS = 4000
 """Maximum number of EDUs in the documents that are read and parsed together."""
 
@@ -66,40 +61,20 @@ def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDo
 
 @dataclass
 class Baseline(Parser):
-    """Trees of one shape, whatever the words."""
+    """Dependency trees without constituents, whatever the words."""
 
-    # `chain`: every EDU depends on the one before it, a dependency tree without constituents. `random`: on any earlier
-    # one, always the same for documents of one id; the tree has as many arcs as a parser's. `flat`: one node over all
-    # EDUs, each a nucleus. `right_branching`: everything that follows an EDU is its satellite. `sentence_branching`:
-    # right-branching sentences, joined right-branching. `paragraph_branching`: these in right-branching paragraphs,
-    # where paragraphs are known.
+    # `chain`: every EDU depends on the one before it. `random`: on any earlier one, always the same for documents of
+    # one id; the tree has as many arcs as a parser's.
     name: str
 
     @override
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
         n_edus = len(document.edus)
         self.counts.update(documents=1, edus=n_edus)
-        if self.name in (CHAIN, RANDOM):
-            draw = random.Random(document.id)
-            earlier = [edu - 1 if self.name == CHAIN else draw.randrange(edu) for edu in range(1, n_edus)]
-            arcs = DependencyTree((NO_HEAD, *earlier)[:n_edus], (ROOT, *[RELATION] * len(earlier))[:n_edus])
-            return replace(document, tree=None, arcs=arcs)
-        nodes = [leaf(edu) for edu in range(n_edus)]
-        if self.name == "flat" and n_edus > 1:
-            nodes = [join(nodes, "N" * n_edus, (RELATION,) * n_edus)]
-        units = DocumentUnits(document)
-        for level in [units.sentences, units.paragraphs][: SHAPES[self.name]]:
-            if level is not None:
-                runs = itertools.groupby(nodes, key=lambda node, level=level: level.number_of[node.first])
-                nodes = [_branch(run) for _, run in runs]
-        return replace(document, tree=_branch(nodes) if nodes else None, arcs=None)
-
-
-def _branch(nodes: Iterable[Node]) -> Node:
-    *rest, tree = nodes
-    for node in reversed(rest):
-        tree = join_pair(node, tree, "NS", RELATION)
-    return tree
+        draw = random.Random(document.id)
+        earlier = [edu - 1 if self.name == CHAIN else draw.randrange(edu) for edu in range(1, n_edus)]
+        arcs = DependencyTree((NO_HEAD, *earlier)[:n_edus], (ROOT, *[RELATION] * len(earlier))[:n_edus])
+        return replace(document, tree=None, arcs=arcs)
 
 
 def baseline(name: str) -> Parser:

@@ -5,7 +5,7 @@ Shapes: D width of a word state.
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from docmt.batching import fill_batches
 from docmt.discourse.documents import DiscourseDocument, sentences_of
-from docmt.discourse.parsing.baselines import WordStates
+from docmt.discourse.parsing.baselines import Parser, WordStates
 from docmt.discourse.parsing.document_profile import DocumentProfile
 from docmt.discourse.parsing.neural_network import EduInputs, Ensemble
 from docmt.discourse.parsing.structural_features import merge_values, state_values
-from docmt.discourse.parsing.transitions import Constituent, ShiftReduceParser, State
+from docmt.discourse.parsing.transitions import Constituent, Constraint, State, build_tree, parse_greedily
 from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 
 MAX_BATCH_EDUS = 1000
@@ -26,7 +26,7 @@ NO_EDU = -1
 
 
 @dataclass
-class NeuralParser(ShiftReduceParser):
+class NeuralParser(Parser):
     """Networks that read the word states of one segmenter."""
 
     ensemble: Ensemble  # the networks
@@ -34,6 +34,13 @@ class NeuralParser(ShiftReduceParser):
     words: Sequence[str]  # the vocabulary of words at the edges of EDUs
     segmenter: Segmenter  # provides the word states on which the networks were trained
     reads_lower: bool = True  # whether the networks also read the states of its lower BiLSTM
+    sentence_constraint: bool = field(default=True, kw_only=True)  # whether every sentence becomes one complete subtree
+    # Whether every paragraph becomes one complete subtree.
+    paragraph_constraint: bool = field(default=False, kw_only=True)
+
+    @override
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        return self.parse_batch([document])[0]
 
     @override
     def parse_batch(
@@ -71,18 +78,24 @@ class NeuralParser(ShiftReduceParser):
             values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
-        def relate(nodes: list[list[Constituent]]) -> list[str]:
-            if not any(nodes):
-                return []
-            slots = [place(merge_slots(node), number) for number, own in enumerate(nodes) for node in own]
-            values = [row for profile, own in zip(profiles, nodes, strict=True) for row in merge_values(profile, own)]
-            numbers = torch.tensor([number for number, own in enumerate(nodes) for _ in own])
+        # First the structure and nuclearity of all documents, then their relations.
+        sentences, paragraphs = self.sentence_constraint, self.paragraph_constraint
+        constraints = [Constraint(profile.units, sentences=sentences, paragraphs=paragraphs) for profile in profiles]
+        final, n_enforced = parse_greedily(constraints, lengths, score)
+        self.counts.update(documents=len(documents), edus=sum(lengths), enforced=n_enforced)
+        numbers = [number for number, state in enumerate(final) for _ in state.nodes]
+        relations: list[str] = []
+        if numbers:
+            slots = [place(merge_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
+            pairs = zip(profiles, final, strict=True)
+            values = [row for profile, state in pairs for row in merge_values(profile, state.nodes)]
             classifier = self.ensemble.relations
-            rows = torch.tensor(slots), torch.tensor(values), numbers
+            rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
-            return [self.relations[int(relation)] for relation in best]
-
-        return self.parse_together(documents, [profile.units for profile in profiles], score, relate)
+            relations = [self.relations[int(relation)] for relation in best]
+        names = iter(relations)
+        trees = [build_tree(state.actions, names) for state in final]
+        return [replace(document, tree=tree, arcs=None) for document, tree in zip(documents, trees, strict=True)]
 
 
 def word_states(

@@ -29,7 +29,7 @@ from docmt.discourse.parsing.neural_parser import (
     state_slots,
     word_states,
 )
-from docmt.discourse.parsing.settings import NeuralSettings
+from docmt.discourse.parsing.settings import NeuralSettings, ParserSettings
 from docmt.discourse.parsing.structural_features import merge_values, state_values
 from docmt.discourse.parsing.transitions import State, gold_actions
 from docmt.discourse.segmentation.segmenter import Segmenter
@@ -60,14 +60,14 @@ def train_neural(
     documents: Sequence[DiscourseDocument],
     trees: Sequence[Node],
     segmenter: Segmenter,
-    settings: NeuralSettings,
+    settings: ParserSettings,
     *,
     relations: Sequence[str],
     seed: int,
 ) -> NeuralParser:
     """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
-    words = learn_words(documents, min_count=settings.min_word_count)
-    reads_lower = settings.layers == "both"
+    words = learn_words(documents, min_count=settings.neural.min_word_count)
+    reads_lower = settings.neural.layers == "both"
     readings = segmenter.read(sentences_of(documents))
     states = word_states(readings, documents, reads_lower=reads_lower)
     examples = [
@@ -77,10 +77,18 @@ def train_neural(
     ]
     sizes = {"n_words": len(words), "n_relations": len(relations)}
     networks = [
-        train_member(examples, **sizes, settings=settings, seed=1000 * seed + member)
-        for member in range(settings.members)
+        train_member(examples, **sizes, settings=settings.neural, seed=1000 * seed + member)
+        for member in range(settings.neural.members)
     ]
-    return NeuralParser(Ensemble(networks), relations, words, segmenter, reads_lower=reads_lower)
+    return NeuralParser(
+        Ensemble(networks),
+        relations,
+        words,
+        segmenter,
+        reads_lower=reads_lower,
+        sentence_constraint=settings.sentence_constraint,
+        paragraph_constraint=settings.paragraph_constraint,
+    )
 
 
 def train_member(

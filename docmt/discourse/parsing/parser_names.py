@@ -11,15 +11,13 @@ from typing_extensions import override
 from docmt.discourse.constituents import Node, join_pair, leaf, postorder
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
-from docmt.discourse.syntax import DocumentSyntax, iterate_syntax
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
-from docmt.discourse.treebanks.rsd import parse_rsd
 from docmt.discourse.treebanks.treebank import align_tree
 from docmt.errors import UserError
 from docmt.files import read_text
 
-READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3, ".rsd": parse_rsd}
+READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3}
 """Readers of a user's tree files, by suffix."""
 ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
 
@@ -42,45 +40,14 @@ def load_parser(name: str) -> Parser:
     raise UserError(f"parser {name!r}: no such file; {choices}")
 
 
-def open_parser(name: str, *, syntax: Path | None = None) -> tuple[Parser, str | None]:
-    """Load a parser by its name, as `load_parser` does; also returns the relation inventory of its training, if any.
-
-    A linear parser that was trained on files of syntax needs one for the documents to be parsed, in their order.
-    """
-    from docmt.discourse.parsing.linear_parser import LinearParser
+def open_parser(name: str) -> tuple[Parser, str | None]:
+    """Load a parser by its name, as `load_parser` does; also returns the relation inventory of its training, if any."""
+    if not Path(name).is_file():
+        return load_parser(name), None
     from docmt.discourse.parsing.model_file import load_trained_parser
 
-    trained = load_trained_parser(Path(name)) if Path(name).is_file() else None
-    parser = trained.parser if trained else load_parser(name)
-    reads_file = trained is not None and trained.settings.kind == "linear" and trained.settings.linear.syntax == "file"
-    if reads_file != (syntax is not None):
-        raise UserError(
-            f"parser {name} was trained on *.syntax.jsonl: give --syntax FILE"
-            if reads_file
-            else f"parser {name} does not read *.syntax.jsonl: leave --syntax out"
-        )
-    if isinstance(parser, LinearParser) and syntax is not None:
-        parser.syntax = StreamedSyntax(syntax)
-    return parser, trained.settings.relations if trained else None
-
-
-class StreamedSyntax:
-    """The syntax of documents that are requested in the order of the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._rest = iterate_syntax(path)
-
-    def __call__(self, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-        """Return the syntax of the next documents; raise UserError when another document is next in the file."""
-        found = []
-        for document in documents:
-            name, syntax = next(self._rest, (None, ()))
-            if name != document.id:
-                there = "the end of the file" if name is None else repr(name)
-                raise UserError(f"{self.path}: expected the syntax of document {document.id!r} next, found {there}")
-            found.append(syntax)
-        return found
+    trained = load_trained_parser(Path(name))
+    return trained.parser, trained.settings.relations
 
 
 class FileParser(Parser):

@@ -10,8 +10,8 @@ from docmt.settings import Settings
 class NeuralSettings(Settings):
     """The network and its training."""
 
-    members: int = Field(default=4, ge=1)
-    """Number of networks, with different seeds, whose log probabilities are averaged."""
+    members: int = Field(default=1, ge=1)
+    """Number of networks; several, with different seeds, average their log probabilities."""
     layers: Literal["upper", "both"] = "both"
     """Word states that the network reads: from the segmenter's upper BiLSTM, or from both BiLSTMs."""
     queries: int = Field(default=3, ge=0)
@@ -59,33 +59,9 @@ class NeuralSettings(Settings):
     """Decay per update of the running average of the weights; the averaged weights are kept."""
 
 
-class LinearSettings(Settings):
-    """The two-stage linear parser and its training."""
-
-    syntax: Literal["none", "file", "segmenter"] = "none"
-    """Source of parts of speech and dependencies: none; *.syntax.jsonl beside the documents, in training and parsing;
-    or a segmenter's auxiliary predictions."""
-    words: Literal["edges", "nucleus"] = Field(default="edges", exclude_if=lambda words: words == "edges")
-    """Word features of a span: at its edges; or also all words of its nucleus EDU and the characters at its edges,
-    which helps with small treebanks."""
-    cost: float = Field(default=1.0, gt=0)
-    """C of the support vector machines (L1 penalty, squared hinge loss)."""
-    tolerance: float = Field(default=1e-3, gt=0)
-    """Stopping criterion of the solver."""
-    max_iterations: int = Field(default=200, ge=1)
-    """Most passes of the solver per class."""
-    min_count: int = Field(default=2, ge=1)
-    """Rarer features are left out."""
-    paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
-    """Share of training documents whose paragraphs are hidden, for parsing without paragraphs."""
-
-
 class ParserSettings(Settings):
     """An RST parser and its training."""
 
-    kind: Literal["neural", "linear", "auto"] = "neural"
-    """`neural`: networks on a segmenter's word states; `linear`: two stages of support vector machines; `auto`: both
-    are trained, and the one with the higher development F is kept."""
     relations: str | None = None
     """Inventory whose coarse classes are learned (`gum`, `gcdt`, `rst_dt`, `controlled`); null: the training trees'
     relations."""
@@ -94,16 +70,4 @@ class ParserSettings(Settings):
     paragraph_constraint: bool = False
     """Make every paragraph one complete subtree, where paragraphs are known."""
     neural: NeuralSettings = NeuralSettings()
-    """The neural parser."""
-    linear: LinearSettings = LinearSettings()
-    """The linear parser."""
-
-    @property
-    def kinds(self) -> tuple[Literal["neural", "linear"], ...]:
-        """The kinds of parser to train; of equally good ones, the first is kept."""
-        return ("neural", "linear") if self.kind == "auto" else (self.kind,)
-
-    @property
-    def reads_segmenter(self) -> bool:
-        """Whether a parser with these settings reads the states or the syntax of a segmenter."""
-        return "neural" in self.kinds or self.linear.syntax == "segmenter"
+    """The network and its training."""

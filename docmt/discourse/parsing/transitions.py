@@ -5,13 +5,10 @@ A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finishe
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-
-from typing_extensions import override
+from dataclasses import dataclass, field
 
 from docmt.discourse.constituents import Node, from_json
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits
-from docmt.discourse.parsing.baselines import Parser
+from docmt.discourse.documents import DocumentUnits
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
@@ -106,8 +103,6 @@ def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
 
 Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
 """Maps states and the numbers of their documents to one score per action."""
-Labeler = Callable[[list[list[Constituent]]], Iterable[str]]
-"""Maps the nodes of each document to the relations of all nodes."""
 
 
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
@@ -137,29 +132,3 @@ def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -
     can_shift, can_reduce = constraint.allows(state)
     choice = wants_shift if can_shift and can_reduce else can_shift
     return (SHIFT if choice else reduce_action), choice != wish
-
-
-@dataclass
-class ShiftReduceParser(Parser):
-    """A parser that takes the steps of this system."""
-
-    sentence_constraint: bool = field(default=True, kw_only=True)  # whether every sentence becomes one complete subtree
-    # Whether every paragraph becomes one complete subtree.
-    paragraph_constraint: bool = field(default=False, kw_only=True)
-
-    @override
-    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        return self.parse_batch([document])[0]
-
-    def parse_together(
-        self, documents: Sequence[DiscourseDocument], units: Iterable[DocumentUnits], score: Scorer, relate: Labeler
-    ) -> list[DiscourseDocument]:
-        """Parse documents side by side: first the structure and nuclearity of all, then their relations."""
-        sentences, paragraphs = self.sentence_constraint, self.paragraph_constraint
-        constraints = [Constraint(own, sentences=sentences, paragraphs=paragraphs) for own in units]
-        lengths = [len(document.edus) for document in documents]
-        states, n_enforced = parse_greedily(constraints, lengths, score)
-        self.counts.update(documents=len(documents), edus=sum(lengths), enforced=n_enforced)
-        relations = iter(relate([state.nodes for state in states]))
-        trees = (build_tree(state.actions, relations) if state.actions else None for state in states)
-        return [replace(document, tree=tree, arcs=None) for document, tree in zip(documents, trees, strict=True)]

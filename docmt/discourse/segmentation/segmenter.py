@@ -13,12 +13,10 @@ import torch
 from torch import Tensor
 
 from docmt.batching import fill_batches
-from docmt.discourse.dependencies import NO_HEAD
 from docmt.discourse.documents import inner_starts, read_discourse, sentences_of
 from docmt.discourse.segmentation.network import START, SegmenterNetwork, SentenceBatch, States
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
-from docmt.discourse.syntax import SentenceSyntax
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes, read_lines
 from docmt.tensor_files import read_tensors
@@ -139,33 +137,6 @@ class Segmenter:
                 states[window.sentence][words] = upper_TD[window.core]
                 lower[window.sentence][words] = lower_TD[window.core]
         return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
-
-    def predict_syntax(self, sentences: Sequence[Sequence[str]]) -> list[SentenceSyntax]:
-        """Predict part of speech, relation and head of every word.
-
-        Each head is the most probable one for its word, so there may be cycles or several roots.
-        """
-        heads = self.network.auxiliary
-        if heads is None:
-            raise UserError("this segmenter was trained without syntax, so it predicts no parts of speech and heads")
-        vocabulary = self.vocabulary
-        # For each sentence three columns: part of speech, head and relation of each word.
-        columns: list[tuple[list[str], list[int], list[str]]] = [
-            ([""] * len(words), [NO_HEAD] * len(words), [""] * len(words)) for words in sentences
-        ]
-        for windows, batch, states in self._run(sentences):
-            with torch.no_grad():
-                pos_BT = heads.pos(states.lower_BTD).argmax(2).tolist()
-                relations_BT = heads.relation(states.upper_BTD).argmax(2).tolist()
-                heads_BT = heads.head(states.upper_BTD, batch.mask_BT).argmax(2).tolist()
-            root = batch.index_BT.shape[1]
-            for row, window in enumerate(windows):
-                (pos, links, relations), core = columns[window.sentence], window.core
-                words = slice(window.core_start, window.core_end)
-                pos[words] = [vocabulary.pos[i] for i in pos_BT[row][core]]
-                links[words] = [NO_HEAD if i == root else i + window.start for i in heads_BT[row][core]]
-                relations[words] = [vocabulary.relations[i] for i in relations_BT[row][core]]
-        return [SentenceSyntax(tuple(pos), tuple(links), tuple(relations)) for pos, links, relations in columns]
 
     def _add_starts(
         self, starts: list[list[int]], windows: Sequence[SentenceWindow], batch: SentenceBatch, states: States

@@ -57,16 +57,6 @@ class RstFile:
         return nary_to_dependencies(self.tree, len(self.texts)) if self.is_nary else None
 
 
-@dataclass(frozen=True)
-class RsdFile:
-    """One document annotated with arcs."""
-
-    arcs: DependencyTree  # relations without `_r` and `_m`
-    # Whether each EDU depends on another nucleus of the same group (`_m`); false for the root.
-    is_nucleus: tuple[bool, ...]
-    texts: tuple[str, ...]  # of each EDU
-
-
 @dataclass
 class Treebank:
     """Documents by split."""
@@ -225,13 +215,10 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
     return tuple(edus)
 
 
-def align_tree(
-    name: str, sentences: Sequence[Sequence[str]], annotated: RstFile | RsdFile, *, where: str
-) -> DiscourseDocument:
-    """Build a document whose trees and EDU texts come from an annotated file.
+def align_tree(name: str, sentences: Sequence[Sequence[str]], rst: RstFile, *, where: str) -> DiscourseDocument:
+    """Build a document whose tree and EDU texts come from an annotated file.
 
-    Trees of n-ary formats and dependency trees keep their arcs.
+    Trees of n-ary formats keep their arcs.
     """
-    edus = align_edus(annotated.texts, sentences, where=where)
-    tree = None if isinstance(annotated, RsdFile) else annotated.tree
-    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, tree, None, annotated.arcs)
+    edus = align_edus(rst.texts, sentences, where=where)
+    return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, rst.tree, None, rst.arcs)

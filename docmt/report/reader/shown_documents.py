@@ -1,8 +1,9 @@
 """Documents of a test split as the reader shows them: source, reference, translations, trees."""
 
+import itertools
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from sacrebleu.metrics.chrf import CHRF
 
 from docmt.corpora.documents import text_path
 from docmt.discourse.documents import DiscourseDocument, iterate_discourse
-from docmt.discourse.tree_drawing import join_words
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
 from docmt.evaluation.references import read_reference
 from docmt.files import read_lines
@@ -54,7 +54,7 @@ def read_documents(
         for run, path in hypotheses.items():
             cells = iter(align(read_hypotheses(path, index), reference))
             for document in documents:
-                document["runs"][run] = list(islice(cells, len(document["src"])))
+                document["runs"][run] = list(itertools.islice(cells, len(document["src"])))
             meter.add(index.n_sentences)
     for name, paths in trees.items():
         found = {document.id: document for path in paths for document in iterate_discourse(path)}
@@ -96,3 +96,17 @@ def list_edus(document: DiscourseDocument) -> list[list[Any]]:
         return [[*text, None, ""] for text in texts]
     tree = document.dependencies
     return [[*text, head, name] for text, head, name in zip(texts, tree.heads, tree.relations, strict=True)]
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Join words with spaces, except between two full-width characters."""
+    pieces = list(words[:1])
+    for before, word in itertools.pairwise(words):
+        is_solid = before and word and _is_wide(before[-1]) and _is_wide(word[0])
+        pieces.append(word if is_solid else f" {word}")
+    return "".join(pieces)
+
+
+def _is_wide(character: str) -> bool:
+    """True if a character is full-width, as Chinese characters are."""
+    return unicodedata.east_asian_width(character) in "WF"

@@ -28,7 +28,7 @@ TEXTS = [[*document, LONG[0]] for document in DOCUMENTS]
 
 def save_random_parser(path, segmenter):
     """A neural parser that nobody has trained."""
-    settings = ParserSettings.load({"kind": "neural", "neural": TINY}, where="parser")
+    settings = ParserSettings.load({"neural": TINY}, where="parser")
     reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
     reads_lower = settings.neural.layers == "both"
     width = reads.width + (reads.lower_width if reads_lower else 0)

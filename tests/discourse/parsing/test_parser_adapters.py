@@ -6,13 +6,14 @@ from types import ModuleType
 
 import pytest
 from parsing_fixtures import random_document
+from tree_fixtures import deep_tree
 
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
-from docmt.discourse.parsing.baselines import baseline
 from docmt.discourse.parsing.parser_names import load_parser
 from docmt.errors import UserError
 
 DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_from_starts([[1], []], [3, 2]))
+TREE = deep_tree(3, "NS", relation="elaboration")
 
 
 @dataclass
@@ -59,7 +60,7 @@ def test_isanlp_trees_become_ours(isanlp):
     documents = [random_document(seed, with_tree=False) for seed in range(20)]
     documents = [d for d in documents if all(d.sentences)]
     for document, parsed in zip(documents, parser.parse_batch(documents), strict=True):
-        assert parsed.tree == baseline("right_branching").parse(document).tree
+        assert parsed.tree == deep_tree(len(document.edus), "NS", relation="elaboration")
     assert parser.counts["documents"] == len(documents) > 2
 
 
@@ -103,7 +104,7 @@ def test_a_file_gives_the_trees_of_its_documents(tmp_path):
     ],
 )
 def test_a_tree_for_another_document_is_one_line(tmp_path, change, message):
-    made = replace(baseline("right_branching").parse(DOCUMENT), **change)
+    made = replace(DOCUMENT, **{"tree": TREE} | change)
     write_discourse(tmp_path / "trees.discourse.jsonl", [made])
     with pytest.raises(UserError, match=message):
         load_parser(f"file:{tmp_path / 'trees.discourse.jsonl'}").parse(DOCUMENT)
@@ -114,7 +115,7 @@ def test_a_folder_of_bracket_files(tmp_path):
     rest = "( Nucleus (leaf 2) (text _!fell ._!) ) ( Satellite (leaf 3) (rel2par elaboration) (text _!Go!_!) ) ) )"
     (tmp_path / "a_b.dis").write_text(first + rest, encoding="utf-8")
     parser = load_parser(f"file:{tmp_path}")
-    assert parser.parse(DOCUMENT).tree == baseline("right_branching").parse(DOCUMENT).tree
+    assert parser.parse(DOCUMENT).tree == TREE
     with pytest.raises(UserError, match="no tree of document 'c'"):
         parser.parse(replace(DOCUMENT, id="c"))
     with pytest.raises(UserError, match="EDUs differ from the document's"):

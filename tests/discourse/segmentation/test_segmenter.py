@@ -4,12 +4,10 @@ import random
 
 import pytest
 import torch
-from segmenter_fixtures import EXAMPLES, untrained
+from segmenter_fixtures import untrained
 
 from docmt.discourse.segmentation import segmenter as segmenting
-from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.segmenter import CONTEXT_WORDS, WINDOW_WORDS, score_starts
-from docmt.errors import UserError
 
 WORDS = ["he", "said", "that", "Mary", ",", "and", "X7", "antidisestablishmentarianism-antidisestablishment", "."]
 
@@ -32,16 +30,6 @@ def test_batched_equals_one_by_one():
     assert segmenter.segment(sentences[::-1]) == segmenter.segment(sentences)[::-1]
 
 
-def test_auxiliary_predictions_batched_equal_one_by_one():
-    segmenter = untrained()
-    sentences = random_sentences(20)
-    together = segmenter.predict_syntax(sentences)
-    assert together == [segmenter.predict_syntax([sentence])[0] for sentence in sentences]
-    for sentence, syntax in zip(sentences, together, strict=True):
-        assert len(sentence) == len(syntax.pos) == len(syntax.relations) == len(syntax.heads)
-        assert all(-1 <= head < len(sentence) for head in syntax.heads)
-
-
 def test_the_first_word_is_never_an_inner_start():
     segmenter = untrained()
     with torch.no_grad():
@@ -53,7 +41,6 @@ def test_empty_and_one_word_sentences_are_safe():
     segmenter = untrained()
     assert segmenter.segment([]) == []
     assert segmenter.segment([[], []]) == [[], []]
-    assert segmenter.predict_syntax([[]])[0].pos == ()
     readings = segmenter.read([[], ["Yes"], []])
     assert [reading.starts for reading in readings] == [[], [], []]
     assert [tuple(reading.states_TD.shape) for reading in readings] == [(0, 16), (1, 16), (0, 16)]
@@ -78,7 +65,6 @@ def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
     assert reading.starts[0] > 0
     assert reading.starts[-1] < 10_000
     assert other.starts == segmenter.segment([["Yes", "."]])[0]
-    assert len(segmenter.predict_syntax([sentence])[0].heads) == 10_000
     short = sentence[: WINDOW_WORDS + 2 * CONTEXT_WORDS]
     whole = segmenter.segment([short])
     monkeypatch.setattr(segmenting, "MAX_BATCH_WORDS", 1)
@@ -93,12 +79,6 @@ def test_windows_take_each_word_once_with_context_around_it():
         for window in windows:
             assert window.start == max(0, window.core_start - CONTEXT_WORDS) or n_words <= 300
             assert window.end - window.start <= WINDOW_WORDS + 2 * CONTEXT_WORDS
-
-
-def test_without_syntax_there_are_no_auxiliary_predictions():
-    segmenter = untrained(examples=[SentenceExample(e.words, e.starts) for e in EXAMPLES])
-    with pytest.raises(UserError, match="without syntax"):
-        segmenter.predict_syntax([["Yes"]])
 
 
 def test_scores_of_starts():

@@ -11,11 +11,6 @@ DIS = """( Root (span 1 3)
   ( Satellite (leaf 3) (rel2par evaluation-comment) (text _!Sad !_!) )
 )
 """
-RSD = (
-    "1\tWe left\t0\t_\t_\t_\t0\tROOT\t_\t_\n"
-    "2\tbecause it rained .\t0\t_\t_\t_\t1\tcausal-cause_r\t_\t_\n"
-    "3\tSad !\t0\t_\t_\t_\t1\tevaluation-comment_r\t_\t_\n"
-)
 RS4 = """<rst><header><relations>
 <rel name="causal-cause" type="rst"/><rel name="evaluation-comment" type="rst"/>
 </relations></header><body>
@@ -67,14 +62,9 @@ def write_archive(path, members):
 
 
 def gum_archives(folder, **changes):
-    """GUM as fetched; `changes` replaces the text of one kind of file (`conllu`, `dis`, `rsd`, `rs4`)."""
-    texts = {"conllu": conllu(), "dis": DIS, "rsd": RSD, "rs4": RS4} | changes
-    for archive, inner, suffix in (
-        ("dep_conllu", "dep", "conllu"),
-        ("lisp_binary", "rst/lisp_binary", "dis"),
-        ("rsd", "rst/dependencies", "rsd"),
-        ("rstweb", "rst/rstweb", "rs4"),
-    ):
+    """GUM as fetched; `changes` replaces the text of one kind of file (`conllu`, `dis`)."""
+    texts = {"conllu": conllu(), "dis": DIS} | changes
+    for archive, inner, suffix in (("dep_conllu", "dep", "conllu"), ("lisp_binary", "rst/lisp_binary", "dis")):
         members = {f"{inner}/{name}.{suffix}": texts[suffix] for name in NAMES}
         write_archive(folder / f"{archive}.tar.gz", members)
     (folder / "splits.md").write_text(splits_md(**SPLITS), encoding="utf-8")

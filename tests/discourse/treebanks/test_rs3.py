@@ -7,7 +7,6 @@ import pytest
 from docmt.discourse.constituents import SPAN, binarize, check_cover, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, check_dependencies
 from docmt.discourse.treebanks.rs3 import parse_rs3
-from docmt.discourse.treebanks.rsd import rsd_of_tree
 from docmt.errors import UserError
 
 RELATIONS = {"elaboration": "rst", "cause": "rst", "list": "multinuc", "same-unit": "multinuc", "both": "rst"}
@@ -75,7 +74,7 @@ def test_several_trees_become_the_nuclei_of_one_node():
     second = join_pair(leaf(1), leaf(2), "SN", "cause")
     assert found.tree == join([leaf(0), second, leaf(3)], "NNN", ("joint",) * 3)
     assert (found.n_trees, found.n_lifted) == (3, 0)
-    assert rsd_of_tree(found).arcs.heads == (NO_HEAD, 2, 0, 0)
+    assert found.arcs.heads == (NO_HEAD, 2, 0, 0)
     assert parse((1, "a")).n_trees == 1
 
 
@@ -94,9 +93,7 @@ def test_unit_interrupted_by_a_satellite_of_its_group():
     """A satellite of the group, between its parts, is a child of the group."""
     found = parse((1, "he", 9, "same-unit"), (2, "who", 9, "elaboration"), (3, "ran", 9, "same-unit"), (9, "multinuc"))
     assert found.tree == join([leaf(0), leaf(1), leaf(2)], "NSN", ("same-unit", "elaboration", "same-unit"))
-    rsd = rsd_of_tree(found)
-    assert rsd.arcs.heads == (NO_HEAD, 0, 0)
-    assert rsd.is_nucleus == (False, False, True)
+    assert found.arcs.heads == (NO_HEAD, 0, 0)
     assert found.n_lifted == 0
 
 
@@ -112,7 +109,7 @@ def test_edges_that_cross_are_lifted_and_counted():
     )
     assert found.n_lifted == 1
     assert found.tree == join([leaf(i) for i in range(4)], "SSSN", ("elaboration", "cause", "same-unit", SPAN))
-    assert rsd_of_tree(found).arcs.heads == (3, 3, 3, NO_HEAD)
+    assert found.arcs.heads == (3, 3, 3, NO_HEAD)
 
 
 def test_secondary_edges_are_counted_and_signals_passed_over():
@@ -178,4 +175,4 @@ def test_every_edu_has_its_place_however_edges_cross(seed):
     found = parse(*random_rows(rng, n_segments))
     check_cover(found.tree, n_segments)
     check_cover(binarize(found.tree), n_segments)
-    check_dependencies(rsd_of_tree(found).arcs.heads, where="random")
+    check_dependencies(found.arcs.heads, where="random")

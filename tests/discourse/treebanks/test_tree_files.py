@@ -1,13 +1,11 @@
-"""Files of treebanks: brackets of the RST-DT (`.dis`), dependencies (`.rsd`), CoNLL-U with discourse marks."""
+"""Files of treebanks: brackets of the RST-DT (`.dis`), CoNLL-U with discourse marks."""
 
 import pytest
 
-from docmt.discourse.constituents import SPAN, binarize, join, join_pair, leaf
-from docmt.discourse.dependencies import NO_HEAD, ROOT
+from docmt.discourse.constituents import SPAN, join, join_pair, leaf
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.readers import read_conllu
-from docmt.discourse.treebanks.rsd import parse_rsd, rsd_of_tree
-from docmt.discourse.treebanks.treebank import RstFile, TreebankFile
+from docmt.discourse.treebanks.treebank import TreebankFile
 from docmt.errors import UserError
 
 DIS = """( Root (span 1 4)
@@ -49,38 +47,6 @@ def test_deep_trees_are_read_without_recursion():
         f"(span {edu} {n}) ( Nucleus (leaf {edu}) (text _!a_!) ) ( Satellite (rel2par r) " for edu in range(1, n)
     )
     assert parse_brackets(f"( Root {inner}(leaf {n}) (text _!a_!){')' * n}", where="a.dis").tree == tree
-
-
-LINES = (
-    "1\tA title\t3\t_\t_\tfeats\t2\theading_r\t_\tsignals",
-    "2\tone ,\t0\t_\t_\t_\t0\tROOT\t_\t_",
-    "3\ttwo .\t0\t_\t_\t_\t2\tlist_m\t_\t_",
-)
-RSD = "\n".join(LINES) + "\n"
-
-
-@pytest.mark.parametrize("text", [RSD, RSD.replace("\n", "\r\n")])
-def test_lines_of_dependencies_are_read(text):
-    found = parse_rsd(text, where="a.rsd")
-    assert found.arcs.heads == (1, NO_HEAD, 1)
-    assert found.arcs.relations == ("heading", ROOT, "list")
-    assert found.is_nucleus == (False, False, True)
-    assert found.texts == ("A title", "one ,", "two .")
-
-
-@pytest.mark.parametrize("change", [lambda tree: tree, binarize])
-def test_dependencies_made_from_a_tree(change):
-    items = join([leaf(1), leaf(2), leaf(3)], "NNN", ("list",) * 3)
-    tree = join([leaf(0), items, leaf(4)], "SNS", ("heading", SPAN, "comment"))
-    found = rsd_of_tree(RstFile(change(tree), tuple("abcde")))
-    assert found.arcs.heads == (1, NO_HEAD, 1, 1, 1)
-    assert found.is_nucleus == (False, False, True, True, False)
-
-
-def test_list_in_a_list_is_kept_when_the_source_is_nary():
-    tree = join([leaf(0), join([leaf(1), leaf(2)], "NN", ("list",) * 2)], "NN", ("list",) * 2)
-    assert rsd_of_tree(RstFile(tree, tuple("abc"))).arcs.heads == (NO_HEAD, 0, 0)
-    assert rsd_of_tree(RstFile(tree, tuple("abc"), is_nary=True)).arcs.heads == (NO_HEAD, 0, 1)
 
 
 def word(number, form, head, misc="_"):
@@ -146,15 +112,6 @@ def changed_dis(old, new):
         (parse_brackets, "( Nucleus (leaf 1) (text _!x_!) )", "one Root"),
         (parse_brackets, DIS.rstrip()[:-1], "the bracket of line 1 is never closed"),
         (parse_brackets, DIS + ")", r"line 10: '\)' is outside"),
-        (parse_rsd, "", "no EDUs"),
-        (parse_rsd, RSD.replace("2\theading_r", "0\tROOT"), "units 1 and 2 are both roots"),
-        (parse_rsd, RSD.replace("0\tROOT", "3\tlist_m"), "a cycle"),
-        (parse_rsd, RSD.replace("2\theading_r", "9\theading_r"), "outside the 3 units"),
-        (parse_rsd, RSD.replace("heading_r", "heading"), "line 1: relation 'heading' must end in _r or _m"),
-        (parse_rsd, RSD.replace("heading_r", "_r"), "line 1: relation '_r'"),
-        (parse_rsd, LINES[0] + "\n" + LINES[2], "line 2: expected EDU 2"),
-        (parse_rsd, RSD.replace("0\tROOT", "x\tROOT"), "line 2: expected EDU 2"),
-        (parse_rsd, "1\ta\t0", "line 1: expected EDU 1"),
         (parse_conllu, "", "no sentence"),
         (parse_conllu, "# newdoc id = a\n", "no sentence"),
         (parse_conllu, word(1, "a", 0) + "\n" + word(3, "b", 1), "line 2: expected word 2, found word 3"),

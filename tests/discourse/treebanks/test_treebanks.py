@@ -6,13 +6,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from miniatures import DIS, RS4, RSD, conllu, gum_archives, splits_md, write_archive
+from miniatures import DIS, RS4, conllu, gum_archives, splits_md, write_archive
 
 from docmt.cli.main import main
 from docmt.discourse.documents import Edu, read_discourse
+from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.readers import read_gcdt, read_gum, read_rst_dt
 from docmt.discourse.treebanks.rs3 import parse_rs3
-from docmt.discourse.treebanks.rsd import check_conversion, parse_rsd
 from docmt.discourse.treebanks.treebank import align_edus, align_tree
 from docmt.errors import UserError
 
@@ -93,17 +93,6 @@ def test_missing_or_broken_files_are_named(tmp_path, capsys):
     (folder / "splits.md").write_text(splits_md(train="x", dev="x", test="x"), encoding="utf-8")
     with pytest.raises(UserError, match="is the same document"):
         read_gum(folder)
-
-
-def test_conversion_is_compared_and_printed(tmp_path, capsys):
-    folder = gum_archives(tmp_path)
-    assert main(["discourse", "check-conversion", "--files", str(folder)]) == 0
-    assert capsys.readouterr().out.count("heads and relations 100.000% of 12 EDUs; 4 of 4 documents") == 2
-    found = check_conversion(gum_archives(tmp_path, rsd=RSD.replace("1\tevaluation", "2\tevaluation")))
-    rs4 = {"edus": 12, "heads": 8, "arcs": 8, "documents": 4, "equal_documents": 0, "secondary_edges": 0, "lifted": 0}
-    assert found == {"rs4": rs4, "dis": rs4}
-    with pytest.raises(UserError, match=r"over 3 EDUs, but its \.rsd has 2"):
-        check_conversion(gum_archives(tmp_path, rsd=RSD[: RSD.index("3\tSad")]))
 
 
 # GCDT
@@ -231,13 +220,10 @@ def test_edus_that_do_not_cover_the_text_are_named(texts, message):
 
 
 def test_trees_of_every_format_are_placed():
-    rs3 = parse_rs3(RS4, where="a")
-    rsd = parse_rsd(RSD, where="a")
-    for annotated in (rs3, rsd):
+    for annotated in (parse_rs3(RS4, where="a"), parse_brackets(DIS, where="a")):
         document = align_tree("d", WORDS, annotated, where="a")
         assert document.edus == EDUS
         assert document.dependencies.heads == (-1, 0, 0)
-    assert document.tree is None
 
 
 # RST-DT
@@ -306,13 +292,6 @@ def test_real_gum_counts():
         "dev": [30, 1575, 28119, 3634],
         "test": [30, 1464, 28397, 3518],
     }
-
-
-@mirror
-def test_real_conversion_equals_the_published_trees():
-    found = check_conversion(Path(MIRROR) / "gum")
-    assert found["rs4"]["arcs"] == found["rs4"]["edus"] == 30165
-    assert found["dis"]["arcs"] / found["dis"]["edus"] >= 0.99
 
 
 @mirror

@@ -21,7 +21,6 @@ SLOW = (
     "sacrebleu",
     "sacremoses",
     "scipy",
-    "sklearn",
     "snakemake",
     "sympy",
     "torch",
