@@ -20,12 +20,12 @@ RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
     "split": "501ef63d7200",
     "subwords": "c9eeb2608332",
-    "trees": "faf61a17f5a1",
-    "instances": "275b797561b0",
-    "model": "46d97f04fc70",
-    "hypotheses": "3dae3fc3ce3b",
-    "probabilities": "877cbf1758c4",
-    "scores": "8c7f47ecc322",
+    "trees": "686d7deecbb1",
+    "instances": "934a9b6ad3c8",
+    "model": "e9f509e16cec",
+    "hypotheses": "749f9b499f17",
+    "probabilities": "c6daacc53e09",
+    "scores": "a5e236759844",
 }
 
 
