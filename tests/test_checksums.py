@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from docmt import checksums
-from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.files import (
     atomic_path,
@@ -331,23 +330,3 @@ def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_pa
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(UserError, match="changed since"):
         read_lines(path)
-
-
-@pytest.mark.parametrize("damage", [None, "table", "page", "lost"])
-def test_status_finds_damage_in_final_results(tmp_path, capsys, damage):
-    report = tmp_path / "results/report"
-    write_lines(report / "report.html", ["<html>"])
-    write_lines(report / "temporary.txt", ["deleted by Snakemake"])
-    (report / "temporary.txt").unlink()
-    with atomic_path(report / "tables") as folder:
-        folder.mkdir()
-        (folder / "results.csv").write_text("1\n")
-    if damage == "lost":
-        (report / "report.html").unlink()
-    elif damage:
-        {"table": report / "tables/results.csv", "page": report / "report.html"}[damage].write_text("2\n")
-    command = ["status", "--verify", "--directory", str(tmp_path), "--configfile", "config/examples/smoke.yaml"]
-    assert main(command) == (damage is not None)
-    printed = capsys.readouterr().out
-    assert f"2 files compared with their checksums, {int(damage is not None)} damaged" in printed
-    assert {"table": "results.csv: changed", "page": "html: changed", "lost": "no such", None: ""}[damage] in printed

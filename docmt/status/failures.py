@@ -37,7 +37,6 @@ class Failure:
     """
 
     rule: str
-    stage: str
     name: str
     log: str
     line: str
@@ -63,8 +62,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         # Snakemake announces a log by its path relative to the folder.
         where = str(log.relative_to(folder))
         announced = workflow.jobs.get(where)
-        stage = stage_of(rule, STAGES)
-        if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
+        if not is_planned(stage_of(rule, STAGES), name) or (announced and workflow.started & set(announced.outputs)):
             continue
         own = slurm_logs(folder, rule, name)
         # The plugin names the output of each attempt after the ID of the job in Slurm.
@@ -80,7 +78,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
             end = repr(tail[-1]) if tail else "nothing: it is empty"
             line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
         if line is not None:
-            failures.append(Failure(rule, stage, name, where, line, number, written))
+            failures.append(Failure(rule, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
 
 
