@@ -68,8 +68,15 @@ def heed_records(
             which are made again only if Snakemake has no record of them either.
         restore_times: gives copied files their old times; not called while another Snakemake runs in the folder.
     """
+    from snakemake.jobs import Reason
     from snakemake.logging import logger
     from snakemake.settings.enums import RerunTrigger
+
+    class ReasonFromRecords(Reason):
+        __slots__ = ()
+
+        def is_provenance_triggered(self) -> bool:
+            return False  # Snakemake would advise to delete its own record, which changes nothing
 
     class RecordReadingWorkflow(type(workflow)):
         def _build_dag(self) -> None:
@@ -96,7 +103,8 @@ def heed_records(
             for job in dag.needrun_jobs():
                 reason = dag.reason(job)
                 if reason.forced and not outdated.isdisjoint(job.output):
-                    reason.forced, reason.params_changed = False, persistence.params_changed(job) or OTHER_CHANGE
+                    reason.__class__, reason.forced = ReasonFromRecords, False
+                    reason.params_changed = persistence.params_changed(job) or OTHER_CHANGE
 
     workflow.__class__ = RecordReadingWorkflow
 
