@@ -104,7 +104,8 @@ def heed_records(
                 reason = dag.reason(job)
                 if reason.forced and not outdated.isdisjoint(job.output):
                     reason.__class__, reason.forced = ReasonFromRecords, False
-                    reason.params_changed = persistence.params_changed(job) or OTHER_CHANGE
+                    changes: Any = persistence.params_changed(job) or OTHER_CHANGE
+                    reason.params_changed = changes
 
     workflow.__class__ = RecordReadingWorkflow
 

@@ -9,7 +9,6 @@ from tabulate import tabulate
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan, one_of
 from docmt.config.systems import list_runs
-from docmt.report.manifest import OTHER
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.failures import Failure, find_failures
 from docmt.status.trainings import STATES, Training, job_name, read_trainings
@@ -69,8 +68,8 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
     pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')})_.+)?", plan.names("datasets")
     planned = re.compile(rf"(?:{of_runs})_.+|{pair}|{datasets}")
 
-    def is_planned(stage: str, name: str) -> bool:
-        if stage == OTHER:
+    def is_planned(stage: str | None, name: str) -> bool:
+        if stage is None:
             return True
         if stage == "training":
             return name in unfinished

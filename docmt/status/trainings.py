@@ -75,7 +75,7 @@ def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is
     note = read_status(checkpoints) if checkpoints else {}
     # Snakemake marks the outputs of a job before it starts, and removes the marks when it has succeeded.
     is_started = model in workflow.started
-    # Between that mark and the first note of the trainer, Python imports torch and loads the data.
+    # Between that mark and the first note of the trainer, the job waits in a queue or loads the data.
     is_starting = workflow.state == "running" or (workflow.state == "locked" and not note)
     is_done = (folder / model).exists() and not is_started
     # The order matters: a living trainer outweighs an old failure, and a failure outweighs its checkpoints.
@@ -99,15 +99,7 @@ def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is
     step, seconds, eta = progress.get("step"), progress.pop("seconds", None), None
     if state == "running" and step and seconds is not None and max_steps is not None:
         eta = max(0, max_steps - step) * seconds / step
-    return Training(
-        run.dataset,
-        run.system,
-        run.seed,
-        state,
-        **progress,
-        max_steps=max_steps,
-        eta_seconds=eta,
-    )
+    return Training(run.dataset, run.system, run.seed, state, **progress, max_steps=max_steps, eta_seconds=eta)
 
 
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
