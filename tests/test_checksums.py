@@ -2,8 +2,10 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -26,6 +28,7 @@ from docmt.files import (
 from docmt.report.input_files import read_table
 from docmt.text.vocabulary import Vocabulary
 
+ROOT = Path(__file__).parents[1]
 ROWS = [[f"system{number}", 20.25 + number] for number in range(9)]
 
 
@@ -174,6 +177,12 @@ def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum_and_sha256sum
         "sha256sum -c .checksums/*", shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("own.en: OK\ntrain.en: OK\n", "")
+    (tmp_path / "instances/array.npy").write_bytes(b"2")
+    (tmp_path / "own.en").unlink()
+    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8").replace("find results", "find .")
+    (find,) = re.findall(r"^find .*", page, re.MULTILINE)
+    done = subprocess.run(find, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "array.npy: FAILED\n"
 
 
 def test_a_copy_gets_the_time_of_the_original_again_unless_its_content_changed(instances, tmp_path, monkeypatch):

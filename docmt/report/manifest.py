@@ -65,7 +65,7 @@ class Manifest(Settings):
     reader: str | None = None
     """Where the page with the translations is, as a link from the report; null for none."""
     stages: dict[str, list[str]] = {}
-    """Rules of each stage, in the order of the workflow: the rows of the costs."""
+    """Rules of each stage, in the order of the workflow; the costs have a row per stage."""
     benchmarks: PathField | None = None
     """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`; null leaves out the costs."""
 

@@ -28,7 +28,7 @@ class Training:
     """A training run.
 
     Attributes:
-        state: `waiting`, `started` (by Snakemake; its trainer, perhaps in the queue of a cluster, is not yet at work),
+        state: `waiting`, `started` (by Snakemake: it waits in the queue of a cluster, loads, or is about to end),
             `running`, `interrupted` (resumes from its checkpoint), `failed` or `done`.
         step: updates made; None if it has not started.
         max_steps: maximum number of updates; None if only epochs or patience end it.

@@ -21,7 +21,7 @@ STAGE_VERSIONS = {
     "training": 3,
     "decoding": 2,
     "evaluation": 2,
-    "report": 5,
+    "report": 6,
 }
 """The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
 
