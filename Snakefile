@@ -23,7 +23,7 @@ from docmt.snakemake import (
     spread_training,
     stop_from_another_thread,
 )
-from docmt.status.display import farewell
+from docmt.status.study import farewell
 
 min_version("9.27")
 

@@ -1,7 +1,6 @@
 """Messages and progress bars, on standard error only: standard output is for results."""
 
 import logging
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -11,10 +10,6 @@ from tqdm import tqdm
 
 Item = TypeVar("Item")
 
-METER_LINE = re.compile(
-    r" INFO .+: (?P<done>\d+) of (?P<total>\d+) (?P<unit>.+), (?P<rate>[\d.]+) per second, \S+ left$"
-)
-"""What a `Meter` writes into a log."""
 # Seconds between two lines of a `Meter` in a log.
 LOG_SECONDS = 30.0
 

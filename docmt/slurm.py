@@ -12,7 +12,7 @@ from docmt.snakemake import SLURM_LOGS, slurm_label
 
 log = logging.getLogger(__name__)
 
-FIELDS = ("JobArrayID", "Name", "State", "Reason", "NodeList", "Comment", "STDOUT")
+FIELDS = ("JobArrayID", "State", "Comment", "STDOUT")
 # Longer than a client waits for a controller that is restarting.
 TIMEOUT_SECONDS = 20
 # How many jobs one message names.
@@ -29,18 +29,12 @@ class SlurmJob:
 
     Attributes:
         id: number in Slurm, for `scancel`.
-        call: name that all jobs of one run of Snakemake share.
         state: `RUNNING`, `PENDING`, ….
-        reason: why it is pending; `None` (as text) if it is running.
-        node: where it runs; empty if it is pending.
         label: rule and wildcards.
     """
 
     id: str
-    call: str
     state: str
-    reason: str
-    node: str
     label: str
 
 
@@ -66,9 +60,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
         fields = line.split("|")
         if len(fields) <= len(FIELDS):
             raise QueueError(f"squeue printed {line!r}, not {len(FIELDS)} fields")
-        job_id, call, state, reason, node, comment, path = fields[: len(FIELDS)]
+        job_id, state, comment, path = fields[: len(FIELDS)]
         if path.startswith(logs):
-            jobs.append(SlurmJob(job_id, call, state, reason, node, slurm_label(comment)))
+            jobs.append(SlurmJob(job_id, state, slurm_label(comment)))
     return jobs
 
 
@@ -86,7 +80,7 @@ def watch_jobs(folder: Path) -> None:
         jobs = []
     if jobs:
         raise UserError(
-            f"Slurm still has {_name(jobs)} from an earlier run: wait for them (`docmt status` shows them), or cancel "
+            f"Slurm still has {_name(jobs)} from an earlier run: wait for them (`squeue --me` shows them), or cancel "
             f"them with `scancel {_ids(jobs)}`; then run again"
         )
     atexit.register(_name_left_jobs, folder)
@@ -100,7 +94,7 @@ def _name_left_jobs(folder: Path) -> None:
         return
     if jobs:
         log.error(
-            "Slurm still has %s from this run: `docmt status` shows them, `scancel %s` cancels them",
+            "Slurm still has %s from this run: `squeue --me` shows them, `scancel %s` cancels them",
             _name(jobs),
             _ids(jobs),
         )

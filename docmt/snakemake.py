@@ -5,18 +5,16 @@ Neither promises to keep them. They were tested with the versions in `TESTED`; a
 `docmt status` starts fast.
 """
 
-import ast
 import base64
-import binascii
-import json
+import contextlib
 import os
 import platform
 import re
 import signal
 import sys
 from _thread import start_new_thread
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 from types import FrameType
@@ -39,9 +37,12 @@ LOCKS = Path(".snakemake/locks")
 N_LOGS = 3
 """How many message files of Snakemake are read, the newest ones."""
 
-BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
+BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
+
+OTHER_CHANGE = "by docmt's record, its data, its settings or the version of its stage is another"
+"""The reason for a job that runs again, where Snakemake has no record of its parameters, or one of the same."""
 
 CORES_PER_GPU = 4
 """What a process on a GPU needs beside its own core: reading and noising instances, the driver, checkpoints."""
@@ -67,8 +68,15 @@ def heed_records(
             which are made again only if Snakemake has no record of them either.
         restore_times: gives copied files their old times; not called while another Snakemake runs in the folder.
     """
+    from snakemake.jobs import Reason
     from snakemake.logging import logger
     from snakemake.settings.enums import RerunTrigger
+
+    class ReasonFromRecords(Reason):
+        __slots__ = ()
+
+        def is_provenance_triggered(self) -> bool:
+            return False  # Snakemake would advise to delete its own record, which changes nothing
 
     class RecordReadingWorkflow(type(workflow)):
         def _build_dag(self) -> None:
@@ -78,9 +86,11 @@ def heed_records(
             _limit_gpus(self)
             if self.is_main_process and not any(LOCKS.glob("*.lock")):
                 restore_times()
+            outdated: set[str] = set()
             if self.is_main_process and RerunTrigger.INPUT in self.rerun_triggers:
-                outdated, unrecorded = compare()
+                files, unrecorded = compare()
                 unknown = [file for file in unrecorded if persistence._read_record(file) is None]
+                outdated |= set(files) - dag.forcefiles
                 dag.forcefiles.update(outdated, unknown)
                 if unknown:
                     logger.warning(
@@ -89,6 +99,13 @@ def heed_records(
                         ".checksums and .snakemake with it."
                     )
             super()._build_dag()
+            # Snakemake would give "Forced execution" as the reason: a dry run shows the settings before and now.
+            for job in dag.needrun_jobs():
+                reason = dag.reason(job)
+                if reason.forced and not outdated.isdisjoint(job.output):
+                    reason.__class__, reason.forced = ReasonFromRecords, False
+                    changes: Any = persistence.params_changed(job) or OTHER_CHANGE
+                    reason.params_changed = changes
 
     workflow.__class__ = RecordReadingWorkflow
 
@@ -267,25 +284,18 @@ class Job:
     """A job as Snakemake announced it.
 
     Attributes:
-        rule: its rule.
         log: its log file, relative to the folder; empty if it has none.
         outputs: its files, relative to the folder.
-        job: ID in the cluster's queue, if the job failed or Snakemake marks it as started.
+        job: ID in the cluster's queue, if the job failed.
         is_failed: whether Snakemake reported a failure and has not restarted the job.
         message: what Snakemake said about a failed job, without the advice after it.
     """
 
-    rule: str
     log: str = ""
     outputs: tuple[str, ...] = ()
     job: str | None = None
     is_failed: bool = False
     message: str | None = None
-
-    @property
-    def name(self) -> str:
-        """A name that no other job of its rule has."""
-        return Path(self.log).stem if self.log else ", ".join(self.outputs)
 
 
 @dataclass(frozen=True)
@@ -295,30 +305,13 @@ class Workflow:
     Attributes:
         state: `idle`, `running`, `killed` (locked, but no Snakemake runs on the host that locked it), or `locked`
             (by another host, where Snakemake may be running or not).
-        host: where it runs or last ran.
-        pid: its process, if it runs on this host.
-        started: outputs of unfinished jobs, with the ID of the job in the cluster's queue or None.
+        started: outputs of unfinished jobs.
         jobs: the last announcement of each job, by log file, from the newest message files.
-        configfiles: of the last run; empty when it used the default.
     """
 
     state: str
-    host: str | None = None
-    pid: int | None = None
-    started: dict[str, str | None] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
-    configfiles: tuple[str, ...] = ()
-
-    def running(self) -> list[Job]:
-        """Unfinished jobs while Snakemake runs; a job that was never announced is named by its file."""
-        if self.state not in ("running", "locked"):
-            return []
-        jobs: dict[str, Job] = {}
-        for output, number in self.started.items():
-            unknown = Job(rule="?", outputs=(output,))
-            job = next((job for job in self.jobs.values() if output in job.outputs), unknown)
-            jobs[job.log or output] = replace(job, job=number or job.job)
-        return list(jobs.values())
+    started: frozenset[str] = frozenset()
+    jobs: Mapping[str, Job] = field(default_factory=dict)
 
 
 def read_workflow(folder: Path) -> Workflow:
@@ -328,80 +321,54 @@ def read_workflow(folder: Path) -> Workflow:
     jobs: dict[str, Job] = {}
     for text in texts:
         jobs |= {job.log: job for job in read_jobs(text) if job.log}
-    facts = _facts(texts[-1]) if texts else {}
-    host = facts.get("Host")
-    pid = _find_process(folder) if any((folder / LOCKS).glob("*.lock")) else None
     state = "idle"
-    if pid is not None:
-        state, host = "running", platform.node()
-    elif any((folder / LOCKS).glob("*.lock")):
-        state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
-    # As Python shows a list of paths: a name with an apostrophe is in double quotes.
-    named = re.findall(r"""Path\((['"].*?['"])\)(?=, |\])""", facts.get("Config file(s)", ""))
-    configfiles = tuple(map(str, map(ast.literal_eval, named)))
-    ids = {output: mark.get("external_jobid") for output, mark in _marks(home / "incomplete")}
-    started = {output: None if number is None else str(number) for output, number in ids.items()}
-    return Workflow(state, host, pid, started, jobs, configfiles)
+    if any((folder / LOCKS).glob("*.lock")):
+        head = texts[-1].splitlines()[:20] if texts else []
+        host = next((line.strip().removeprefix("Host: ") for line in head if line.strip().startswith("Host: ")), None)
+        if _runs_here(folder):
+            state = "running"
+        else:
+            state = "killed" if host == platform.node() and Path("/proc").is_dir() else "locked"
+    return Workflow(state, frozenset(_marked(home / "incomplete")), jobs)
 
 
 def read_jobs(text: str) -> Iterator[Job]:
     """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
     numbers: dict[str, str] = {}
-    rule, is_failed, entries = None, False, {}
+    entries, is_failed = None, False
     for line in [*text.splitlines(), ""]:
-        if rule is not None and (entry := ENTRY.match(line)):
+        if entries is not None and (entry := ENTRY.match(line)):
             entries[entry["key"]] = entry["value"]
             continue
-        if rule is not None and not line.startswith(" "):
-            yield _job(rule, entries, numbers, is_failed=is_failed)
-            rule = None
+        if entries is not None and not line.startswith(" "):
+            yield _job(entries, numbers, is_failed=is_failed)
+            entries = None
         if block := BLOCK.match(line):
-            rule, is_failed, entries = block["rule"], bool(block["error"]), {}
+            entries, is_failed = {}, bool(block["error"])
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
 
 
-def _job(rule: str, entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -> Job:
+def _job(entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -> Job:
     outputs = tuple(name.removesuffix(" (update)") for name in entries.get("output", "").split(", ") if name)
     log = entries.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
     # A job is submitted after it is announced: any ID known at that point belongs to an earlier attempt.
     job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
     message = entries.get("message", "None").partition(" Detailed failure reason")[0]
-    return Job(rule, log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
+    return Job(log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
 
 
-def _facts(text: str) -> dict[str, str]:
-    """The header of a message file: `Host: …`, `Config file(s): …`."""
-    lines = (line.strip().partition(": ") for line in text.splitlines()[:20])
-    return {key: value for key, colon, value in lines if colon}
-
-
-def _marks(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Snakemake's notes about outputs. A note is named by the path in base64, in pieces when it is long."""
+def _marked(folder: Path) -> Iterator[str]:
+    """The outputs that Snakemake marks: each mark is named by the path in base64, in pieces when it is long."""
     for mark in folder.rglob("*"):
         if mark.is_file():
             name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)
-            try:
-                output = base64.urlsafe_b64decode(name).decode("utf-8")
-                content = json.loads(_read(mark))
-            except (binascii.Error, ValueError):
-                continue
-            if isinstance(content, dict):
-                yield output, content
+            with contextlib.suppress(ValueError):  # not a mark of an output
+                yield base64.urlsafe_b64decode(name).decode("utf-8")
 
 
-def recorded_params(folder: Path) -> dict[str, list[str]]:
-    """The parameters that Snakemake recorded for the jobs in a study's folder, as literals of Python, by output."""
-    found = {}
-    for output, record in _marks(folder / ".snakemake" / "metadata"):
-        params = record.get("params")
-        if isinstance(params, list):
-            found[output] = [str(value) for value in params]
-    return found
-
-
-def _find_process(folder: Path) -> int | None:
-    """The process ID of a Snakemake on this host that works in a folder. Other users' processes may be hidden."""
+def _runs_here(folder: Path) -> bool:
+    """Whether a Snakemake on this host works in a folder. Other users' processes may be hidden."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
@@ -409,10 +376,10 @@ def _find_process(folder: Path) -> int | None:
             if any(Path(word.decode(errors="replace")).name == "snakemake" for word in words[:4]) and (
                 (entry / "cwd").resolve() == folder.resolve()
             ):
-                return int(entry.name)
+                return True
         except OSError:
             continue
-    return None
+    return False
 
 
 def _read(path: Path) -> str:

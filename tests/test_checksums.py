@@ -2,14 +2,15 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from docmt import checksums
-from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.files import (
     atomic_path,
@@ -27,6 +28,7 @@ from docmt.files import (
 from docmt.report.input_files import read_table
 from docmt.text.vocabulary import Vocabulary
 
+ROOT = Path(__file__).parents[1]
 ROWS = [[f"system{number}", 20.25 + number] for number in range(9)]
 
 
@@ -175,6 +177,12 @@ def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum_and_sha256sum
         "sha256sum -c .checksums/*", shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("own.en: OK\ntrain.en: OK\n", "")
+    (tmp_path / "instances/array.npy").write_bytes(b"2")
+    (tmp_path / "own.en").unlink()
+    page = (ROOT / "docs/reliability.md").read_text(encoding="utf-8").replace("find results", "find .")
+    (find,) = re.findall(r"^find .*", page, re.MULTILINE)
+    done = subprocess.run(find, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "array.npy: FAILED\n"
 
 
 def test_a_copy_gets_the_time_of_the_original_again_unless_its_content_changed(instances, tmp_path, monkeypatch):
@@ -331,23 +339,3 @@ def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_pa
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(UserError, match="changed since"):
         read_lines(path)
-
-
-@pytest.mark.parametrize("damage", [None, "table", "page", "lost"])
-def test_status_finds_damage_in_final_results(tmp_path, capsys, damage):
-    report = tmp_path / "results/report"
-    write_lines(report / "report.html", ["<html>"])
-    write_lines(report / "temporary.txt", ["deleted by Snakemake"])
-    (report / "temporary.txt").unlink()
-    with atomic_path(report / "tables") as folder:
-        folder.mkdir()
-        (folder / "results.csv").write_text("1\n")
-    if damage == "lost":
-        (report / "report.html").unlink()
-    elif damage:
-        {"table": report / "tables/results.csv", "page": report / "report.html"}[damage].write_text("2\n")
-    command = ["status", "--verify", "--directory", str(tmp_path), "--configfile", "config/examples/smoke.yaml"]
-    assert main(command) == (damage is not None)
-    printed = capsys.readouterr().out
-    assert f"2 files compared with their checksums, {int(damage is not None)} damaged" in printed
-    assert {"table": "results.csv: changed", "page": "html: changed", "lost": "no such", None: ""}[damage] in printed

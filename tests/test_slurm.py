@@ -27,12 +27,12 @@ def squeue(tmp_path, monkeypatch):
 
 
 def line(folder, number, state="RUNNING", comment="rule_train_wildcards_ted_1"):
-    return f"{number}|uuid|{state}|None|node1|{comment}|{folder}/.snakemake/slurm_logs/rule_train/x/%j.log|"
+    return f"{number}|{state}|{comment}|{folder}/.snakemake/slurm_logs/rule_train/x/%j.log|"
 
 
 def test_jobs_are_those_of_this_study(squeue, tmp_path):
     own = line(tmp_path, 7), line(tmp_path, 9, "PENDING", "rule_gather")
-    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|x|RUNNING|||||")
+    squeue(own[0], line(tmp_path / "other", 8), own[1], "1|RUNNING|||")
     jobs = list_jobs(tmp_path)
     assert [(job.id, job.state, job.label) for job in jobs] == [
         ("7", "RUNNING", "train ted_1"),

@@ -20,7 +20,7 @@ from pathlib import Path
 
 PROGRAMS = {"snakemake": "snakemake.cli", "docmt": "docmt.cli.main"}
 IMPORTED = (
-    *("docmt.config.plan", "docmt.slurm", "docmt.snakemake", "docmt.status.display"),
+    *("docmt.config.plan", "docmt.slurm", "docmt.snakemake", "docmt.status.study"),
     *("docmt.corpora.commands", "docmt.controlled.commands", "docmt.text.commands", "docmt.discourse.commands"),
     *("docmt.instances.commands", "docmt.training.commands", "docmt.training.run", "docmt.decoding.commands"),
     *("docmt.evaluation.commands", "docmt.report.commands", "docmt.report.page"),

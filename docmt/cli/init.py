@@ -19,11 +19,10 @@ README = """\
 | command, in this folder | what it does |
 |---|---|
 | `docmt config check my.yaml` | checks the configuration, and that its files exist |
-| `docmt run my.yaml --dry-run` | lists the jobs |
+| `docmt run my.yaml --dry-run` | lists the jobs, and why each of them runs |
 | `docmt run my.yaml` | runs them on all cores; after an interruption, it resumes |
 | `docmt run my.yaml --profile slurm` | runs them on a Slurm cluster; adapt `slurm/config.yaml` first |
-| `docmt status --configfile my.yaml` | shows what is done, running or failed, and the time left |
-| `docmt diff my.yaml other.yaml` | shows what a changed configuration runs again |
+| `docmt status --configfile my.yaml` | shows how far each training is, and what failed |
 
 `my.yaml` is the study. `results/report/report.html` has tables and curves, `results/report/reader.html` the
 translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt translate --model model.pt letter.txt`.

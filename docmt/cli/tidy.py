@@ -12,8 +12,10 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import list_runs
 from docmt.errors import UserError
+from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import read_workflow
-from docmt.status.cluster import read_queue
+
+QUEUE_SECONDS = 2.0  # after which Slurm's controller counts as down
 
 command = CommandGroup("tidy")
 
@@ -36,7 +38,11 @@ def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
             raise UserError(f"--directory {study.directory}: has no results: give the folder of a study")
         leftovers = list(find_leftovers(folder, plan))
     if delete:
-        if read_workflow(folder).state in ("running", "locked") or read_queue(folder).jobs:
+        try:
+            jobs = list_jobs(folder, timeout_seconds=QUEUE_SECONDS)
+        except QueueError:
+            jobs = []
+        if read_workflow(folder).state in ("running", "locked") or jobs:
             raise UserError(f"{folder}: Snakemake or jobs of this study are running: delete when they have ended")
         for leftover in leftovers:
             shutil.rmtree(folder / leftover.path)

@@ -55,7 +55,7 @@ class Rule:
         return files
 
     def settings(self, wildcards: Any) -> str:
-        """The settings of the command as JSON. Snakemake records them, and `docmt status --why` shows what changed."""
+        """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
         return as_argument(self._at(wildcards).params["settings"])
 
     def flags(self, wildcards: Any, input: Any, output: Any, threads: int, resources: Any) -> str:

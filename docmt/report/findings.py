@@ -7,12 +7,13 @@ import pandas as pd
 from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, is_missing, keep, records
 from docmt.report.differences import Differences
-from docmt.report.footnotes import forced_systems, unlike_parts
+from docmt.report.footnotes import unlike_parts
 from docmt.report.score_tables import choose_metrics, is_above_chance
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
+MOST_PERCENT = 50  # of the sentences of a system whose translations reach the length limit, above which it is named
 MOST_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
 NOUN = "which noun “it” means, as in er, sie or es"
 VERB = "the verb left out in “Tom does too”"
@@ -139,7 +140,8 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
 
 
 def _caveats(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
-    forced = [settings.label(system) for system in forced_systems(summary)]
+    is_forced = (column(summary, "metric") == "forced ends") & (column(summary, "mean") > MOST_PERCENT)
+    forced = [settings.label(system) for system in sorted(set(keep(summary, is_forced)["system"]))]
     clauses = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
     if updates_note:
         clauses.append("trainings differ in length (see the note)")

@@ -9,13 +9,12 @@ import pandas as pd
 from docmt.corpora.combining import LEAK_PERCENT
 from docmt.evaluation.metrics import ACCURACIES, find_metric
 from docmt.evaluation.score_rows import NOT_COMPUTED, WARNING
-from docmt.report.dataframes import column, keep, records, select
+from docmt.report.dataframes import column, keep, select
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import GROUP, contrastive_scores, name_suites
 
 NEAR = 0.9  # a training with at least this share of another's updates counts as equally long
-FORCED_ENDS, MOST = "forced ends", 50
 Row = TypeVar("Row", bound=Hashable)
 
 
@@ -88,23 +87,6 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
     }
 
 
-def forced_systems(summary: pd.DataFrame) -> dict[str, float]:
-    """The systems most of whose sentences reach the length limit on a test, with the largest share in percent."""
-    rows = keep(summary, (column(summary, "metric") == FORCED_ENDS) & (column(summary, "mean") > MOST))
-    return dict(sorted((row["system"], row["mean"]) for row in records(rows)))
-
-
-def forced_ends_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """The systems most of whose sentences reach the length limit; nothing without any."""
-    named = ", ".join(f"{settings.label(name)} ({share:.0f} %)" for name, share in forced_systems(summary).items())
-    if not named:
-        return ""
-    return (
-        f"Most sentences reached the length limit and end there: {named}. Such a system was not trained enough to end "
-        "its sentences, so its scores and their differences mean little."
-    )
-
-
 def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
     """Which systems cannot be told apart from guessing, by phenomenon; nothing where all can."""
     rows = name_suites(contrastive_scores(summary))
@@ -127,16 +109,6 @@ def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
     return (
         "No better than guessing, as the interval or deviation of the accuracy reaches it: such a system has not "
         f"learned what decides, or does not see it: {'; '.join(parts)}."
-    )
-
-
-def overlap_footnote(generated: Sequence[str]) -> str:
-    """Why much of the test data of generated datasets is in the training data; nothing without any."""
-    if not generated:
-        return ""
-    return (
-        f"{', '.join(generated)}: training and test documents are generated from the same templates, so sentences "
-        "recur by design. That is no leak, but scores say nothing about text from elsewhere."
     )
 
 

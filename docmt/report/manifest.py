@@ -1,6 +1,5 @@
 """Manifests of the report and of the reader: which runs they show, and which files they read."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -64,7 +63,7 @@ class Manifest(Settings):
     reader: str | None = None
     """Where the page with the translations is, as a link from the report; null for none."""
     stages: dict[str, list[str]] = {}
-    """Rules of each stage, in the order of the workflow: the rows of the costs."""
+    """Rules of each stage, in the order of the workflow; the costs have a row per stage."""
     benchmarks: PathField | None = None
     """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`; null leaves out the costs."""
 
@@ -125,19 +124,3 @@ class ReaderManifest(Settings):
             if len(self.languages.get(dataset, [])) != 2:
                 raise ValueError(f"languages of {dataset!r} must be a source and a target language")
         return self
-
-
-OTHER = "other"  # the stage of a rule that is not listed, such as one of the user's own
-
-Stages = Mapping[str, Sequence[str]]  # the rules of each stage, in the order of the workflow
-
-
-def stage_of(rule: str, stages: Stages) -> str:
-    """The stage of a rule."""
-    return next((stage for stage, rules in stages.items() if rule in rules), OTHER)
-
-
-def place_of(rule: str, stages: Stages) -> tuple[int, str]:
-    """The position of a rule in the workflow, to sort by; those that are not listed come last, by name."""
-    rules = [name for names in stages.values() for name in names]
-    return (rules.index(rule) if rule in rules else len(rules)), rule

@@ -12,17 +12,11 @@ from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.case_studies import case_table, read_cases
 from docmt.report.claims.claims_table import claims_table
-from docmt.report.costs import JobCost, costs_table, read_costs
+from docmt.report.costs import costs_table
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.findings import key_findings
-from docmt.report.footnotes import (
-    forced_ends_footnote,
-    guessing_footnote,
-    leak_footnote,
-    overlap_footnote,
-    updates_footnote,
-)
+from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import (
     read_histories,
@@ -143,8 +137,7 @@ def build_report(
         [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES] for by in ("kind", "distance")
     )
     trainings = [training_table(histories, settings), passes_table(histories, settings)]
-    costs = _read_costs(manifest, scores)
-    more = [further_table(summary, settings), *by_kind, *trainings, costs_table(costs)]
+    more = [further_table(summary, settings), *by_kind, *trainings]
     sections = [
         _section("tables", "Tables of the study", [*paper_tables, *cases]),
         _section("claims", "Claims", [claims_table(scores, histories, settings)]),
@@ -157,8 +150,8 @@ def build_report(
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _section("training", "Training", [], training_curves(histories, styles)),
-        _section("costs", "Costs", [costs_table(costs, by=["stage"])]),
-        _section("more", "More scores, trainings and costs", more),
+        _section("costs", "Costs", [costs_table(manifest, scores)]),
+        _section("more", "More scores and trainings", more),
         *_data_sections(manifest, overlaps, settings),
         _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
     ]
@@ -184,7 +177,7 @@ def _main_tables(
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
     guessing = guessing_footnote(summary, settings)
     return (
-        _add_note(translation, notes[0], *footnotes, forced_ends_footnote(summary, settings)),
+        _add_note(translation, notes[0], *footnotes),
         _add_note(contrastive, notes[1], guessing, *([] if translation else footnotes)),
         _add_note(generative, notes[2]),
     )
@@ -201,7 +194,7 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
     ]
     data = [
         statistics_table(read_statistics(list(manifest.statistics.values())), settings),
-        _add_note(overlap_table(overlaps), overlap_footnote(manifest.generated)),
+        overlap_table(overlaps),
         counts_table(read_measurements(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
     ]
@@ -215,19 +208,6 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 def _add_note(table: Table | None, *sentences: str) -> Table | None:
     """The table with sentences after its note: the user's, or footnotes."""
     return table and replace(table, note=" ".join(filter(None, (table.note, *sentences))))
-
-
-def _read_costs(manifest: Manifest, scores: pd.DataFrame) -> list[JobCost]:
-    """Costs of what led to the report; a page cannot contain its own cost."""
-    if manifest.benchmarks is None:
-        return []
-    # Systems that translate with another system's model have scores, but are not among the trained runs.
-    runs = {*manifest.trained(), *zip(scores["dataset"], scores["system"], scores["seed"], strict=True)}
-    folders = {
-        f"{dataset}_{system}_seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
-    }
-    pages = ("render", "render_reader")  # the second may be made before or after this one
-    return read_costs(manifest.benchmarks, run_folders=folders, without=pages, stages=manifest.stages)
 
 
 def _describe(scores: pd.DataFrame) -> str:

@@ -24,7 +24,7 @@ def _published(attribute: str, what: str) -> AfterValidator:
 OWN_TABLES = (
     *(f"{name}{split}" for name in ("contrastive", "generative") for split in ("", "_by_distance", "_by_kind")),
     *("results", "further", "trees", "tree_relations", "segmenters", "parsers", "training", "passes", "claims"),
-    *("instances", "overlap", "counts", "roundtrip", "costs", "signatures", "provenance"),
+    *("instances", "overlap", "counts", "roundtrip", "costs_by_stage", "signatures", "provenance"),
 )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from docmt.config.artifacts.report import STAGES
 from docmt.files import modified
-from docmt.report.manifest import stage_of
 from docmt.snakemake import Workflow, slurm_logs
 
+STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
 TAIL_BYTES = 8192
 # The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed.
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
@@ -37,7 +37,6 @@ class Failure:
     """
 
     rule: str
-    stage: str
     name: str
     log: str
     line: str
@@ -45,7 +44,7 @@ class Failure:
     time: float
 
 
-def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, str], bool]) -> list[Failure]:
+def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | None, str], bool]) -> list[Failure]:
     """The failed jobs of a study, oldest first.
 
     A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job
@@ -53,6 +52,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
     it has been restarted since.
 
     `is_planned` tells whether the job of a stage and a name still matters: not if its output exists or is not needed.
+    The stage is None for a rule of the user's.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/*.log")):
@@ -63,8 +63,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
         # Snakemake announces a log by its path relative to the folder.
         where = str(log.relative_to(folder))
         announced = workflow.jobs.get(where)
-        stage = stage_of(rule, STAGES)
-        if not is_planned(stage, name) or (announced and set(announced.outputs) & set(workflow.started)):
+        if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
         own = slurm_logs(folder, rule, name)
         # The plugin names the output of each attempt after the ID of the job in Slurm.
@@ -80,7 +79,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str, s
             end = repr(tail[-1]) if tail else "nothing: it is empty"
             line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
         if line is not None:
-            failures.append(Failure(rule, stage, name, where, line, number, written))
+            failures.append(Failure(rule, name, where, line, number, written))
     return sorted(failures, key=lambda failure: failure.time)
 
 

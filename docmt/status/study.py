@@ -1,83 +1,61 @@
-"""The state of a whole study."""
+"""What `docmt status` shows: the trainings of a study, its failed jobs, and how many of its results are made."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import time
 from pathlib import Path
-from typing import Any
+
+from tabulate import tabulate
 
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan, one_of
 from docmt.config.systems import list_runs
-from docmt.report.manifest import OTHER
 from docmt.snakemake import Workflow, read_workflow
-from docmt.status.cluster import Queue, read_queue
 from docmt.status.failures import Failure, find_failures
-from docmt.status.remaining_work import Progress, RemainingWork, estimate, read_progress
-from docmt.status.trainings import Training, job_name, read_trainings
+from docmt.status.trainings import STATES, Training, job_name, read_trainings
 
+BAR = 6
+NAME_WIDTH = 36
+MOST_NAMED = 4
+MOST_FAILURES = 20
 OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 
 
-@dataclass(frozen=True)
-class Stage:
-    """How many of a stage's outputs exist."""
-
-    name: str
-    done: int
-    all: int
-
-
-@dataclass(frozen=True)
-class StudyStatus:
-    """Everything that `docmt status` shows."""
-
-    folder: Path
-    configfiles: tuple[Path, ...]
-    workflow: Workflow
-    queue: Queue
-    stages: list[Stage]
-    trainings: list[Training]
-    failures: list[Failure]
-    progress: dict[str, Progress]
-    remaining: RemainingWork
-
-    def to_json(self) -> dict[str, Any]:
-        running = [
-            {"rule": job.rule, "name": job.name, "job": job.job}
-            | ({"progress": asdict(self.progress[job.log])} if job.log in self.progress else {})
-            for job in self.workflow.running()
-        ]
-        return {
-            "folder": str(self.folder),
-            "configfiles": [str(path) for path in self.configfiles],
-            "snakemake": {
-                "state": self.workflow.state,
-                "host": self.workflow.host,
-                "pid": self.workflow.pid,
-                "configfiles": list(self.workflow.configfiles),
-                "running": running,
-            },
-            "queue": [asdict(job) for job in self.queue.jobs],
-            "queue_problem": self.queue.problem,
-            "stages": [asdict(stage) for stage in self.stages],
-            "trainings": [asdict(training) for training in self.trainings],
-            "failures": [asdict(failure) for failure in self.failures],
-            "remaining": asdict(self.remaining),
-        }
-
-
-def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) -> StudyStatus:
-    """Read the state of a study in a folder, which may be missing or empty; `configfiles` are only shown."""
+def show_study(folder: Path, plan: Plan) -> str:
+    """The state of a study as text for a terminal with 100 columns; the folder may be empty."""
     workflow = read_workflow(folder)
-    queue = read_queue(folder)
-    stages = []
-    for name, targets in plan.targets().items():
-        # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
-        done = [(folder / target).exists() and target not in workflow.started for target in targets]
-        stages.append(Stage(name, sum(done), len(done)))
-    finished = {stage.name for stage in stages if stage.done == stage.all}
-    runs = list_runs(plan.config)
+    trainings, failures = read_state(folder, plan, workflow)
+    n_made, n_all = count_results(folder, plan, workflow)
+    rest = f"{n_made:,} of {n_all:,} results are made"
+    rest += "" if n_made == n_all else "; docmt run CONFIG --dry-run lists the jobs that are left, and why they run"
+    return "\n\n".join(filter(None, [_show_trainings(trainings), _show_failures(failures), rest]))
+
+
+def farewell(folder: Path, plan: Plan) -> str:
+    """The results that a stopped study keeps, in one line."""
+    # Snakemake is still exiting and would count as running: as idle, its trainings are the interrupted ones.
+    idle = Workflow("idle")
+    trainings = read_trainings(folder, plan, workflow=idle, failures=[])
+    saved = [training for training in trainings if training.state == "interrupted" and training.step is not None]
+    n_made, n_all = count_results(folder, plan, idle)
+    parts = [f"stopped: {n_made} of {n_all} results are made and stay"]
+    if saved:
+        more = f" and {len(saved) - MOST_NAMED} more" if len(saved) > MOST_NAMED else ""
+        updates = []
+        for training in saved[:MOST_NAMED]:
+            of = f" of {training.max_steps}" if training.max_steps else ""
+            updates.append(f"{training.system}/seed{training.seed} after update {training.step}{of}")
+        parts.append(f"saved: {', '.join(updates)}{more}")
+    resumes = "resumes trainings there and makes" if saved else "makes"
+    return f"docmt: {'; '.join(parts)}; the same command {resumes} the rest"
+
+
+def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
+    """The trainings of a study, and its failed jobs that still matter."""
+    finished = {
+        stage
+        for stage, files in plan.targets().items()
+        if all((folder / file).exists() and file not in workflow.started for file in files)
+    }
     unfinished = {
         job_name(run)
         for run in plan.artifacts.trained
@@ -85,25 +63,93 @@ def read_study(folder: Path, plan: Plan, *, configfiles: Sequence[Path] = ()) ->
     }
     # Names of log files: DATASET_SYSTEM_seedN_…, DATASET_SYSTEM_BASELINE_…, and tables of a system or a dataset. The
     # underscore keeps seed1 apart from seed10.
+    runs = list_runs(plan.config)
     of_runs, of_systems = one_of(map(job_name, runs)), one_of(f"{run.dataset}_{run.system}" for run in runs)
     pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')})_.+)?", plan.names("datasets")
     planned = re.compile(rf"(?:{of_runs})_.+|{pair}|{datasets}")
 
-    def is_planned(stage: str, name: str) -> bool:
-        if stage == OTHER:
+    def is_planned(stage: str | None, name: str) -> bool:
+        if stage is None:
             return True
         if stage == "training":
             return name in unfinished
         return stage not in finished and (stage not in OF_RUNS or planned.fullmatch(name) is not None)
 
     failures = find_failures(folder, workflow, is_planned)
-    trainings = read_trainings(folder, plan, workflow=workflow, queue=queue, failures=failures)
-    # A trainer that was started again by hand, or waits in the queue, is no failure, whatever its old log ends with.
+    trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
+    # A trainer that was started again, by Snakemake or by hand, is no failure, whatever its old log ends with.
     running = {job_name(training) for training in trainings if training.state != "failed"}
-    failures = [failure for failure in failures if failure.rule != "train" or failure.name not in running]
-    jobs = workflow.running()
-    progress = {job.log: found for job in jobs if job.log and (found := read_progress(folder / job.log))}
-    # One output names a job: the estimate divides by the number of running jobs, not of their files.
-    outputs = {output: progress.get(job.log) for job in jobs for output in job.outputs[:1]}
-    remaining = estimate(folder, plan, workflow, trainings=trainings, running=outputs)
-    return StudyStatus(folder, tuple(configfiles), workflow, queue, stages, trainings, failures, progress, remaining)
+    return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
+
+
+def count_results(folder: Path, plan: Plan, workflow: Workflow) -> tuple[int, int]:
+    """How many results of the stages exist, and how many there will be."""
+    files = [file for files in plan.targets().values() for file in files]
+    # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
+    return sum((folder / file).exists() and file not in workflow.started for file in files), len(files)
+
+
+def _show_trainings(trainings: list[Training]) -> str:
+    if not trainings:
+        return ""
+    counts = [(state, sum(training.state == state for training in trainings)) for state in STATES]
+    datasets = {training.dataset for training in trainings}
+    on = f" on {trainings[0].dataset}" if len(datasets) == 1 else ""
+    title = f"trainings{on}: " + ", ".join(f"{count} {state}" for state, count in counts if count)
+    rows = []
+    for training in trainings:
+        name = training.name.removeprefix(f"{training.dataset}/" if on else "")
+        updates = "" if training.step is None else f"{training.step}"
+        if training.step is not None and training.max_steps is not None:
+            updates += f"/{training.max_steps}"
+            if training.state != "done":
+                updates = f"{bar(training.step, training.max_steps, BAR)} {updates}"
+        speed = "" if training.tokens_per_second is None else f"{training.tokens_per_second:,.0f}"
+        loss = "" if training.dev_loss is None else f"{training.dev_loss:.3f}"
+        rows.append([shorten(name, NAME_WIDTH), training.state, updates, speed, loss, duration(training.eta_seconds)])
+    header = ["run", "state", "updates", "tok/s", "loss", "ETA"]
+    alignments = ["left", "left", "left", "right", "right", "right"]
+    table = tabulate(rows, header, "simple", colalign=alignments, disable_numparse=True)
+    return "\n".join([title, "", *(line.rstrip() for line in table.splitlines())])
+
+
+def _show_failures(failures: list[Failure]) -> str:
+    if not failures:
+        return ""
+    newest = failures[::-1][:MOST_FAILURES]
+    lines = [f"failed: {len(failures)}" + (f", the newest {MOST_FAILURES}" if len(failures) > MOST_FAILURES else "")]
+    for failure in newest:
+        job = f"  job {failure.job}" if failure.job else ""
+        lines += [
+            "",
+            f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(failure.time))}{job}  {failure.log}",
+            f"  {failure.line[:400]}",
+        ]
+    return "\n".join(lines)
+
+
+def bar(done: float, total: float, width: int) -> str:
+    """`[####......]`; full only when done."""
+    # Rounding down, and never to the full width: 999 of 1,000 must not look finished.
+    filled = width if done >= total else min(width - 1, int(width * done / total))
+    return f"[{'#' * filled}{'.' * (width - filled)}]"
+
+
+def duration(seconds: float | None) -> str:
+    """`2d03h`, `3h05m`, `12m`, `40s`, or nothing."""
+    if seconds is None:
+        return ""
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if days:
+        return f"{days}d{hours % 24:02d}h"
+    if hours:
+        return f"{hours}h{minutes % 60:02d}m"
+    return f"{minutes}m" if minutes else f"{int(seconds)}s"
+
+
+def shorten(name: str, width: int) -> str:
+    """Shorten a name to a width by cutting its middle, which tells less than its ends."""
+    if len(name) <= width:
+        return name
+    head = (width - 1) // 2
+    return f"{name[:head]}…{name[head + 1 - width :]}"

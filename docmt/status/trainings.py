@@ -13,15 +13,14 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
 from docmt.files import modified
-from docmt.snakemake import Workflow, slurm_logs
-from docmt.status.cluster import Queue
+from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
 from docmt.training.lock import is_running, read_status
 
 FRESH_SECONDS = 600  # a trainer on another host is considered alive if it recorded progress within this time
 # Columns of a trainer's history that are shown
-KINDS = {"step": int, "epoch": int, "tokens_per_second": float, "dev_loss": float, "seconds": float}
-STATES = ("failed", "running", "queued", "interrupted", "waiting", "done")
+KINDS = {"step": int, "tokens_per_second": float, "dev_loss": float, "seconds": float}
+STATES = ("failed", "running", "started", "interrupted", "waiting", "done")
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,13 @@ class Training:
     """A training run.
 
     Attributes:
-        state: `waiting` (not started), `queued` (in Slurm's queue), `running`, `interrupted` (resumes from its
-            checkpoint), `failed` or `done`.
+        state: `waiting`, `started` (by Snakemake: it waits in the queue of a cluster, loads, or is about to end),
+            `running`, `interrupted` (resumes from its checkpoint), `failed` or `done`.
         step: updates made; None if it has not started.
         max_steps: maximum number of updates; None if only epochs or patience end it.
-        epoch: finished passes over the data.
         tokens_per_second, dev_loss: the last ones.
-        seconds: spent on updates, over all sessions.
         eta_seconds: until `max_steps` at the mean rate so far, not counting validation; it may stop earlier. None
             unless it is running.
-        job: ID in the cluster's queue.
-        host, pid, devices: of its trainer, running or last.
     """
 
     dataset: str
@@ -48,16 +43,9 @@ class Training:
     state: str
     step: int | None = None
     max_steps: int | None = None
-    epoch: int | None = None
     tokens_per_second: float | None = None
     dev_loss: float | None = None
-    best_loss: float | None = None
-    seconds: float | None = None
     eta_seconds: float | None = None
-    job: str | None = None
-    host: str | None = None
-    pid: int | None = None
-    devices: Any = None
 
     @property
     def name(self) -> str:
@@ -70,45 +58,33 @@ def job_name(run: Run | Training) -> str:
     return f"{run.dataset}_{run.system}_seed{run.seed}"
 
 
-def read_trainings(
-    folder: Path, plan: Plan, *, workflow: Workflow, queue: Queue, failures: Sequence[Failure]
-) -> list[Training]:
+def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Sequence[Failure]) -> list[Training]:
     """The trainings of a plan in a study's folder, in the order of the configuration."""
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
-        _read_training(folder, plan, run, workflow=workflow, queue=queue, is_failed=job_name(run) in failed)
+        _read_training(folder, plan, run, workflow=workflow, is_failed=job_name(run) in failed)
         for run in plan.artifacts.trained
     ]
 
 
-def _read_training(
-    folder: Path, plan: Plan, run: Run, *, workflow: Workflow, queue: Queue, is_failed: bool
-) -> Training:
+def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
     # Each combination of settings has its own folder of checkpoints; the newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
     checkpoints = max(folders, key=lambda path: max(map(modified, path.iterdir()), default=0), default=None)
     note = read_status(checkpoints) if checkpoints else {}
-    # The ID of the job in the cluster's queue: Snakemake's mark, the trainer's note, or the newest Slurm log.
-    job = workflow.started.get(model) or (str(note["job"]) if note.get("job") else None)
-    if job is None and (logs := slurm_logs(folder, "train", job_name(run))):
-        job = logs[-1].stem
-    queued = queue.find(job)
     # Snakemake marks the outputs of a job before it starts, and removes the marks when it has succeeded.
     is_started = model in workflow.started
-    # Between that mark and the first note of the trainer, Python imports torch and loads the data.
+    # Between that mark and the first note of the trainer, the job waits in a queue or loads the data.
     is_starting = workflow.state == "running" or (workflow.state == "locked" and not note)
-    is_lost = job is not None and queue.is_known and queued is None
     is_done = (folder / model).exists() and not is_started
     # The order matters: a living trainer outweighs an old failure, and a failure outweighs its checkpoints.
     if is_done:
         state = "done"
-    elif _is_alive(checkpoints, note) or (queued is not None and queued not in queue.waiting()):
+    elif _is_alive(checkpoints, note):
         state = "running"
-    elif queued is not None:
-        state = "queued"
-    elif is_started and is_starting and not is_lost:
-        state = "running"
+    elif is_started and is_starting:
+        state = "started"
     elif is_failed:
         state = "failed"
     else:
@@ -116,26 +92,14 @@ def _read_training(
     progress = {}
     if checkpoints:
         noted = read_status(checkpoints, "progress.json") or _read_history(checkpoints / "history.csv")
-        progress = {key: _as(kind, noted.get(key)) for key, kind in {**KINDS, "best_loss": float}.items()}
+        progress = {key: _as(kind, noted.get(key)) for key, kind in KINDS.items()}
     if is_done:
         progress |= _read_history((folder / model).with_name("history.csv"))
     max_steps = training_settings(plan.config, run.system).max_steps
-    step, seconds, eta = progress.get("step"), progress.get("seconds"), None
+    step, seconds, eta = progress.get("step"), progress.pop("seconds", None), None
     if state == "running" and step and seconds is not None and max_steps is not None:
         eta = max(0, max_steps - step) * seconds / step
-    return Training(
-        run.dataset,
-        run.system,
-        run.seed,
-        state,
-        **progress,
-        max_steps=max_steps,
-        eta_seconds=eta,
-        job=job,
-        host=(queued.node if queued and queued.node else None) or note.get("host"),
-        pid=note.get("pid"),
-        devices=note.get("devices"),
-    )
+    return Training(run.dataset, run.system, run.seed, state, **progress, max_steps=max_steps, eta_seconds=eta)
 
 
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
@@ -151,7 +115,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
 
 
 def _read_history(path: Path) -> dict[str, Any]:
-    """The last value of each column, and the lowest validation loss."""
+    """The last value of each column."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -159,8 +123,7 @@ def _read_history(path: Path) -> dict[str, Any]:
         return {}
     columns = {key: [_as(kind, row.get(key)) for row in rows] for key, kind in KINDS.items()}
     known = {key: [value for value in column if value is not None] for key, column in columns.items()}
-    progress = {key: values[-1] for key, values in known.items() if values}
-    return progress | ({"best_loss": min(known["dev_loss"])} if known["dev_loss"] else {})
+    return {key: values[-1] for key, values in known.items() if values}
 
 
 def _as(kind: type, value: Any) -> Any:

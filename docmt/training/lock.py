@@ -28,12 +28,11 @@ UNSUPPORTED = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 class FolderLock:
     """A context manager that locks a folder, created if missing; `running.json` in the folder describes the holder.
 
-    Keys: host, pid, job (of Slurm, or null), restarts (of the job, if any), started (UTC, ISO 8601) and devices.
+    Keys: host, pid, job (of Slurm, or null) and started (UTC, ISO 8601).
     """
 
-    def __init__(self, folder: Path, *, devices: int = 1) -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = Path(folder) / FILE_NAME
-        self.devices = devices
         self.lock = FileLock(self.path, poll_interval=SECONDS_BETWEEN_TRIES, fallback_to_soft=False)
 
     def __enter__(self) -> Self:
@@ -59,14 +58,11 @@ class FolderLock:
                 folder,
                 error.strerror,
             )
-        restarts = os.environ.get("SLURM_RESTART_COUNT")
         content = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "job": os.environ.get("SLURM_JOB_ID"),
-            **({"restarts": int(restarts)} if restarts else {}),
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
-            "devices": self.devices,
         }
         # Into the locked file itself: a file that replaces it would not be locked.
         self.path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

@@ -75,7 +75,7 @@ def train(
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     kind, used = f"{fabric.world_size} × {fabric.device.type}", fabric.strategy.precision.precision
     log.info("%.2fM parameters, %s, %s", n_parameters / 1e6, kind, used)
-    with FolderLock(folder, devices=fabric.world_size) if fabric.is_global_zero else contextlib.nullcontext():
+    with FolderLock(folder) if fabric.is_global_zero else contextlib.nullcontext():
         run = "/".join(files.out.absolute().parts[-4:-1])  # such as `runs/rst_mix/seed1`
         trainer = Trainer(
             model,

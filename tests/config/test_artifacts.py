@@ -260,3 +260,10 @@ def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
     assert plain.fingerprint == GOLDEN["trees"]
     assert chained.fingerprint != plain.fingerprint
     assert chained.params == plain.params | {"sentences": "chain"}
+
+
+def test_loggers_are_in_no_fingerprint():
+    with_logger = smoke_study({"training": {"scratch": {"loggers": ["csv"]}}})
+    assert [artifact.fingerprint for artifact in with_logger.all_made] == [
+        artifact.fingerprint for artifact in smoke_study().all_made
+    ]

@@ -7,13 +7,7 @@ from score_rows import accuracy, history, long_table, score
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.footnotes import (
-    forced_ends_footnote,
-    guessing_footnote,
-    leak_footnote,
-    overlap_footnote,
-    updates_footnote,
-)
+from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.score_tables import main_table
@@ -85,15 +79,6 @@ def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_i
     assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings, summary) == remark
 
 
-def test_systems_most_of_whose_sentences_reach_the_length_limit_are_named():
-    rows = [bleu(name, share) | {"metric": "forced ends"} for name, share in (("s", 93.2), ("d", 40), ("f", 100))]
-    remark = forced_ends_footnote(summarize(long_table(rows)), LABELS)
-    assert remark.startswith("Most sentences reached the length limit and end there: Fine-tuned (100 %), Sentences (93")
-    assert forced_ends_footnote(summarize(long_table([rows[1]])), LABELS) == ""
-    report = build_report(long_table([*rows, bleu("s", 0.01)]), LABELS)
-    assert remark in next(found.note for found in report.tables if found.key == "results")
-
-
 def deixis(system, value, low, high, *, phenomenon="deixis"):
     return accuracy(system, value, dataset="x", low=low, high=high, phenomenon=phenomenon)
 
@@ -117,11 +102,6 @@ def test_systems_that_guess_on_one_dataset_are_named_with_it():
     rows += [deixis("s", 50, 40, 60) | {"dataset": "y"}, deixis("d", 80, 70, 90) | {"dataset": "y"}]
     rows += [deixis("f", 80, 70, 90) | {"dataset": "y"}]
     assert guessing_footnote(summarize(long_table(rows)), LABELS).endswith("x deixis: all; y deixis: Sentences.")
-
-
-def test_generated_data_explain_their_overlap():
-    assert overlap_footnote([]) == ""
-    assert overlap_footnote(["a", "b"]).startswith("a, b: training and test documents are generated from the same")
 
 
 SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
@@ -212,7 +192,8 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
     assert notes["results"].startswith("Trained with fewer updates than s (800)")
     assert notes["contrastive"].startswith("No better than guessing")
     assert "Trained" not in notes["contrastive"], "it is said once"
-    assert "generated from the same templates" in notes["overlap"]
+    assert notes["overlap"] == "", "the box above the tables says that the text is generated"
+    assert "the text of x is generated and says nothing about other text" in report.findings[-1]
     (results,) = (found for found in report.tables if found.key == "results")
     assert "fewer updates" in to_text(results)
     assert "fewer updates" in to_latex(results)

@@ -13,7 +13,8 @@ from smoke_study import SMOKE
 from docmt.cli.main import main
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.plan import Plan
-from docmt.status.study import read_study
+from docmt.snakemake import read_workflow
+from docmt.status.study import read_state
 
 HEAD = """SNAKEMAKE
 =========
@@ -82,12 +83,12 @@ class Folder:
         """A file of the first training's checkpoints."""
         return self.write(self.run_folder / "checkpoints" / fingerprint / name, content, age=age)
 
-    def mark(self, output, job=None):
+    def mark(self, output):
         """Mark a file as incomplete, as Snakemake does; long names are split."""
         name = base64.urlsafe_b64encode(output.encode()).decode()
         parts = [name[i : i + 254] for i in range(0, len(name), 254)]
         parts = [f"@{part}" for part in parts[:-1]] + parts[-1:]
-        self.write("/".join([".snakemake/incomplete", *parts]), {"external_jobid": job})
+        self.write("/".join([".snakemake/incomplete", *parts]), {"external_jobid": None})
 
     def snakemake(self, *blocks, host=None, name="2026-11-21T054307.1.snakemake.log"):
         """Snakemake's messages."""
@@ -97,14 +98,17 @@ class Folder:
         """Snakemake's lock."""
         self.write(".snakemake/locks/0.input.lock", "x\n")
 
-    def read(self):
-        """The state as docmt sees it."""
-        return read_study(self.path, self.plan)
-
     def status(self, *options):
         """The exit code of the command."""
         return main(["status", "--directory", str(self.path), "--configfile", str(SMOKE), *options])
 
+    def read(self):
+        """The trainings and failures."""
+        return read_state(self.path, self.plan, read_workflow(self.path))
+
     def training(self):
         """The state of the first training."""
-        return self.read().trainings[0]
+        return self.read()[0][0]
+
+    def failures(self):
+        return self.read()[1]

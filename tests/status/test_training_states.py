@@ -41,29 +41,26 @@ def note(host=None, **more):
     return {"host": host or platform.node(), "pid": 77, "job": None, "started": "2026-11-21T05:43:08+00:00", **more}
 
 
-def blocks(folder, *, job=None):
+def blocks(folder):
     values = {"rule": "train", "outputs": folder.model, "log": f"logs/train/{folder.stem}.log", "number": "4"}
     return BEGUN.format(**values), FAILED.format(**values)
 
 
 def test_nothing_begun(folder):
-    status = folder.read()
-    assert {training.state for training in status.trainings} == {"waiting"}
-    assert all(stage.done == 0 for stage in status.stages)
-    assert status.workflow.state == "idle"
-    assert status.failures == []
+    trainings, failures = folder.read()
+    assert {training.state for training in trainings} == {"waiting"}
+    assert failures == []
     assert folder.training().step is None
 
 
 def test_running_while_the_trainer_holds_its_note(folder, hold):
-    path = folder.checkpoint("running.json", note(job="12", devices=1))
+    path = folder.checkpoint("running.json", note())
     folder.checkpoint("progress.json", PROGRESS)
     holder = hold(path)
     training = folder.training()
     assert training.state == "running"
-    assert (training.step, training.epoch, training.best_loss) == (5, 1, 2.0)
+    assert (training.step, training.tokens_per_second, training.dev_loss) == (5, 100, 2.5)
     assert training.eta_seconds == pytest.approx((training.max_steps - 5) * 2)
-    assert (training.job, training.host, training.pid) == ("12", platform.node(), 77)
     holder.kill()
     holder.wait()
     training = folder.training()
@@ -95,8 +92,7 @@ def test_history_stands_in_for_progress(folder):
     folder.checkpoint("history.csv", HISTORY)
     training = folder.training()
     assert training.state == "interrupted"
-    assert (training.step, training.epoch, training.tokens_per_second, training.seconds) == (5, 0, 95, 10)
-    assert (training.dev_loss, training.best_loss) == (3.0, 3.0)
+    assert (training.step, training.tokens_per_second, training.dev_loss) == (5, 95, 3.0)
 
 
 def test_newest_settings_count(folder):
@@ -109,38 +105,31 @@ def test_done_with_the_model(folder):
     folder.write(folder.model)
     folder.write(folder.run_folder / "history.csv", HISTORY)
     folder.write(f"logs/train/{folder.stem}.log", "docmt: error: of an earlier attempt\n", age=100)
-    status = folder.read()
-    assert status.trainings[0].state == "done"
-    assert status.trainings[0].step == 5
-    assert status.failures == []
-    assert next(s for s in status.stages if s.name == "training").done == 1
+    assert folder.training().state == "done"
+    assert folder.training().step == 5
+    assert folder.failures() == []
 
 
 def test_model_that_snakemake_marks_as_begun_is_not_done(folder):
     folder.write(folder.model)
     folder.mark(folder.model)
-    status = folder.read()
-    assert status.trainings[0].state == "waiting"
-    assert next(stage for stage in status.stages if stage.name == "training").done == 0
+    assert folder.training().state == "waiting"
 
 
 def test_failed_with_the_last_line_of_its_log(folder):
     folder.checkpoint("progress.json", PROGRESS)
     log = "05:31:30 INFO 1.07M parameters, cpu, 32-true\rbar\ndocmt: error: training: the loss is nan at update 7\n"
     folder.write(f"logs/train/{folder.stem}.log", log)
-    status = folder.read()
-    assert status.trainings[0].state == "failed"
-    (failure,) = status.failures
+    assert folder.training().state == "failed"
+    (failure,) = folder.failures()
     assert failure.line == "docmt: error: training: the loss is nan at update 7"
-    assert failure.stage == "training"
 
 
 def test_begun_again_after_a_failure_is_running(folder, hold):
     folder.write(f"logs/train/{folder.stem}.log", "docmt: error: no luck\n")
     hold(folder.checkpoint("running.json", note()))
-    status = folder.read()
-    assert status.trainings[0].state == "running"
-    assert status.failures == []
+    assert folder.training().state == "running"
+    assert folder.failures() == []
 
 
 def test_killed_without_a_word_is_named_by_snakemake(folder):
@@ -149,10 +138,9 @@ def test_killed_without_a_word_is_named_by_snakemake(folder):
     folder.snakemake(begun)
     assert folder.training().state == "waiting"
     folder.snakemake(begun, failed)
-    status = folder.read()
-    assert status.trainings[0].state == "failed"
-    assert status.failures[0].line.startswith("no error in the log (killed?)")
-    assert "update 3" in status.failures[0].line
+    assert folder.training().state == "failed"
+    assert folder.failures()[0].line.startswith("no error in the log (killed?)")
+    assert "update 3" in folder.failures()[0].line
 
 
 def test_asked_to_stop_is_interrupted_not_failed(folder):
@@ -160,35 +148,17 @@ def test_asked_to_stop_is_interrupted_not_failed(folder):
     warning = "05:31:30 WARNING SIGTERM: saving a checkpoint after the running update\n"
     folder.write(f"logs/train/{folder.stem}.log", warning)
     folder.snakemake(*blocks(folder))
-    status = folder.read()
-    assert status.trainings[0].state == "interrupted"
-    assert status.failures == []
+    assert folder.training().state == "interrupted"
+    assert folder.failures() == []
 
 
 def test_on_its_way_to_the_first_note(folder):
     folder.mark(folder.model)
     folder.lock()
     folder.snakemake(blocks(folder)[0], host="elsewhere")
-    assert folder.training().state == "running"
+    assert folder.training().state == "started"
     folder.snakemake(blocks(folder)[0])  # this host, where no Snakemake lives
-    assert folder.read().workflow.state == "killed"
     assert folder.training().state == "waiting"
-
-
-def test_queued_and_running_by_slurm(folder, squeue):
-    folder.mark(folder.model, job="31")
-    folder.lock()
-    folder.snakemake(host="elsewhere")
-    comment = f"rule_train_wildcards_{folder.stem}"
-    squeue.answer(("31", "PENDING", "Resources", "", comment), ("32", "RUNNING", "None", "n1", comment, "/other"))
-    status = folder.read()
-    assert (status.trainings[0].state, status.trainings[0].job) == ("queued", "31")
-    assert [job.id for job in status.queue.waiting()] == ["31"]
-    assert len(status.queue.jobs) == 1
-    squeue.answer(("31", "RUNNING", "None", "n1", comment))
-    assert (folder.training().state, folder.training().host) == ("running", "n1")
-    squeue.answer()
-    assert folder.training().state == "waiting"  # the job left the queue without a word
 
 
 def test_job_number_from_the_logs_of_slurm(folder):
@@ -198,10 +168,9 @@ def test_job_number_from_the_logs_of_slurm(folder):
     folder.write(f"{logs}/12.log", "slurmstepd-node7: error: *** JOB 12 ON n1 CANCELLED AT … DUE TO TIME LIMIT ***\n")
     folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
     folder.snakemake(*blocks(folder))
-    status = folder.read()
-    assert status.trainings[0].job == "12"
-    assert status.failures[0].job == "12"
-    assert "DUE TO TIME LIMIT" in status.failures[0].line
+    (failure,) = folder.failures()
+    assert failure.job == "12"
+    assert "DUE TO TIME LIMIT" in failure.line
 
 
 def test_word_of_slurm_when_nothing_else_is_known(folder):
@@ -212,6 +181,6 @@ def test_word_of_slurm_when_nothing_else_is_known(folder):
         f".snakemake/slurm_logs/rule_train/{folder.stem}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n"
     )
     folder.snakemake(begun, failed.replace("message: None", f"message: {message}"))
-    (failure,) = folder.read().failures
+    (failure,) = folder.failures()
     assert failure.line == "SLURM-job '53' failed, SLURM status is: 'CANCELLED'."
     assert failure.job == "53"

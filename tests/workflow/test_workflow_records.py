@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -107,6 +108,21 @@ def test_a_copy_without_the_records_of_snakemake_is_up_to_date(copied):
 )
 def test_a_copy_without_the_records_of_snakemake_reruns_what_a_change_affects(changes, expected, copied):
     assert copied.jobs(changes) == expected
+
+
+def test_a_dry_run_gives_the_settings_before_and_now_as_the_reason(finished):
+    done = finished.run("--dry-run", changes={"decoding": {"beam_size": 7}})
+    messages = done.stdout + done.stderr
+    reasons = re.findall(r"^rule (\w+):$.*?^    reason: (.*)$", messages, re.MULTILINE | re.DOTALL)
+    translating, *_ = (reason for rule, reason in reasons if rule == "translate")
+    assert re.search(r'before: .*"beam_size": 2,.* now: .*"beam_size": 7,', translating)
+    assert "Forced execution" not in messages
+    assert "--cleanup-metadata" not in messages, "advice that would not help"
+
+
+def test_the_reason_without_the_records_of_snakemake_is_docmts_record(copied):
+    done = copied.run("--dry-run", changes={"decoding": {"beam_size": 7}})
+    assert "by docmt's record, its data, its settings" in done.stdout + done.stderr
 
 
 def test_what_nobody_recorded_is_made_again_and_named(copied):

@@ -21,7 +21,7 @@ STAGE_VERSIONS = {
     "training": 3,
     "decoding": 2,
     "evaluation": 2,
-    "report": 5,
+    "report": 6,
 }
 """The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
 
@@ -40,8 +40,6 @@ class Artifact:
         is_kept: whether the files stay; False for intermediate text.
         is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
             files of the user, files that belong to another artifact, and marks that Snakemake sets.
-        shared: what identifies the job where these are not all of its files; jobs are equal where it is equal.
-        n_jobs: jobs that make the files, each some of them.
         stage: the stage of the rules; `made_by` fills in both.
         rules: the alternative rules; one of them makes the files.
     """
@@ -53,8 +51,6 @@ class Artifact:
     command: Callable[..., Any] | None = None
     is_kept: bool = True
     is_recorded: bool = True
-    shared: tuple[str, ...] = ()
-    n_jobs: int = 1
     stage: str = ""
     rules: tuple[str, ...] = ()
 
@@ -69,14 +65,9 @@ class Artifact:
         (path,) = self.files
         return path
 
-    @property
-    def job(self) -> tuple[str, ...]:
-        """The identity of the job that makes these files: all files that it makes."""
-        return self.shared or tuple(self.files)
-
     def only(self, suffix: str) -> "Artifact":
         """The same artifact reduced to the files whose names end in `suffix`."""
-        return replace(self, files=[path for path in self.files if path.endswith(suffix)], shared=self.job)
+        return replace(self, files=[path for path in self.files if path.endswith(suffix)])
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
         """The inputs of the rule, under one name or under all."""

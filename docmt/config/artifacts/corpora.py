@@ -67,8 +67,7 @@ class CorporaArtifacts(Declarations):
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus]
             params = {"settings": settings, "out": f"results/corpora/{corpus}/en-de"}
-            # One job makes all splits and suites, however many of them are asked for.
-            return Artifact(files, [corpus, settings], params=params, command=generate, shared=(params["out"],))
+            return Artifact(files, [corpus, settings], params=params, command=generate)
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format, described]
@@ -138,7 +137,7 @@ class CorporaArtifacts(Declarations):
             languages = pair
         wanted = self.config.datasets[dataset].part_languages(part)
         read = self.corpus(corpus, split, "-".join(languages))
-        return replace(read, files=_with_index(_prefix(read), wanted), shared=read.job)
+        return replace(read, files=_with_index(_prefix(read), wanted))
 
     def published_files(self, name: str, names: Sequence[str], *, where: str) -> list[Artifact]:
         """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.

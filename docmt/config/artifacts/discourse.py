@@ -27,7 +27,7 @@ class DiscourseArtifacts(TextArtifacts):
         if treebank in self.config.corpora.controlled:
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
-            return replace(generated, files=files, shared=generated.job)
+            return replace(generated, files=files)
         entry = load_catalog()[treebank]
         fetched = self.fetched(treebank, TREEBANK_SPLIT)
         prefix = f"results/treebanks/{treebank}"
@@ -102,7 +102,7 @@ class DiscourseArtifacts(TextArtifacts):
             inputs |= {"models": self._models(trees), "text": text.only(f".{self._src_lang(dataset)}")}
             command = discourse.annotate
         params = self._annotation_params(dataset, trees)
-        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command, n_jobs=n_shards)
+        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command)
 
     @made_by("annotate_suite", stage="discourse")
     def suite_trees(self, dataset: str, trees: str, suite: str) -> Artifact:

@@ -1,14 +1,12 @@
-"""Failed jobs, Snakemake's lock and marks, and a Slurm that does not answer."""
+"""Failed jobs, and Snakemake's lock and marks."""
 
 import subprocess
 import sys
 
 import pytest
-from study_folders import BEGUN, FAILED, HEAD
+from study_folders import BEGUN, FAILED
 
-from docmt.snakemake import SLURM_LOGS, read_jobs, read_workflow
-from docmt.status import cluster
-from docmt.status.cluster import read_queue
+from docmt.snakemake import read_jobs, read_workflow
 from docmt.status.failures import last_error
 
 
@@ -40,34 +38,32 @@ def test_last_error(tmp_path, text, line):
 def test_log_older_than_its_benchmark_is_of_a_job_that_ended_well(folder):
     folder.write("logs/learn_bpe/d.log", "ValueError: bad\n", age=20)
     folder.write("results/benchmarks/learn_bpe/d.tsv", "s\n", age=10)
-    assert folder.read().failures == []
+    assert folder.failures() == []
     folder.write("results/benchmarks/learn_bpe/d.tsv", "s\n", age=30)
-    (failure,) = folder.read().failures
-    assert (failure.rule, failure.stage, failure.name, failure.job) == ("learn_bpe", "text", "d", None)
+    (failure,) = folder.failures()
+    assert (failure.rule, failure.name, failure.job) == ("learn_bpe", "d", None)
 
 
-def test_failure_that_was_begun_again_is_running(folder):
+def test_failure_that_was_begun_again_is_none(folder):
     log = "logs/learn_bpe/d.log"
     values = {"rule": "learn_bpe", "outputs": "a, b", "log": log, "number": "4"}
     folder.write(log, "ValueError: of the attempt before\n")
     folder.lock()
     folder.snakemake(BEGUN.format(**values), FAILED.format(**values), BEGUN.format(**values), host="elsewhere")
-    folder.mark("b", job="9")
-    status = folder.read()
-    assert status.failures == []
-    assert [(job.rule, job.name, job.job) for job in status.workflow.running()] == [("learn_bpe", "d", "9")]
+    folder.mark("b")
+    assert folder.failures() == []
 
 
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
     folder.write("logs/translate/gone_system_seed1_test.log", "ValueError: bad\n")
-    assert folder.read().failures == []
+    assert folder.failures() == []
     folder.write("logs/render/render.log", "ValueError: bad\n")
-    assert [failure.rule for failure in folder.read().failures] == ["render"]
+    assert [failure.rule for failure in folder.failures()] == ["render"]
     folder.write("results/report/report.html")
     folder.write("results/report/reader.html")
-    assert folder.read().failures == []
+    assert folder.failures() == []
     folder.write("logs/mine/x.log", "ValueError: bad\n")
-    assert [failure.stage for failure in folder.read().failures] == ["other"]
+    assert [failure.rule for failure in folder.failures()] == ["mine"]
 
 
 @pytest.mark.parametrize(
@@ -84,15 +80,7 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 )
 def test_comparisons_and_tables_fail_too(log, is_shown, folder):
     folder.write(f"logs/{log}.log", "ValueError: bad\n")
-    assert bool(folder.read().failures) == is_shown
-
-
-def test_the_files_of_the_last_configuration_have_any_name(folder):
-    head = HEAD.format(host="x").replace(
-        "('/somewhere/smoke.yaml')", """("it's (1), a.yaml"), PosixPath('b\\n.yaml')"""
-    )
-    folder.write(".snakemake/log/1.snakemake.log", head)
-    assert read_workflow(folder.path).configfiles == ("it's (1), a.yaml", "b\n.yaml")
+    assert bool(folder.failures()) == is_shown
 
 
 def test_jobs_in_snakemakes_messages():
@@ -109,9 +97,9 @@ def test_jobs_in_snakemakes_messages():
 
 def test_marks_of_long_names_and_foreign_files(folder):
     long = "results/" + "x" * 300
-    folder.mark(long, job=5)
+    folder.mark(long)
     folder.write(".snakemake/incomplete/migration_underway")
-    assert read_workflow(folder.path).started == {long: "5"}
+    assert read_workflow(folder.path).started == {long}
 
 
 def test_lock_with_and_without_a_living_snakemake(folder):
@@ -125,32 +113,7 @@ def test_lock_with_and_without_a_living_snakemake(folder):
         process.stdout.readline()
         workflow = read_workflow(folder.path)
         process.stdin.close()
-    assert (workflow.state, workflow.pid) == ("running", process.pid)
-
-
-def test_no_slurm_is_no_problem(folder):
-    queue = read_queue(folder.path)
-    assert queue.jobs == ()
-    assert queue.problem is None
-    assert not queue.is_known
-
-
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1", "Unable to contact"),
-        ("exec sleep 30", "did not answer within"),
-    ],
-)
-def test_slurm_that_does_not_answer_is_said_and_nothing_more(folder, squeue, monkeypatch, script, problem):
-    monkeypatch.setattr(cluster, "TIMEOUT_SECONDS", 0.3)
-    squeue(script)
-    assert read_queue(folder.path).problem is None  # a study that submitted nothing misses nothing
-    (folder.path / SLURM_LOGS).mkdir(parents=True)
-    status = folder.read()
-    assert problem in status.queue.problem
-    assert not status.queue.is_known
-    assert {training.state for training in status.trainings} == {"waiting"}
+    assert workflow.state == "running"
 
 
 def test_reading_changes_nothing(folder):
@@ -158,5 +121,5 @@ def test_reading_changes_nothing(folder):
     folder.mark(folder.model)
     folder.lock()
     before = {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")}
-    folder.read()
+    assert folder.status() == 0
     assert {path: path.stat().st_mtime_ns for path in folder.path.rglob("*")} == before
