@@ -31,10 +31,7 @@ LONGEST_LINE = 1 << 28
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed if its name ends in `.gz`.
-
-    Raises UserError if the file is missing, changed since docmt wrote it, is not valid gzip, or expands suspiciously.
-    """
+    """The content of a file, decompressed if its name ends in `.gz`."""
     with _open_content(Path(path)) as file:
         return file.read()
 
@@ -54,10 +51,7 @@ def _open_content(path: Path) -> Iterator[BufferedReader]:
 
 
 def read_text(path: Path) -> str:
-    """The content of a UTF-8 file without a leading byte order mark.
-
-    Raises UserError, naming the first bad line, if the file is not UTF-8.
-    """
+    """The content of a UTF-8 file without a leading byte order mark."""
     data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
     try:
         return data.decode("utf-8")
@@ -75,10 +69,7 @@ def not_utf8(path: Path, line: int, byte: int) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The lines of a UTF-8 file; only "\n" ends a line (U+2028, NEL and a lone CR are ordinary characters).
-
-    Raises UserError if the file is missing, changed since docmt wrote it, or is not UTF-8.
-    """
+    r"""The lines of a UTF-8 file; only "\n" ends a line (U+2028, NEL and a lone CR are ordinary characters)."""
     text = read_text(path)
     lines = text.split("\n")
     # Not `splitlines`, which also splits at U+2028, NEL and a lone CR.
@@ -232,7 +223,7 @@ def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> N
 
 
 def read_json(path: Path) -> Any:
-    """Parse a JSON file. Raises UserError, naming the line, if it is malformed."""
+    """Parse a JSON file."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -249,7 +240,7 @@ def write_json(path: Path, value: Any, *, checksum: bool = True) -> None:
 
 
 def read_jsonl(path: Path) -> list[Any]:
-    """Parse one JSON value per line. Raises UserError, naming the first bad line."""
+    """Parse one JSON value per line."""
     return list(iterate_jsonl(path))
 
 

@@ -29,7 +29,7 @@ def map_chunks(
 
     Items are read as they are needed: memory does not grow with their number. With one job, or a single chunk, no
     process is started; with more, function, items and results must be picklable. The results do not depend on the
-    number of jobs. Raises UserError when it is below 1.
+    number of jobs.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs}: must be at least 1")

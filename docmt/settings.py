@@ -45,10 +45,7 @@ class Settings(BaseModel):
 
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:
-        """Validate plain values (from YAML or JSON).
-
-        Raises UserError, naming the first bad key below `where` and, for an unknown key, the closest known one.
-        """
+        """Validate plain values (from YAML or JSON)."""
         if not isinstance(values, dict):
             raise UserError(f"{where}: expected a mapping of settings, not {values!r}")
         try:
@@ -123,7 +120,7 @@ def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
 
 
 def look_up(mapping: Mapping[str, Any], name: str | None, *, where: str, what: str) -> Any:
-    """`mapping[name]`. Raises UserError that names the key `where` and the nearest valid name."""
+    """`mapping[name]`."""
     if name is None or name not in mapping:
         raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
     return mapping[name]

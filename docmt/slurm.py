@@ -70,8 +70,6 @@ def watch_jobs(folder: Path) -> None:
     """Refuse to start while jobs from an earlier run are in the queue, and name those that are left at exit.
 
     A Snakemake that was killed, or interrupted twice, leaves its jobs running. A second one would submit them again.
-
-    Raises UserError if there are such jobs.
     """
     try:
         jobs = list_jobs(folder)

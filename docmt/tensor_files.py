@@ -23,9 +23,6 @@ def read_tensors(
         format: required value of the key `format`.
         keys: other required keys.
         kind: required value of the key `kind`, which distinguishes files with the same keys.
-
-    Raises:
-        UserError: it is damaged, was not written by docmt, or has another kind or format.
     """
     try:
         if (damaged := zipfile.ZipFile(io.BytesIO(data)).testzip()) is not None:  # torch ignores checksums

@@ -77,7 +77,7 @@ class NewStudy:
     def __init__(
         self, paths: Mapping[str, Sequence[Path]], folder: Path, *, form: str | None, languages: Sequence[str] | None
     ) -> None:
-        """Read the files of each split, for a study in `folder`. Raises UserError when they do not fit."""
+        """Read the files of each split, for a study in `folder`."""
         given = _format_settings(form)
         splits: dict[str, FoundSplit] = {}
         pair = [code.lower() for code in languages or []]

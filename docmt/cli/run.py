@@ -105,7 +105,7 @@ def run(
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:
-    """Raises UserError if Snakemake is given settings or a Snakefile: they would not be checked, or end as a second."""
+    """Raise UserError when Snakemake is given settings or a Snakefile, which nobody would check."""
     for option in options:
         name, _, value = option.partition("=")
         # Snakemake takes the beginnings of long options, and values right after the letters of short ones.
@@ -118,7 +118,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
 
 
 def read_change(change: str) -> dict[str, Any]:
-    """The nested mapping of one `KEY=VALUE`, whose value is YAML. Raises UserError when it is neither."""
+    """The nested mapping of one `KEY=VALUE`, whose value is YAML."""
     key, equals, text = change.partition("=")
     try:
         value = parse_yaml(text, where=key)

@@ -38,10 +38,7 @@ class StudyFolder:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Plan, Path]]:
-        """The plan of the study, and its folder: the working directory, as paths in the configuration start there.
-
-        Raises UserError for a bad configuration or a folder that is not one.
-        """
+        """The plan of the study, and its folder: the working directory, as paths in the configuration start there."""
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")

@@ -23,7 +23,7 @@ from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
 
 
 def check_config(config: Config) -> None:
-    """Raises UserError when sections contradict each other."""
+    """Raise UserError when sections contradict each other."""
     # From data to report: each check may rely on the ones before it.
     for name, dataset in config.datasets.items():
         _check_dataset(config, name, dataset)

@@ -53,7 +53,7 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 def parse_yaml(text: str, *, where: str) -> Any:
-    """The value of a YAML or JSON text. Raises UserError when it is neither, or has a duplicate key."""
+    """The value of a YAML or JSON text."""
     try:
         return yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
     except yaml.MarkedYAMLError as error:
@@ -67,10 +67,7 @@ def parse_yaml(text: str, *, where: str) -> Any:
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The values of one YAML or JSON file.
-
-    Raises UserError when the file is missing, is not YAML, has a duplicate key or is not a mapping.
-    """
+    """The values of one YAML or JSON file."""
     values = parse_yaml(read_text(path), where=str(path))
     if values is None:  # an empty file, or one with comments only
         return {}
@@ -80,7 +77,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
 
 
 def load_config(values: dict[str, Any]) -> Config:
-    """Validate the values of a whole configuration. Raises UserError that names the first bad key."""
+    """Validate the values of a whole configuration."""
     config = Config.load(values, where="config")
     _check_characters(values, "config")
     check_config(config)
@@ -100,7 +97,7 @@ def _check_characters(values: Any, where: str) -> None:
 
 
 def check_user_files(config: Config) -> None:
-    """Raises UserError when a file of the user's that a study reads is missing in the working directory."""
+    """Raise UserError when a file of the user's that a study reads is missing in the working directory."""
     for own in StudyArtifacts(config).user_files():
         own.check()
 

@@ -37,7 +37,7 @@ def manual() -> str:
 
 
 def replace_manual(page: str, *, where: str) -> str:
-    """A Markdown page with its generated reference updated. Raises UserError when the markers are missing."""
+    """A Markdown page with its generated reference updated."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -95,8 +95,7 @@ class Plan:
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
         """The plan of a merged configuration.
 
-        `files` are read again, for what merging hides (duplicate keys). Raises UserError; also when a file of the
-        user's is missing, since Snakemake does not run a job whose input is missing if its output exists.
+        `files` are read again, for what merging hides (duplicate keys).
         """
         for file in files:
             read_config_file(file)  # Snakemake has read them with a loader that takes the last of duplicate keys

@@ -21,7 +21,7 @@ Kind = Literal["controlled", "custom", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
-    """Where a corpus comes from. Raises UserError with the nearest name when it is unknown."""
+    """Where a corpus comes from."""
     if corpus in config.corpora.controlled:
         return "controlled"
     if corpus in config.corpora.custom:
@@ -46,7 +46,7 @@ def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
 
 
 def check_reference(config: Config, reference: str, *, languages: tuple[str, ...], where: str) -> None:
-    """Raises UserError unless `reference` names text in these languages.
+    """Raise UserError unless `reference` names text in these languages.
 
     In two languages: parallel text in either direction. In one: documents in it, or parallel ones with it on one side.
     """
@@ -68,7 +68,7 @@ def check_reference(config: Config, reference: str, *, languages: tuple[str, ...
 
 
 def check_suite(config: Config, reference: str, *, languages: tuple[str, str], where: str) -> None:
-    """Raises UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
+    """Raise UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
     generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
@@ -97,7 +97,7 @@ def _check_name(
     where: str,
     what: str = "split",
 ) -> None:
-    """Raises UserError unless the split is one that docmt generates, or one in a format that fits."""
+    """Raise UserError unless the split is one that docmt generates, or one in a format that fits."""
     corpus, split = reference.split("/")
     known = list(generated)
     if corpus_kind(config, corpus, where=where) != "controlled":

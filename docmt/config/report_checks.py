@@ -24,7 +24,7 @@ ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.alwa
 
 
 def check_report(config: Config) -> None:
-    """Raises UserError when the report names a system, test or metric that the study does not have."""
+    """Raise UserError when the report names a system, test or metric that the study does not have."""
     report = config.report
     if report.baseline is not None:
         check_scored(config, report.baseline, where="config.report.baseline")
@@ -57,7 +57,7 @@ def check_report(config: Config) -> None:
 
 
 def _check_columns(config: Config, tests: dict[str, None]) -> None:
-    """Raises UserError when a table or figure shows a test or metric that does not exist, or is not computed."""
+    """Raise UserError when a table or figure shows a test or metric that does not exist, or is not computed."""
     report = config.report
     layouts = {f"tables.{name}": table for name, table in report.tables.items()}
     layouts |= {f"figures.{name}": figure for name, figure in report.figures.items()}

@@ -172,7 +172,7 @@ def dataset_cuttings(config: Config, dataset: str) -> list[str]:
 
 
 def check_output(config: Config, system: str, test: str, *, is_suite: bool, where: str) -> None:
-    """Raises UserError when the output of a system is given, but not for this test set or suite (`DATASET/TEST`)."""
+    """Raise UserError when the output of a system is given, but not for this test set or suite (`DATASET/TEST`)."""
     row = config.systems[system]
     key = "log_probabilities" if is_suite else "hypotheses"
     if row.has_user_output and test not in getattr(row, key):
@@ -180,13 +180,13 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 
 
 def check_scored(config: Config, system: str, *, where: str) -> None:
-    """Raises UserError unless there is such a system, and it is scored."""
+    """Raise UserError unless there is such a system, and it is scored."""
     if not look_up(config.systems, system, where=where, what="system").scored:
         raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
 
 
 def check_trained(config: Config, system: str, *, where: str) -> None:
-    """Raises UserError unless docmt trains models of a system."""
+    """Raise UserError unless docmt trains models of a system."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
         raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")

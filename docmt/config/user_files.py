@@ -19,7 +19,7 @@ SETTLED_SECONDS = 2.0
 
 @functools.cache
 def content_digest(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal. Raises UserError when it cannot be read.
+    """The SHA-256 of a file's content, in hexadecimal.
 
     The checksum of a large file is remembered while its size, inode and times stay the same.
     """

@@ -139,7 +139,7 @@ class ReadableCorpus(Settings):
         return self.splits[split].format or self.format
 
     def split(self, name: str, *, where: str) -> Split:
-        """A split by name. Raises UserError that suggests the nearest name."""
+        """A split by name."""
         if name not in self.splits:
             raise UserError(f"{where} has no split {name!r}; {nearest(name, list(self.splits))}")
         return self.splits[name]
@@ -208,7 +208,7 @@ class Entry:
         return f"corpus {self.name}"
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
-        """The files of the given splits (default: all), each once. Raises UserError on an unknown split."""
+        """The files of the given splits (default: all), each once."""
         chosen = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
         roles = [role for split in chosen for role in split.files.values()]
         return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
@@ -236,7 +236,7 @@ def load_catalog() -> dict[str, Entry]:
 
 
 def find_corpus(name: str) -> Entry:
-    """A corpus by name. Raises UserError that suggests the nearest name."""
+    """A corpus by name."""
     catalog = load_catalog()
     if name not in catalog:
         raise UserError(f"no corpus {name!r} in the catalog; {nearest(name, list(catalog))}")

@@ -24,7 +24,7 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
     """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
 
     A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
-    input. Raises UserError on a duplicate or unreadable prefix.
+    input.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")

@@ -80,7 +80,7 @@ def text_path(prefix: Path, lang: str) -> Path:
 
 
 def read_index(path: Path) -> DocumentIndex:
-    """Read `PREFIX.documents.tsv`. Raises UserError on a malformed line or a duplicate document id."""
+    """Read `PREFIX.documents.tsv`."""
     rows = list(iterate_index(path))
     return DocumentIndex(tuple(name for name, _ in rows), tuple(length for _, length in rows))
 
@@ -126,10 +126,7 @@ def write_index(path: Path, rows: Iterable[tuple[str, int]]) -> None:
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
-    """Read `PREFIX.documents.tsv` and `PREFIX.{lang}` for each language: one or both sides of parallel documents.
-
-    Raises UserError when a file is missing, is not UTF-8, or the counts differ.
-    """
+    """Read `PREFIX.documents.tsv` and `PREFIX.{lang}` for each language: one or both sides of parallel documents."""
     return list(iterate_documents(prefix, languages=languages))
 
 
@@ -146,7 +143,7 @@ def iterate_documents(prefix: Path, *, languages: Sequence[str]) -> Iterator[Doc
 
 
 def _iterate_side(path: Path, index: Path, n_sentences: int) -> Iterator[str]:
-    """The lines of one side. Raises UserError, instead of ending or going on, if there are too few or too many."""
+    """The lines of one side."""
     lines = iterate_lines(path)
     n_lines = 0
     for n_lines, line in enumerate(lines, start=1):

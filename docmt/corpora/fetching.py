@@ -54,9 +54,7 @@ def fetch_files(
 ) -> dict[str, str]:
     """Put files into the folder `out`, uncompressed, under their publisher's names, in their order.
 
-    A correct file that is already there is kept. `fetched.json` records the origin of each file. Returns name →
-    origin. Raises UserError that says where to put a file that neither the mirror nor any address serves; `where`
-    names the corpus or model in messages.
+    A correct file that is already there is kept. `fetched.json` records the origin of each file. Returns name → origin.
     """
     if mirror is not None and not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
@@ -164,10 +162,7 @@ def place(source: Path, target: Path, file: SourceFile, *, is_checked: bool = Tr
 
 
 def unpack(path: Path, target: Path) -> bool:
-    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt.
-
-    Raises UserError when it expands suspiciously, and OSError when the system refuses to read or to write.
-    """
+    """Decompress a gzip file to `target`; a plain file is copied. Returns False when the gzip file is corrupt."""
     with open(path, "rb") as raw, open(target, "wb") as out:
         is_gzip = raw.read(2) == GZIP_MAGIC
         raw.seek(0)

@@ -40,10 +40,7 @@ class FoundSplit:
 
 
 def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Sequence[str], where: str) -> FoundSplit:
-    """Describe the files of a split; settings of the format and languages that are given override what is guessed.
-
-    Raises UserError, beginning with `where` or a path, if files are missing or nothing can be guessed.
-    """
+    """Describe the files of a split; settings of the format and languages that are given override what is guessed."""
     paths = [path / "*" if path.is_dir() else path for path in paths]
     for path in paths:
         _, file = next(iter(matching_files(path)), (path.name, path))

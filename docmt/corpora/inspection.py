@@ -78,7 +78,7 @@ class SplitInspection:
             yield document
 
     def warnings(self, where: str) -> list[str]:
-        """The problems found. Raises UserError when no sentence is translated."""
+        """The problems found."""
         if self.n_sentences and not self.n_pairs:
             raise UserError(f"{where}: no pair has text on both sides: give the files of both languages")
         if self.n_pairs and self.n_equal == self.n_pairs:

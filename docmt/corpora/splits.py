@@ -18,11 +18,7 @@ from docmt.logs import progress
 def read_split(
     corpus: ReadableCorpus, split_name: str, *, folder: Path, languages: Sequence[str], where: str
 ) -> ReaderResult:
-    """Read one split from a folder, in the direction of the languages; `where` names the corpus in messages.
-
-    Raises UserError when the corpus has other languages or a file is bad, and after the last document when the counts
-    differ from those expected.
-    """
+    """Read one split from a folder, in the direction of the languages; `where` names the corpus in messages."""
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(
             f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "

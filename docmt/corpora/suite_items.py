@@ -74,12 +74,12 @@ def first_difference(candidates: Sequence[Sequence[str]]) -> int:
 
 
 def read_suite(path: Path) -> list[ContrastiveItem]:
-    """Read a contrastive suite. Raises UserError that names the file and the first bad line."""
+    """Read a contrastive suite."""
     return read_items(path, read_contrastive)
 
 
 def read_generative_suite(path: Path) -> list[GenerativeItem]:
-    """Read a generative suite. Raises UserError that names the file and the first bad line."""
+    """Read a generative suite."""
     return read_items(path, read_generative)
 
 

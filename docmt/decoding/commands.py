@@ -32,7 +32,7 @@ SuiteTrees = Annotated[Path | None, option("trees of the source documents, one p
 
 
 def choose_device(device: Device, threads: int) -> str:
-    """Set the number of threads and return `cpu` or `cuda`. Raises UserError if the GPU asked for is missing."""
+    """Set the number of threads and return `cpu` or `cuda`."""
     import torch
 
     from docmt.models.gpus import check_gpus, missing_gpus

@@ -127,7 +127,7 @@ def accuracy_rows(
 def check_items(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> None:
-    """Raises UserError when scores belong to an item that is not in the suite."""
+    """Raise UserError when scores belong to an item that is not in the suite."""
     known = {item.id for item in items}
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
@@ -137,7 +137,7 @@ def check_items(
 def scores_of(
     item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> Sequence[float]:
-    """The scores of an item's candidates. Raises UserError when they are missing or not numbers."""
+    """The scores of an item's candidates."""
     if item.id not in scores:
         raise UserError(f"{where}: the scores lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
@@ -149,7 +149,7 @@ def scores_of(
 
 
 def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
-    """Whether the right candidate scores highest. Raises UserError as `scores_of` does."""
+    """Whether the right candidate scores highest."""
     values = scores_of(item, scores)
     # As the scripts of Voita et al. do; a scorer that says the same of everything then gets what stands first.
     if ties == "first":

@@ -24,10 +24,7 @@ def find_program(name: str) -> str | None:
 
 
 def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
-    """Run a program; return its standard output and standard error.
-
-    Raises UserError, after logging its standard error, when it fails.
-    """
+    """Run a program; return its standard output and standard error."""
     alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller says more
     finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=alone, check=False)
     if finished.returncode:

@@ -27,7 +27,7 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     """The translation of each payload sentence.
 
     The file is the output of `docmt decode generate` (`.jsonl`), or text: one line per item, its payload, or one line
-    per source sentence of all items in their order. Raises UserError when the file does not fit the suite.
+    per source sentence of all items in their order.
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)

@@ -47,10 +47,7 @@ class Hypothesis(BaseModel):
 
 
 def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
-    """Read hypotheses, which must cover every sentence of a split once, in order, within its documents.
-
-    Raises UserError that names the file and the first bad line.
-    """
+    """Read hypotheses, which must cover every sentence of a split once, in order, within its documents."""
     hypotheses: list[Hypothesis] = []
     owners = [name for name, length in index for _ in range(length)]
     following = 0

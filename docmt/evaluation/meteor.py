@@ -47,7 +47,7 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
-    """METEOR, as far as the settings name it. Raises UserError as `run_meteor` does."""
+    """METEOR, as far as the settings name it."""
     units = metrics.chosen_units(test, metrics.score_meteor)
     if not units:
         return []
@@ -109,10 +109,7 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """The score of segments, from 0 to 1, and the program's settings; as many references follow for each segment.
-
-    Raises UserError when the program fails, or when its output lacks one score per segment and one overall.
-    """
+    """The score of segments, from 0 to 1, and the program's settings; as many references follow for each segment."""
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, segments in zip(paths, (hypotheses, references), strict=True):

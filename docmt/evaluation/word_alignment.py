@@ -87,8 +87,7 @@ def describe_aligner() -> str:
 def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     """Align sentence pairs together, in both directions, and merge the two (grow-diag-final-and).
 
-    Two runs over the same text may differ: eflomal chooses its own seed. Raises UserError when it fails, or prints
-    something unexpected.
+    Two runs over the same text may differ: eflomal chooses its own seed.
     """
     # Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log.
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]

@@ -27,10 +27,7 @@ class Marks:
 
     @classmethod
     def of_symbols(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]) -> "Marks":
-        """Look up symbols, by the names of the attributes; `{src}` and `{tgt}` are the tags of the languages.
-
-        Raises UserError when the vocabulary lacks one.
-        """
+        """Look up symbols, by the names of the attributes; `{src}` and `{tgt}` are the tags of the languages."""
         langs = {"{src}": src_lang, "{tgt}": tgt_lang}
 
         def find(symbol: str) -> int:

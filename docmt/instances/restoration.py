@@ -40,7 +40,7 @@ class RestorationSymbols:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> "RestorationSymbols":
-        """Look up the ids. Raises UserError when the vocabulary has no masks or no words."""
+        """Look up the ids."""
         if len(vocabulary) == vocabulary.n_specials:
             raise UserError("the vocabulary has no words to draw for masked sentences: learn it on text")
         return cls(*vocabulary.masks(), vocabulary.n_specials, len(vocabulary))

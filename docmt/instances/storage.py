@@ -67,7 +67,7 @@ class InstanceSet:
         return np.maximum(*(np.diff(offsets[self.instances]) for offsets in (self.src_offsets, self.tgt_offsets)))
 
     def document_ids(self) -> list[str]:
-        """Read the ids of the documents that `documents` numbers. Raises UserError when their file is damaged."""
+        """Read the ids of the documents that `documents` numbers."""
         if self.folder is None or DOCUMENT_IDS in self.manifest:
             return self.manifest[DOCUMENT_IDS]
         path = ids_path(self.folder)
@@ -185,7 +185,7 @@ def _stored(manifest: dict[str, Any]) -> dict[str, type]:
 
 
 def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]) -> dict:
-    """Open memory-mapped arrays by name. Raises UserError when one is missing, damaged or of another type."""
+    """Open memory-mapped arrays by name."""
     arrays = {}
     for name, dtype in dtypes.items():
         path = folder / f"{name}.npy"

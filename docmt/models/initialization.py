@@ -21,8 +21,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
     parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
     lacks of a context module. An attention whose patterns share the heads takes over all heads of one with one pattern.
 
-    Returns the names of the parameters that were copied. Raises UserError when a shape differs (another size or
-    vocabulary), or one model has layers that the other lacks.
+    Returns the names of the parameters that were copied.
     """
     weights = dict(weights)
     for place, attention in model.attentions():  # whole attentions are cut where the model splits heads
@@ -58,7 +57,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
 
 
 def freeze(model: Transformer, names: Set[str]) -> None:
-    """Let training leave these parameters as they are. Raises UserError when there are none, or no others."""
+    """Let training leave these parameters as they are."""
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in names)
     if not names:
@@ -71,10 +70,7 @@ def freeze(model: Transformer, names: Set[str]) -> None:
 
 
 def silence_new_parts(model: Transformer) -> None:
-    """Start the parts that a sentence model lacks so that the model computes as it does (see `FusedAttention.silence`).
-
-    Raises UserError as `ModelSettings.check_silent_start` does.
-    """
+    """Start the parts that a sentence model lacks so the model computes as it does (see `FusedAttention.silence`)."""
     model.settings.check_silent_start()
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):

@@ -51,10 +51,7 @@ class TrainedModel:
         return tags if self.model.settings.marks is not None and len(tags) > 2 else ()
 
     def for_languages(self, src_lang: str | None, tgt_lang: str | None) -> "TrainedModel":
-        """The same model for another pair of its languages; None stays as it is.
-
-        Raises UserError for a language that it does not have, and for another pair than that of a model of one pair.
-        """
+        """The same model for another pair of its languages; None stays as it is."""
         now = (self.pipeline.src_lang, self.pipeline.tgt_lang)
         pair = (src_lang or now[0], tgt_lang or now[1])
         if pair == now:
@@ -67,7 +64,7 @@ class TrainedModel:
 
     @cached_property
     def marks(self) -> Marks:
-        """The marks before and after sentences. Raises UserError as `model_marks` does."""
+        """The marks before and after sentences."""
         return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
 
     def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
@@ -85,7 +82,7 @@ class TrainedModel:
 
     @cached_property
     def limits(self) -> InstancesSettings:
-        """The limits of instances that the model was trained with. Raises UserError when they are none."""
+        """The limits of instances that the model was trained with."""
         given = {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting}
         return InstancesSettings.load(given, where="model: cutting")
 
@@ -95,7 +92,7 @@ def model_marks(
 ) -> Marks:
     """The marks of a model in training and in decoding; `both` is the language of both sides, if it is one.
 
-    Without marks in its settings: language tags where the vocabulary has tags. Raises UserError when it lacks a mark.
+    Without marks in its settings: language tags where the vocabulary has tags.
     """
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
     if symbols is not None:
@@ -124,10 +121,7 @@ def save_model(path: Path, trained: TrainedModel) -> None:
 
 
 def load_content(path: Path) -> dict[str, Any]:
-    """The plain content of a model file: tensors and plain values only, nothing that could run code.
-
-    Raises UserError when the file is missing, damaged or of another format.
-    """
+    """The plain content of a model file: tensors and plain values only, nothing that could run code."""
     content = read_tensors(
         read_bytes(path),
         where=str(path),
@@ -152,11 +146,7 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
 
 
 def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str, mend: str) -> Transformer:
-    """A model with these weights, as float32, in evaluation mode; they are not copied.
-
-    Raises UserError, which ends with `mend`, when the settings ask for other parameters than these, before memory is
-    taken for them.
-    """
+    """A model with these weights, as float32, in evaluation mode; they are not copied."""
     # Tensors on `meta` have shapes but no memory, so a file with absurd settings cannot exhaust it.
     with torch.device("meta"), _NoRandomNumbers():
         model = Transformer(settings, n_symbols)
@@ -185,7 +175,7 @@ def _fits(value: Any, shape: torch.Size) -> bool:
 
 
 def load_model(path: Path) -> TrainedModel:
-    """Read a model file. Raises UserError as `load_content` does."""
+    """Read a model file."""
     content = load_content(path)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")

@@ -118,7 +118,7 @@ class FormSettings(Settings):
     """The embedding of `<s>` is zero, as in Marian."""
 
     def check_positions(self, n_positions: int) -> None:
-        """Raises UserError for more positions in a row than have been learned."""
+        """Raise UserError for more positions in a row than have been learned."""
         if self.learned_positions is not None and n_positions > self.learned_positions:
             raise UserError(
                 f"{n_positions} tokens in a row, but the model has learned {self.learned_positions} positions: lower "
@@ -228,7 +228,7 @@ class ModelSettings(Settings):
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
     def check_silent_start(self) -> None:
-        """Raises UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
+        """Raise UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
         fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)

@@ -33,9 +33,6 @@ def choose_cases(
 
     Returns:
         Rows with the columns `COLUMNS`, case by case; none where no sentence is better.
-
-    Raises:
-        UserError: hypotheses are not aligned by sentence, or do not fit the text.
     """
     from sacrebleu.metrics.chrf import CHRF  # here, because the report needs the tables alone
 
@@ -69,7 +66,7 @@ def choose_cases(
 
 
 def read_cases(path: Path) -> pd.DataFrame:
-    """Read the values of a case study that was written as CSV. Raises UserError when the file has another form."""
+    """Read the values of a case study that was written as CSV."""
     return read_table(path, needed=COLUMNS, words=("case", "part", "text")).fillna({"text": ""})
 
 

@@ -48,10 +48,7 @@ class JobFacts(BaseModel):
 
 
 def costs_table(manifest: Manifest, scores: pd.DataFrame) -> Table | None:
-    """Jobs, core-hours and GPU-hours of each stage, and of all; None without benchmarks.
-
-    Raises UserError when a file of job facts is damaged.
-    """
+    """Jobs, core-hours and GPU-hours of each stage, and of all; None without benchmarks."""
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -136,9 +133,6 @@ def read_job_facts(path: Path) -> JobFacts | None:
 
     Returns:
         None when an older docmt made the file, or made none.
-
-    Raises:
-        UserError: the file has another form.
     """
     if not path.is_file():
         return None

@@ -57,10 +57,7 @@ def by_score(differences: Iterable[Difference]) -> Differences:
 
 
 def read_differences(paths: Sequence[Path]) -> Differences:
-    """Read the files of `docmt evaluate difference` and `contrast-difference`.
-
-    Raises UserError when one has another form.
-    """
+    """Read the files of `docmt evaluate difference` and `contrast-difference`."""
     return by_score(row for path in paths for row in _read(path))
 
 

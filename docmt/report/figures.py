@@ -79,7 +79,6 @@ def draw_plot(
     """One of the pictures of the settings' `figures` and `curves`, by its name; None when nothing of it was measured.
 
     `scores` is the long table, `paper_columns` are facts from the config. Histories of other systems are left out.
-    Raises UserError when a system has no place on the horizontal axis.
     """
     if name in settings.figures:
         return _plot_scores(name, settings, styles, scores=scores, paper_columns=paper_columns)

@@ -25,7 +25,7 @@ def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) ->
 
 
 def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
-    """Read `scores.csv`. Raises UserError when the file has another form, or as `gather_rows` does."""
+    """Read `scores.csv`."""
     table = read_table(path, needed=NEEDED, words=[name for name, kind in TYPES.items() if kind == "string"])
     try:
         scores = table.reindex(columns=COLUMNS).astype(TYPES)
@@ -39,10 +39,7 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text.
-
-    Raises UserError when it is missing, is not CSV, or lacks a column.
-    """
+    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text."""
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
         types: dict[Hashable, Any] = dict.fromkeys(words, "string")
@@ -74,7 +71,7 @@ class History:
 
 
 def read_histories(manifest: Manifest) -> list[History]:
-    """Read `history.csv` of each trained run. Raises UserError when one is missing or is not a history."""
+    """Read `history.csv` of each trained run."""
     return [History(*run, _read_history(manifest.folder(*run) / "history.csv")) for run in manifest.trained()]
 
 
@@ -92,7 +89,7 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 
 def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
-    """Join the CSV files of `docmt instances statistics`. Raises UserError when one has another form."""
+    """Join the CSV files of `docmt instances statistics`."""
     tables, names = [], set()
     for path in paths:
         table = read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split"))
@@ -107,10 +104,7 @@ def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap.
-
-    Raises UserError when a file has another form.
-    """
+    """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap."""
     found = []
     for dataset, content in read_measurements(paths, key="tests"):
         if not all(isinstance(counts, dict) for counts in content["tests"].values()):
@@ -120,15 +114,12 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
 
 
 def read_tree_tables(paths: Sequence[Path], *, needed: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of `docmt discourse statistics`. Raises UserError when one has another form."""
+    """Join CSV files of `docmt discourse statistics`."""
     return _join([read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths])
 
 
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON files that hold a mapping, or another one under `key`, given by name.
-
-    Raises UserError when a file has no such mapping.
-    """
+    """Read JSON files that hold a mapping, or another one under `key`, given by name."""
     found = []
     for name, path in paths.items():
         content = read_json(path)

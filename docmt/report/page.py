@@ -102,10 +102,7 @@ def build_report(
     paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
 ) -> Report:
-    """Make tables and pictures of the long table, and of the files that the manifest lists.
-
-    Raises UserError when one of these is missing or has another form.
-    """
+    """Make tables and pictures of the long table, and of the files that the manifest lists."""
     manifest = manifest or Manifest(runs={})
     summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)

@@ -29,7 +29,7 @@ PaperColumns = Mapping[str, Mapping[str, str]]
 
 
 def read_paper_columns(argument: str) -> PaperColumns:
-    """Read the value of `--paper-columns`. Raises UserError when it is not JSON of that form."""
+    """Read the value of `--paper-columns`."""
     try:
         columns = json.loads(argument)
     except json.JSONDecodeError as error:

@@ -38,11 +38,7 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 
 
 def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of all score files, in order, with commit, fingerprint, data version and package versions.
-
-    Raises UserError when a file is not a score file, when two rows are of the same run, test and metric, when rows
-    of the same test and metric were scored against different texts, or as `check_fingerprints` does.
-    """
+    """The rows of all score files, in order, with commit, fingerprint, data version and package versions."""
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
     for path in paths:
@@ -112,7 +108,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_numb
 
 
 def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raises UserError when rows of one test and metric were scored against different texts."""
+    """Raise UserError when rows of one test and metric were scored against different texts."""
     first: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for row in rows:
         if row["data"]:
@@ -126,10 +122,7 @@ def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
-    """Raises UserError when a row was made with settings or data of another study than that of the `expected` ones.
-
-    Without any of these, all rows are accepted.
-    """
+    """Without any of these, all rows are accepted."""
     known = set(expected)
     for row in rows:
         if known and row["fingerprint"] not in known:

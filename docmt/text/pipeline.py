@@ -39,7 +39,7 @@ class TextPipeline:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Restore a pipeline from the values of `to_dict`. Raises UserError when they are malformed."""
+        """Restore a pipeline from the values of `to_dict`."""
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text pack`")
         try:
@@ -67,7 +67,7 @@ class TextPipeline:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read `pipeline.json`. Raises UserError when it is missing or malformed."""
+        """Read `pipeline.json`."""
         values = read_json(path)
         try:
             return cls.from_dict(values)
@@ -83,7 +83,7 @@ class TextPipeline:
         return self._tokenizer(lang).normalize(sentence)
 
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
-        """Split a sentence into subwords; none for an empty one. Raises UserError for a third language."""
+        """Split a sentence into subwords; none for an empty one."""
         # As in training: the truecaser knows whole words, so it comes before the subwords.
         tokens = self._tokenizer(lang).tokenize(sentence)
         return self._subwords[lang].split(self._truecasers[lang].truecase(tokens))

@@ -38,7 +38,7 @@ class PublishedText:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read a folder. Raises UserError when a file is missing or the model has a vocabulary for each side."""
+        """Read a folder."""
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder: give the folder of a model with its config.json")
         try:

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class BpeModel:
-    """BPE merges. Raises UserError when the codes are malformed."""
+    """BPE merges."""
 
     max_cached_words = 1 << 18
 
@@ -102,7 +102,7 @@ class SentencePieceModel:
 def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
     """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
-    Of more than `MOST_TYPES` different words, the rarest are left out. Raises UserError when there is no text.
+    Of more than `MOST_TYPES` different words, the rarest are left out.
     """
     from subword_nmt import learn_bpe as library
 
@@ -136,7 +136,7 @@ def _most_frequent(counts: Counter[str]) -> Counter[str]:
 
 
 def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
-    """Learn pieces of both languages. Returns the content of a codes file. Raises UserError when there is no text."""
+    """Learn pieces of both languages. Returns the content of a codes file."""
     from sentencepiece import SentencePieceTrainer  # pyright: ignore[reportMissingImports]
 
     model = io.BytesIO()
@@ -164,7 +164,7 @@ def sentencepiece_codes(models: Mapping[str, bytes]) -> str:
 
 
 def sentencepiece_models(codes: str, *, where: str) -> dict[str, SentencePieceModel] | None:
-    """The models of a codes file by language; None if it holds BPE merges. Raises UserError when it is damaged."""
+    """The models of a codes file by language; None if it holds BPE merges."""
     # Merges begin with a `#version` line, the JSON object with a brace.
     if not codes.startswith("{"):
         return None
@@ -176,7 +176,7 @@ def sentencepiece_models(codes: str, *, where: str) -> dict[str, SentencePieceMo
 
 
 def subword_model(codes: str, lang: str) -> BpeModel | SentencePieceModel:
-    """The model of a language in a codes file. Raises UserError when the codes are malformed or lack the language."""
+    """The model of a language in a codes file."""
     models = sentencepiece_models(codes, where="codes")
     if models is None:
         return BpeModel(codes)
@@ -187,7 +187,7 @@ def subword_model(codes: str, lang: str) -> BpeModel | SentencePieceModel:
 
 
 def read_codes(path: Path) -> str:
-    """Read a codes file. Raises UserError that names the first bad line."""
+    """Read a codes file."""
     codes = read_text(path)
     if sentencepiece_models(codes, where=str(path)) is None:
         _check_merges(codes, where=str(path))

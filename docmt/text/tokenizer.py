@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 
 def check_language(lang: str, tokenization: str = "words") -> str:
-    """Return the language code itself. Raises UserError when it is unknown, or malformed for SentencePiece."""
+    """Return the language code itself."""
     if tokenization == "sentencepiece":
         if not re.fullmatch("[a-z]{2,3}", lang):
             raise UserError(f"language {lang!r}: a code has two or three lowercase letters, such as ja")
@@ -57,7 +57,7 @@ class Tokenizer:
     tokenization = "words"
 
     def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
-        """Raises UserError when the language is unknown."""
+        """Raise UserError when the language is unknown."""
         self.lang = check_language(lang, self.tokenization)
         self._normalize, self._lowercase = normalize, lowercase
         self._spacing = Spacing(lang)

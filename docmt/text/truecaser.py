@@ -41,7 +41,7 @@ class Truecaser:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a truecaser file. Raises UserError when it is malformed."""
+        """Read a truecaser file."""
         value: Any = read_json(path)
         words = value["lower_case_words"] if isinstance(value, dict) and "lower_case_words" in value else False
         if words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words)):

@@ -21,10 +21,7 @@ _EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 
 
 def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
-    """The special symbols of cross-task training: both masks, and a tag for each language, such as `<en>`.
-
-    Raises UserError when a code is malformed or a duplicate, or its tag is another special.
-    """
+    """The special symbols of cross-task training: both masks, and a tag for each language, such as `<en>`."""
     for lang in languages:
         if not re.fullmatch(r"[a-z]{2,3}", lang) or language_tag(lang) in SPECIALS:
             raise UserError(f"language {lang!r}: a tag needs a code of two or three lowercase letters, such as en")
@@ -92,7 +89,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a vocabulary file. Raises UserError that names the first bad line."""
+        """Read a vocabulary file."""
         rows = []
         for number, line in enumerate(read_lines(path), start=1):
             symbol, tab, count = line.rpartition("\t")
@@ -121,7 +118,7 @@ class Vocabulary:
         return N_SPECIALS + len(self.extras)
 
     def tag(self, lang: str) -> int:
-        """The id of the tag of a language. Raises UserError when there is none."""
+        """The id of the tag of a language."""
         tag = language_tag(lang)
         if tag not in self.extras:
             known = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
@@ -132,13 +129,13 @@ class Vocabulary:
         return self.symbols.index(tag)
 
     def find(self, symbol: str) -> int:
-        """The id of a symbol, special or not. Raises UserError when there is none."""
+        """The id of a symbol, special or not."""
         if symbol not in self.symbols:
             raise UserError(f"the vocabulary has no symbol {symbol!r}, which the marks of the model name")
         return self.symbols.index(symbol)
 
     def masks(self) -> tuple[int, int]:
-        """The ids of `[MASK1]` and `[MASK2]`. Raises UserError when they are not in the vocabulary."""
+        """The ids of `[MASK1]` and `[MASK2]`."""
         if not {GAP_MASK, TOKEN_MASK} <= set(self.extras):
             raise UserError(
                 f"the vocabulary has no {GAP_MASK} and {TOKEN_MASK}, which document restoration needs: learn it with "

@@ -78,11 +78,7 @@ def test_a_changed_file_in_a_copy_reruns_what_reads_it(finished, tmp_path):
     copied = copy(finished, tmp_path / "copy")
     file = copied.folder / "results/controlled/runs/document_transformer/seed1/decoding/test_controlled.jsonl"
     file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-    expected = {
-        "attend document_transformer test_controlled",
-        "evaluate_translation document_transformer test_controlled",
-    }
-    assert copied.jobs() == expected | REPORT
+    assert copied.jobs() == {"evaluate_translation document_transformer test_controlled"} | REPORT
 
 
 @pytest.fixture

@@ -18,15 +18,12 @@ def of_run(system, *rules):
     names = {
         "train": f"train {system}",
         "translate": f"translate {system} test_controlled",
-        "attend": f"attend {system} test_controlled",
         "contrast": f"contrast {system} pronoun",
         "evaluate_translation": f"evaluate_translation {system} test_controlled",
         "evaluate_contrast": f"evaluate_contrast {system} pronoun",
     }
     if system == "rst_mix_without_trees":
         del names["train"]
-    if "translate" in rules:
-        rules = (*rules, "attend")
     return {names[rule] for rule in rules or names} | of_comparison(system, rules or tuple(names))
 
 

@@ -99,12 +99,12 @@ class UserFile(Artifact):
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the content. Raises UserError as `check` does."""
+        """The SHA-256 of the content."""
         self.check()
         return content_digest(Path(self.file))
 
     def check(self) -> None:
-        """Raises UserError when the file is missing or is a folder."""
+        """Raise UserError when the file is missing or is a folder."""
         if not Path(self.file).is_file():
             problem = "is a folder, not a file" if Path(self.file).is_dir() else "no such file"
             raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")

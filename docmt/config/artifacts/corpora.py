@@ -143,8 +143,6 @@ class CorporaArtifacts(Declarations):
         """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.
 
         `names` are patterns of file names.
-
-        Raises UserError for a name that is neither a folder nor in the catalog.
         """
         if is_published(name):
             return [self.fetched_model(name)]

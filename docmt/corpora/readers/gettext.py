@@ -146,7 +146,7 @@ def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _entries(text: str, *, where: str) -> list[polib.POEntry]:
-    """The messages of the text of a PO file. Raises UserError that names the file when it is malformed."""
+    """The messages of the text of a PO file."""
     # Through a temporary file, because polib splits text in memory at U+2028 and NEL, which belong to messages.
     with tempfile.NamedTemporaryFile(suffix=".po") as file:
         file.write(text.encode("utf-8"))

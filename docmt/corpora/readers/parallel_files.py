@@ -54,11 +54,7 @@ class SideFormat(DocumentFormat):
 
 
 def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> ReaderResult:
-    """Make documents of one side, or of two whose documents and sentences correspond.
-
-    Raises UserError that names both files, the document and the first bad line when a document or a sentence has
-    no counterpart, or when a side has no sentences.
-    """
+    """Make documents of one side, or of two whose documents and sentences correspond."""
     collector = collector or DocumentCollector()
     for path, documents in sides:
         if not any(document.sentences for document in documents):

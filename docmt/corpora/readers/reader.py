@@ -42,7 +42,7 @@ class CorpusFormat(Settings):
     reader: FormatName[Any]
 
     def pick(self, files: Files, role: str) -> Path:
-        """The file with a role. Raises UserError that lists the roles of the split."""
+        """The file with a role."""
         if role not in files:
             known = ", ".join(files) or "none"
             raise UserError(f"format {self.reader}: needs a file for {role!r}; the split has only {known}")
@@ -57,7 +57,7 @@ class DocumentFormat(CorpusFormat):
 
     @abstractmethod
     def read(self, files: Files, languages: Sequence[str]) -> "ReaderResult":
-        """Read the documents. Raises UserError that names the file and the line of what is malformed."""
+        """Read the documents."""
 
 
 class SuiteFormat(CorpusFormat):
@@ -67,7 +67,7 @@ class SuiteFormat(CorpusFormat):
 
     @abstractmethod
     def convert(self, files: Files) -> Iterator[dict[str, Any]]:
-        """The items in docmt's own format (docs/files.md). Raises UserError as a reader of documents."""
+        """The items in docmt's own format (docs/files.md)."""
 
 
 @dataclass
@@ -120,8 +120,7 @@ class DocumentCollector:
     def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
         """Keep a document, given as rows with one sentence of each side; one without rows counts as empty.
 
-        An id that is already used gets `#2`, `#3`, … appended. Raises UserError when the id or a sentence cannot be
-        written as UTF-8.
+        An id that is already used gets `#2`, `#3`, … appended.
         """
         if document := self.clean(document_id, list(rows)):
             # An id must fit in one cell of the document index; some corpora use names twice.
@@ -158,7 +157,7 @@ class DocumentCollector:
         self.counts.changed[what] += 1
 
     def result(self, *, if_empty: str) -> ReaderResult:
-        """Return the documents and counts. Raises UserError with the message `if_empty` when there are no documents."""
+        """Return the documents and counts."""
         if not self.documents:
             raise UserError(if_empty)
         return self.documents, self.counts

@@ -44,10 +44,7 @@ def can_read(form: CorpusFormat, *, n_languages: int) -> bool:
 
 
 def read(files: Files, *, form: CorpusFormat, languages: Sequence[str]) -> ReaderResult:
-    """Read the documents of a format.
-
-    Raises UserError when the files are bad, or the format holds no documents in this number of languages.
-    """
+    """Read the documents of a format."""
     if isinstance(form, DocumentFormat) and can_read(form, n_languages=len(languages)):
         return form.read(files, languages)
     if len(languages) == 1:

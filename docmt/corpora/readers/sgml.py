@@ -134,10 +134,7 @@ class IwsltTrain(SideFormat):
 
 
 def read_refsets(path: Path) -> list[list[Document]]:
-    """The references of an SGML or XML file, in the order in which they begin: documents of one side.
-
-    Raises UserError when a segment is outside a document, or a reference has none.
-    """
+    """The references of an SGML or XML file, in the order in which they begin: documents of one side."""
     return [list(align([(path, documents)])[0]) for documents in _scan(path).values()]
 
 

@@ -248,7 +248,7 @@ def _letters(text: str) -> str:
 def _contrastive(
     name: str, src: list[str], candidates: list[list[str]], *, correct: int, distance: int | None, where: str
 ) -> Item:
-    """A contrastive item. Raises UserError when a candidate and the source differ in their number of sentences."""
+    """A contrastive item."""
     is_index = isinstance(correct, int) and 0 <= correct < len(candidates)
     if not is_index or any(len(candidate) != len(src) for candidate in candidates):
         raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")

@@ -65,7 +65,7 @@ class NamedColumns(DocumentFormat):
     """Column of the target sentence."""
 
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
-        """The columns to read, the id first. Raises UserError when the table has no column of such a name."""
+        """The columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
         if missing := [name for name in columns if name not in header]:
             raise UserError(f"{where} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")

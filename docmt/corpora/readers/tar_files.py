@@ -15,11 +15,7 @@ CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:
-    """Name and text of each file of a tar (or tar.gz) with a suffix, sorted by name; nothing is unpacked to disk.
-
-    Raises UserError when the archive is corrupt (`what` names the kind of files), expands suspiciously, or has a file
-    that is not UTF-8.
-    """
+    """Name and text of each file of a tar (or tar.gz) with a suffix, sorted by name; nothing is unpacked to disk."""
     files: dict[str, bytes] = {}
     data = read_bytes(path)
     n_bytes = 0
@@ -41,7 +37,7 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
 
 
 def decode(content: bytes, *, where: str) -> str:
-    """The text of a file in an archive. Raises UserError when it is not UTF-8."""
+    """The text of a file in an archive."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

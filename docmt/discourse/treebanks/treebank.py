@@ -125,10 +125,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 
 
 def read_files(folder: Path, *, archive: str, suffix: str, required: bool = True) -> dict[str, TreebankFile]:
-    """Read the files with a suffix, by document id, from `archive`.tar.gz or `archive`.tar, else from below `folder`.
-
-    Raises UserError if they are `required` and there are none, or a document has two; else the last one counts.
-    """
+    """The files with a suffix, by document id, from `archive`.tar.gz or `archive`.tar, else from below `folder`."""
     packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()]
     if packed:
         files = _read_archive(packed[0], suffix)

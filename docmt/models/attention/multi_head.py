@@ -139,7 +139,7 @@ class FusedAttention(nn.Module, ABC):
 
         Only where a gate joins the first part with others. The gate is half open and depends on nothing yet, the first
         part's output counts double, which rounds nothing, and the others give zero. Unlike a gate that is closed, this
-        lets gradients reach all of them. Raises UserError where no gate does.
+        lets gradients reach all of them.
         """
         if not self.has_gate:
             raise UserError(NO_GATE)

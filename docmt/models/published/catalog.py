@@ -75,14 +75,14 @@ class ModelEntry(Settings):
 
 @functools.cache
 def load_models() -> dict[str, ModelEntry]:
-    """All models of the catalog by name. Raises UserError on an entry that does not fit the class above."""
+    """All models of the catalog by name."""
     text = (resources.files("docmt.models.published") / "models.yaml").read_text(encoding="utf-8")
     rows = yaml.safe_load(text)
     return {name: ModelEntry.load(row, where=f"models.yaml: {name}") for name, row in rows.items()}
 
 
 def find_model(name: str) -> ModelEntry:
-    """A model by name. Raises UserError that suggests the nearest name."""
+    """A model by name."""
     models = load_models()
     if name not in models:
         raise UserError(f"no model {name!r} in the catalog; {nearest(name, list(models))}")
@@ -105,7 +105,7 @@ def published_folder(name: str) -> str:
 
 
 def fetch_model(name: str, out: Path, *, mirror: Path | None = None) -> dict[str, str]:
-    """Put the files of a model into the folder `out`; returns name → origin. Raises UserError as `fetch_files` does."""
+    """Put the files of a model into the folder `out`; returns name → origin."""
     from docmt.corpora.fetching import fetch_files  # a study only asks for names and folders
 
     entry = find_model(name)

@@ -82,7 +82,7 @@ FAMILIES: dict[str, PublishedFamily] = {
 
 
 def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
-    """The family of a config.json. Raises UserError for an architecture that docmt does not have."""
+    """The family of a config.json."""
     name = config.get("model_type")
     # mBART and mBART50 share a `model_type`; they differ in the symbol that the decoder reads first.
     if name == "mbart" and config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
@@ -100,7 +100,7 @@ def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
 
 
 def read_settings(folder: Path) -> ModelSettings:
-    """The settings of a published model, as a sentence model. Raises UserError where docmt cannot compute it."""
+    """The settings of a published model, as a sentence model."""
     where = str(folder / "config.json")
     config = read_json(folder / "config.json")
     try:
@@ -156,7 +156,7 @@ def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with the weights. Raises UserError without any."""
+    """The files with the weights."""
     shards = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
     if not shards:
         raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
@@ -164,7 +164,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def read_weights(folder: Path) -> "dict[str, Tensor]":
-    """The tensors of a folder, by their names there; float32. Raises UserError without any, or when damaged."""
+    """The tensors of a folder, by their names there; float32."""
     import torch
 
     found: dict[str, Tensor] = {}
@@ -185,7 +185,6 @@ def our_weights(theirs: "dict[str, Tensor]", settings: ModelSettings, rows: list
     """The weights of a sentence model of docmt.
 
     `rows` are those of the symbols of the vocabulary in the published tables, −1 where the model lacks the symbol.
-    Raises UserError when a parameter is missing.
     """
     import torch
 

@@ -68,20 +68,14 @@ def import_model(
 def language_symbols(
     published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The symbols of source and target language there, by language; none in models without languages.
-
-    Raises UserError for a language that the model does not have.
-    """
+    """The symbols of source and target language there, by language; none in models without languages."""
     if not published.language_symbols:
         return {}
     return {lang: published.language_symbol(code) for lang, code in zip(languages, codes or languages, strict=True)}
 
 
 def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mapping[str, str]) -> list[int]:
-    """The row there of each symbol, −1 for those that the model does not have; `tags` are the symbols of languages.
-
-    Raises UserError for other symbols.
-    """
+    """The row there of each symbol, −1 for those that the model does not have; `tags` are the symbols of languages."""
     ids = {symbol: published.ids.get(symbol, -1) for symbol in (*SPECIALS, *vocabulary.extras)}
     ids |= {language_tag(lang): published.ids[symbol] for lang, symbol in tags.items()}
     if not published.language_symbols and "<s>" not in published.ids:
@@ -99,10 +93,7 @@ def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mappi
 def published_weights(
     folder: Path, settings: ModelSettings, vocabulary: Vocabulary, languages: tuple[str, str]
 ) -> dict[str, Tensor]:
-    """The weights of a published model for a model with these settings and symbols, in a training.
-
-    Raises UserError, which names the key, when a model with these settings computes otherwise than the published one.
-    """
+    """The weights of a published model for a model with these settings and symbols, in a training."""
     found = read_settings(folder)
     for key in SAME:
         mine, theirs = getattr(settings, key), getattr(found, key)

@@ -33,9 +33,6 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
         `title`, `runs` (`key`, `label`, `color`, `sign`), `baseline` (a key), `tests` and `suites`. The last two are
         lists of objects with the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and
         `documents` or `items`. Runs are named by their number.
-
-    Raises:
-        UserError: a file is missing, malformed, or belongs to another split.
     """
     runs = list(dict.fromkeys(run for dataset in manifest.runs for run in manifest.shown_runs(dataset)))
     n_seeds = Counter(system for system, _ in runs)
@@ -120,10 +117,7 @@ def _count(data: dict[str, Any]) -> int:
 
 
 def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings) -> None:
-    """Write the page. It contains all it needs, and is not allowed to load anything.
-
-    Raises UserError as `collect` does.
-    """
+    """Write the page. It contains all it needs, and is not allowed to load anything."""
     parts = {
         "title": settings.title,
         "style": read_template("report.css", "reader/reader.css"),

@@ -38,9 +38,6 @@ def read_documents(
     Returns:
         In the order of the split, objects with the keys `id`, `src` and `ref` (sentences), `runs` (a Cell for each
         sentence, by number of the run) and `trees` (by name, `[sentence, text, head, relation]` for each EDU).
-
-    Raises:
-        UserError: a file is missing, malformed, or belongs to another split.
     """
     src_lang, tgt_lang = languages
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)

@@ -19,9 +19,6 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `candidates` (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the
         `scores` of the candidates (log probabilities in nats, null for that of the impossible).
-
-    Raises:
-        UserError: a file is missing or malformed, or scores are missing or not numbers.
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
     return [
@@ -48,9 +45,6 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `expected`, `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the
         run, whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
-
-    Raises:
-        UserError: a file is missing or malformed, or has other items.
     """
     items = read_generative_suite(suite)
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}

@@ -77,12 +77,12 @@ def test_trees_are_those_of_the_commands_of_the_workflow(files, tmp_path, parser
 
 def test_a_model_finds_the_segmenter_and_parser_of_its_study(files, tmp_path, capsys):
     def translate(model):
-        call = ["translate", "--model", str(model), "--device", "cpu", "--beam-size", "1", "--format", "lines"]
-        assert main([*call, f"{tmp_path}/a.lines", "--out", f"{tmp_path}/b"]) == 0
+        call = ["translate", "--model", str(model), "--device", "cpu", "--beam-size", "1"]
+        assert main([*call, f"{tmp_path}/a", "--out", f"{tmp_path}/b"]) == 0
         return (tmp_path / "b").read_text(encoding="utf-8"), capsys.readouterr().err
 
     assert bundle(files, tmp_path / "bundled.pt") == 0
-    (tmp_path / "a.lines").write_text("\n".join(TEXTS[0]) + "\n", encoding="utf-8")
+    (tmp_path / "a").write_text("\n".join(TEXTS[0]) + "\n", encoding="utf-8")
     run, results = tmp_path / "results/data/runs/rst_mix/seed1", tmp_path / "results/discourse"
     run.mkdir(parents=True)
     shutil.copy(files / "model.pt", run)
@@ -99,24 +99,17 @@ def test_a_model_finds_the_segmenter_and_parser_of_its_study(files, tmp_path, ca
     assert translate(run / "model.pt")[0] == without
 
 
-def test_the_command_segments_and_parses_files_and_lines(files, tmp_path, capsys):
+def test_the_command_segments_and_parses_plain_text(files, tmp_path, capsys):
     assert bundle(files, tmp_path / "model.pt") == 0
-    text = "\n".join(TEXTS[0]) + "\n"
-    for name in ("a.lines", "plain"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "film.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nthe dog sees\n", encoding="utf-8")
-    translator = Translator(load_model(tmp_path / "model.pt"), DecodingSettings(beam_size=1))
-    expected = "\n".join(translator.translate_documents([TEXTS[0]])[0])
+    (tmp_path / "plain").write_text("\n".join(TEXTS[0]) + "\n", encoding="utf-8")
+    with_trees = Translator(load_model(tmp_path / "model.pt"), DecodingSettings(beam_size=1))
+    without = Translator(load_model(files / "model.pt"), DecodingSettings(beam_size=1))
     call = ["translate", "--model", f"{tmp_path}/model.pt", "--device", "cpu", "--beam-size", "1"]
-    assert main([*call, "--format", "lines", f"{tmp_path}/a.lines", "--out", f"{tmp_path}/b"]) == 0
-    assert main([*call, "--discourse", "auto", "--input", f"{tmp_path}/plain", "--out", f"{tmp_path}/c"]) == 0
-    for name in "bc":
-        assert (tmp_path / name).read_text(encoding="utf-8").rstrip("\n") == expected.rstrip("\n")
-    assert main([*call, f"{tmp_path}/film.srt"]) == 0
-    assert "reads trees" not in capsys.readouterr().err
-    without = Translator(load_model(files / "model.pt"), DecodingSettings(beam_size=1)).translate_documents([TEXTS[0]])
-    assert main([*call, "--discourse", "none", "--input", f"{tmp_path}/plain", "--out", f"{tmp_path}/d"]) == 0
-    assert (tmp_path / "d").read_text(encoding="utf-8").splitlines() == without[0]
+    for discourse, translator in (("auto", with_trees), ("none", without)):
+        assert main([*call, "--discourse", discourse, f"{tmp_path}/plain", "--out", f"{tmp_path}/out"]) == 0
+        translation = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+        assert translation == translator.translate_documents([TEXTS[0]])[0]
+    assert "reads trees, but" not in capsys.readouterr().err
 
 
 def test_the_segmenter_of_the_parser_is_stored_once(files, tmp_path):
