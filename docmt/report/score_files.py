@@ -122,7 +122,10 @@ def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
-    """Without any of these, all rows are accepted."""
+    """Raise UserError when a row was made with settings or data of another study than that of the `expected` ones.
+
+    Without any of these, all rows are accepted.
+    """
     known = set(expected)
     for row in rows:
         if known and row["fingerprint"] not in known:
