@@ -2,10 +2,11 @@
 
 The words of a discourse file and the tokens of the text stage may differ (tokenizer, escapes, case, marks for blanks),
 but both spell the characters of the same sentence: EDU boundaries are transferred by counting non-blank characters.
-Trees therefore do not depend on BPE.
+Trees therefore do not depend on BPE. Where the text stage normalizes, both are compared in one spelling.
 """
 
 import contextlib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -20,8 +21,12 @@ from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
-# Sentences that are less similar are different sentences, not one sentence before and after normalization.
+# Documents that are less similar are different documents, not one document before and after normalization.
 MIN_LIKENESS = 0.5
+# Typographic marks as the normalization of Moses writes them, but a quotation mark as two apostrophes.
+_PLAIN_MARKS = str.maketrans(
+    dict.fromkeys('"„“”‟«»', "''") | dict.fromkeys("‘’‚‛‹›´`", "'") | dict.fromkeys("‐‑‒–—―", "-")
+)
 
 
 @dataclass(frozen=True)
@@ -58,21 +63,23 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     for edu in document.edus:
         edus_of[edu.sentence].append(edu.start)
     lengths: list[int] = []
-    n_inexact = 0
-    for number, (subwords, words, starts) in enumerate(zip(sentences, document.sentences, edus_of, strict=True)):
-        try:
-            bounds, is_exact = _place_sentence(subwords, words, starts)
-        except ValueError:
-            raise UserError(
-                f"{where}: sentence {number + 1} is {' '.join(words)[:60]!r} there, but not in the text: "
-                "these are the trees of another document"
-            ) from None
-        n_inexact += not is_exact
+    likenesses: list[float] = []
+    for subwords, words, starts in zip(sentences, document.sentences, edus_of, strict=True):
+        bounds, likeness = _place_sentence(subwords, words, starts)
+        likenesses.append(likeness)
         sizes = np.diff([*bounds, len(subwords)])
         # `<s>` and `</s>`; the first and the last EDU can be one.
         sizes[0] += 1
         sizes[-1] += 1
         lengths += sizes.tolist()
+    # A sentence alone does not tell: normalization may leave nothing of one that is `♪ … ♪`.
+    n_characters = [1 + sum(map(len, words)) for words in document.sentences]
+    if np.average(likenesses, weights=n_characters) < MIN_LIKENESS:
+        number = int(np.argmin(likenesses))
+        raise UserError(
+            f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r} there, but not in the "
+            "text: these are the trees of another document"
+        )
     heads = document.dependencies.heads
     sentence_of = [edu.sentence for edu in document.edus]
     return PlacedTrees(
@@ -80,62 +87,61 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
         np.array([len(edus) for edus in edus_of], dtype=np.int64),
         np.array(heads, dtype=np.int64),
         np.array(merge_to_sentences(heads, sentence_of, len(sentences)), dtype=np.int64),
-        n_inexact,
+        sum(likeness < 1 for likeness in likenesses),
     )
 
 
-def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], bool]:
-    """Return the subword at which each EDU begins, and whether all characters were equal.
+def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], float]:
+    """Return the subword at which each EDU begins, and the likeness of words and subwords: 1 if they spell the same.
 
-    A boundary inside a token moves to the end of the token, so that it never splits a word. Raises ValueError when the
-    words do not match the subwords.
+    A boundary inside a token moves to the end of the token, so that it never splits a word.
     """
-    token_starts, first_subwords, text = _tokens(subwords)
-    word_text = "".join(words)
-    word_offsets = np.cumsum([0, *map(len, words)])
-    positions = word_offsets[list(starts)]
-    is_exact = word_text == text or (len(word_text) == len(text) and word_text.lower() == text.lower())
-    if not is_exact:
-        positions = _carry_over(word_text.lower(), text.lower(), positions)
+    tokens, first_subwords = _tokens(subwords)
+    likeness = 1.0
+    if "".join(words) != "".join(tokens):
+        words, tokens = [*map(_plain, words)], [*map(_plain, tokens)]
+    positions = offsets_of([*map(len, words)])[list(starts)]
+    if (old := "".join(words)) != (new := "".join(tokens)):
+        positions, likeness = _carry_over(old, new, positions)
+    token_starts = offsets_of([*map(len, tokens)])[:-1]
     # Behind the last token, only the end of the sentence is left.
     bounds = [*first_subwords, len(subwords)]
     # The first EDU begins with the sentence, even if the text has characters before its first word.
-    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], is_exact
+    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], likeness
 
 
-def _tokens(subwords: Sequence[str]) -> tuple[list[int], list[int], str]:
-    """Return the first character and the first subword of each token, and all characters without blanks.
+def _plain(text: str) -> str:
+    """A text in the spelling in which words and tokens are compared: NFKC, lower case, marks of ASCII, no blanks."""
+    return "".join(unicodedata.normalize("NFKC", text.translate(_PLAIN_MARKS)).lower().split())
+
+
+def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Return the characters and the first subword of each token.
 
     Each piece of SentencePiece counts as a token: languages without spaces have no others.
     """
     if any(len(subword) > 1 and subword.startswith(BLANK) for subword in subwords):  # BPE has no such subword
-        firsts, texts = list(range(len(subwords))), [subword.replace(BLANK, "") for subword in subwords]
-    else:
-        firsts, texts, open_token, first = [], [], "", 0
-        for number, subword in enumerate(subwords):
-            if not open_token:
-                first = number
-            open_token += subword.removesuffix(SEPARATOR)
-            if not subword.endswith(SEPARATOR) or number + 1 == len(subwords):
-                firsts.append(first)
-                texts.append("" if open_token == BLANK else unescape(split_marks(open_token)[1]))
-                open_token = ""
-    return offsets_of(list(map(len, texts))).tolist()[:-1], firsts, "".join(texts)
+        return [subword.replace(BLANK, "") for subword in subwords], list(range(len(subwords)))
+    texts, firsts, open_token, first = [], [], "", 0
+    for number, subword in enumerate(subwords):
+        if not open_token:
+            first = number
+        open_token += subword.removesuffix(SEPARATOR)
+        if not subword.endswith(SEPARATOR) or number + 1 == len(subwords):
+            firsts.append(first)
+            texts.append("" if open_token == BLANK else unescape(split_marks(open_token)[1]))
+            open_token = ""
+    return texts, firsts
 
 
-def _carry_over(old: str, new: str, positions: np.ndarray) -> np.ndarray:
-    """Map positions in one text to positions in another by their common parts.
-
-    Normalization changes single characters (quotes, dots). Raises ValueError when the texts have too little in common.
-    """
+def _carry_over(old: str, new: str, positions: np.ndarray) -> tuple[np.ndarray, float]:
+    """Map positions in one text to positions in another by their common parts; and the likeness of the texts."""
     # Without `autojunk`, which ignores frequent characters in texts of 200 and more.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < MIN_LIKENESS:
-        raise ValueError("other text")
     blocks = matcher.get_matching_blocks()
     old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
     new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
-    return np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
+    return np.rint(np.interp(positions, old_points, new_points)).astype(np.int64), matcher.ratio()
 
 
 def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """EDUs and trees over subwords: boundaries, cuts, and what must be refused."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.instances.trees import place_trees
+from docmt.text.tokenizer import get_tokenizer, sentence_words
 from docmt.text.vocabulary import Vocabulary
 
 
@@ -50,9 +52,44 @@ def test_boundaries_fall_between_tokens(words, starts, subwords, lengths):
     assert placed.n_inexact == 0
 
 
-def test_normalized_text_is_carried_over():
-    placed = place_trees(document(["“ Yes ” … he said"], [[4]], [-1, 0]), [['"', "Yes", '"', "...", "he", "said"]])
-    assert placed.edu_lengths.tolist() == [5, 3]
+@pytest.mark.parametrize("lang", ["en", "de", "fr", "cs"])
+def test_normalized_text_has_the_same_boundaries(lang):
+    """Against the text before each boundary, normalized by itself."""
+    tokenizer, generator = get_tokenizer(lang, normalize=True), random.Random(1)
+    parts = [*"%…—–„“‚‘’»«›‹´`½№²♪?!", "He", "yes", "5", "10", "café", "ﬁne", "“Yes”", "l’eau"]
+    for _ in range(300):
+        line = " ".join(generator.choices(parts, k=generator.randint(2, 10)))
+        words = sentence_words(line, lang)
+        start = generator.randint(1, len(words) - 1)
+        tree = document([" ".join(words)], [[start]], [-1, 0])
+        placed = place_trees(tree, [tokenizer.tokenize(line)])
+        beginning, end = "".join(words[:start]), 0
+        while "".join(line[:end].split()) != beginning:
+            end += 1
+        first = tokenizer.tokenize(line)[: int(placed.edu_lengths[0]) - 1]
+        shorter, text, before = (
+            "".join(text.split())
+            for text in (*map(tokenizer.detokenize, (first[:-1], first)), tokenizer.normalize(line[:end]))
+        )
+        # A boundary inside a token moves to its end.
+        assert text.startswith(before)
+        assert len(shorter) < len(before)
+        assert placed.n_inexact == 0
+
+
+@pytest.mark.parametrize("line", ["…", "—", "„…“", "’", "»", "…!", "I…", "‚‘", "«…»", "´´", "“ ” …", "–"])
+def test_a_sentence_of_marks_is_the_same_after_normalization(line):
+    lines = ["Where is she?", line, "Gone."]
+    trees = document([" ".join(sentence_words(each, "de")) for each in lines], [[], [], []], [-1, 0, 0])
+    placed = place_trees(trees, [get_tokenizer("de", normalize=True).tokenize(each) for each in lines])
+    assert placed.edu_counts.tolist() == [1, 1, 1]
+    assert placed.n_inexact == 0
+
+
+def test_a_sentence_that_the_text_stage_empties_is_counted():
+    subwords = [["the", "dog", "sees"], [], ["it", "runs"]]
+    placed = place_trees(document(["the dog sees", "♪ ♪", "it runs"], [[], [1], []], [-1, 0, 0, 0]), subwords)
+    assert placed.edu_lengths.tolist() == [5, 1, 1, 4]
     assert placed.n_inexact == 1
 
 
