@@ -279,9 +279,12 @@ def sentence_log_probabilities(model: Transformer, batch: Batch, breaks_off: Seq
     Other labels of free streams do not count: a sentence alone has others than a sentence in a document.
     """
     logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
-    losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end()
+    losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end_N
     # Each sentence has one `</s>` among its labels, its last one.
-    losses_N, ends_G = losses_N.cpu().numpy(), np.flatnonzero((batch.tgt_labels_N == EOS).cpu().numpy())
+    losses_N, ends_G = (
+        losses_N.cpu().numpy(),
+        np.flatnonzero(((batch.tgt_labels_N == EOS) & batch.is_word_or_end_N).cpu().numpy()),
+    )
     losses_N[ends_G[np.array(breaks_off)]] = 0.0
     return -np.diff(losses_N.cumsum()[ends_G], prepend=0)
 

@@ -20,7 +20,7 @@ from docmt.models.attention.grouping import Kernel
 from docmt.models.attention.layout import AttentionLayout, Drafts
 from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
-from docmt.text.vocabulary import BOS, EOD
+from docmt.text.vocabulary import EOD
 
 
 @dataclass
@@ -33,11 +33,14 @@ class Batch:
         src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
         tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
         tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
+        is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
+            target streams have these labels, so losses over them compare.
     """
 
     src_tokens_S: Tensor
     tgt_inputs_N: Tensor
     tgt_labels_N: Tensor
+    is_word_or_end_N: Tensor
     layout: AttentionLayout
     buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
     """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
@@ -78,14 +81,11 @@ class Batch:
         batch.buffer = buffer
         return batch
 
-    def is_word_or_end(self) -> Tensor:
-        """Bool [N], which labels are words or `</s>`: all target streams have these, so losses over them compare."""
-        return (self.tgt_labels_N != BOS) & (self.tgt_labels_N != EOD)
-
 
 def _send(batch: Batch) -> tuple[Any, ...]:
     placed, buffer = batch._placed()
-    return _receive, (placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.layout, buffer)
+    parts = placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.is_word_or_end_N, placed.layout
+    return _receive, (*parts, buffer)
 
 
 def _receive(*placed: Any) -> Batch:
@@ -131,20 +131,26 @@ def pack(
     """
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
+    starts = ends - tgt_lengths
+    is_start = np.zeros(len(tgt_tokens), dtype=bool)
+    for place in range(settings.n_starts):
+        is_start[starts + place] = True
     if settings.target_stream == "free":
         stream_ends = ends[np.cumsum(counts) - 1]
         inputs = tgt_tokens
         labels = np.concatenate((tgt_tokens[1:], [EOD]))
-        # The shifted tokens put the first token of the next instance here.
+        # The shifted tokens put the first token of the next instance here, a mark.
         labels[stream_ends - 1] = EOD
+        is_word_or_end = np.append(~is_start[1:], False)
         lengths = np.diff(stream_ends, prepend=0)
     else:
         is_input = np.ones(len(tgt_tokens), dtype=bool)
         # The inputs lack the last token of each sentence, the labels the first: the label is the token after the input.
         is_input[ends - 1] = False
         is_label = np.ones(len(tgt_tokens), dtype=bool)
-        is_label[ends - tgt_lengths] = False
+        is_label[starts] = False
         inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
+        is_word_or_end = ~is_start[is_label]
     drafted = None
     if drafts is not None:
         first = pack(drafts, settings=settings, context="none")
@@ -155,7 +161,7 @@ def pack(
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (
         torch.from_numpy(np.asarray(array, dtype=np.int64)) for array in (sentences.src_tokens_S, inputs, labels)
     )
-    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, layout)
+    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, torch.from_numpy(is_word_or_end), layout)
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:

@@ -58,7 +58,7 @@ class LossModule(nn.Module):
         hidden_ND = states(batch) if states else self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
         dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
-        chosen_N = batch.is_word_or_end()
+        chosen_N = batch.is_word_or_end_N
         # Sums stay on the device: reading them once at the end makes a GPU wait once.
         sums = torch.zeros(2, device=hidden_ND.device)
         for hidden_CD, labels_C, chosen_C in zip(

@@ -56,7 +56,7 @@ def train(
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
-    model = Transformer(settings.model, len(vocabulary))
+    model = Transformer(settings.model, len(vocabulary), vocabulary.n_specials)
     pretrained = _initialize(model, settings.training, files.init, vocabulary, pipeline)
     reads_sentences = model.context is not None and any(task.context == "none" for task in tasks)
     if settings.training.frozen != "none" and reads_sentences:
@@ -85,7 +85,6 @@ def train(
             seed=seed,
             folder=folder,
             fabric=fabric,
-            n_specials=vocabulary.n_specials,
             device_tokens=device_tokens,
             loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )

@@ -27,7 +27,6 @@ from docmt.errors import UserError
 from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.systems.transformer import Transformer
-from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.compiling import compiled_loss
@@ -52,8 +51,8 @@ class Trainer:
     """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
 
     Its weights are the initial ones, used if `folder` has no checkpoint; `pretrained` names the parameters that were
-    copied from another model. The first task determines epochs and the best weights. Ids below `n_specials` are not
-    words. A device computes up to `device_tokens` at once; None chooses.
+    copied from another model. The first task determines epochs and the best weights. A device computes up to
+    `device_tokens` at once; None chooses.
     """
 
     def __init__(
@@ -66,7 +65,6 @@ class Trainer:
         seed: int,
         folder: Path,
         fabric: Fabric,
-        n_specials: int = N_SPECIALS,
         device_tokens: int | None = None,
         loggers: Loggers | None = None,
     ) -> None:
@@ -88,7 +86,7 @@ class Trainer:
             n_ranks=fabric.world_size,
             rank=fabric.global_rank,
             device_tokens=device_tokens,
-            n_specials=n_specials,
+            n_specials=model.n_specials,
             kernel=kernel,
         )
         self.signals = StopSignals(fabric)

@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from core_fixtures import DOCUMENTS, translate
+import torch
+from core_fixtures import DOCUMENTS, make_study, translate
 from evaluation_fixtures import RUN, evaluate, write_lines, write_split
 from plain_scores import directly, scorer, untrained
 
@@ -48,6 +49,16 @@ def test_a_free_stream_counts_words_and_ends_only(study_files):
     (single,) = scorer(trained).score_sentences([Candidate(src[:1], tgt[:1])])
     assert EOD != 0
     assert single.sum() > directly(trained, src[:1], tgt[:1])
+
+
+@pytest.mark.parametrize("tags", [(), ("en", "de")])
+def test_a_sentence_of_a_free_stream_has_the_same_labels_alone(tags, tmp_path):
+    """By a model that predicts all symbols alike, so that only the number of labels counts."""
+    trained = untrained(make_study(tmp_path, tags=tags), "document_transformer")
+    torch.nn.init.zeros_(trained.model.embedding.weight)
+    candidates = [Candidate(DOCUMENTS[0], TARGETS[0])]
+    within, alone = (scorer(trained).score_sentences(candidates, alone=alone)[0] for alone in (False, True))
+    assert within == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer", "sentence_transformer"])

@@ -11,9 +11,11 @@ from core_fixtures import (
     decoder_states,
     make_batch,
     make_model,
+    make_study,
     pack_documents,
     random_documents,
     random_sentence,
+    run_training,
 )
 from plain_attention import sees_back
 from plain_layers import add, attend, decode_sentence, embed, encode_sentence, transform
@@ -295,11 +297,21 @@ def test_half_of_the_drafts_are_references_with_some_random_words(notes):
     assert np.array(shares)[is_reference].mean() == pytest.approx(0.8, abs=0.03)
 
 
+def test_drafts_of_a_training_with_language_tags_have_none(monkeypatch, tmp_path):
+    """The tags and masks of a vocabulary are no words, so they replace none."""
+    drawn = []
+    monkeypatch.setattr(cadec, "corrupt", lambda labels, _, words: drawn.append(words) or labels)
+    study = make_study(tmp_path, tags=("en", "de"))
+    run_training(study, tmp_path, architecture="cadec", training={"max_steps": 1})
+    assert set(drawn) == {(study.vocabulary.n_specials, len(study.vocabulary))}
+    assert study.vocabulary.n_specials > N_SPECIALS
+
+
 def test_random_words_take_the_place_of_words_alone():
     torch.manual_seed(0)
     labels = torch.tensor([7, 8, 9, EOS] * 5000)
-    found = corrupt(labels, labels != EOS, n_symbols=12)
-    assert set(found[labels != EOS].tolist()) == set(range(N_SPECIALS, 12))
+    found = corrupt(labels, labels != EOS, (6, 12))
+    assert set(found[labels != EOS].tolist()) == set(range(6, 12))
     assert bool((found[labels == EOS] == EOS).all())
     # Of 7 words, one is that of the reference.
     assert float((found != labels)[labels != EOS].float().mean()) == pytest.approx(0.2 * 6 / 7, abs=0.01)

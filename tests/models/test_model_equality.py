@@ -6,10 +6,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, decoder_states, document_trees, make_batch, make_model, random_documents
+from core_fixtures import (
+    assert_close,
+    decoder_states,
+    document_trees,
+    make_batch,
+    make_model,
+    make_study,
+    model_settings,
+    random_documents,
+)
 
+from docmt.instances.storage import load_instances
+from docmt.models.batch import collate
+from docmt.models.model_file import model_marks
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.systems.transformer import sinusoids
+from docmt.text.vocabulary import BOS
 from docmt.training.loss import LossModule
 
 COUNTS = (1, 4, 7, 2, 1)
@@ -87,7 +100,7 @@ def test_an_aligned_batch_predicts_the_next_token_of_each_sentence():
     assert batch.src_tokens_S.tolist() == [1, 9, 2, 1, 2]
     assert batch.tgt_inputs_N.tolist() == [1, 7, 8, 1]
     assert batch.tgt_labels_N.tolist() == [7, 8, 2, 2]
-    assert batch.is_word_or_end().all()
+    assert batch.is_word_or_end_N.all()
 
 
 def test_a_free_batch_is_one_stream_per_instance_that_ends_itself():
@@ -96,8 +109,30 @@ def test_a_free_batch_is_one_stream_per_instance_that_ends_itself():
     batch = make_batch(make_model("document_transformer").settings, [(src, tgt), (src[1:], tgt[:1])])
     assert batch.tgt_inputs_N.tolist() == [1, 7, 8, 2, 1, 2, 1, 7, 8, 2]
     assert batch.tgt_labels_N.tolist() == [7, 8, 2, 1, 2, 5, 7, 8, 2, 5]
-    assert batch.tgt_labels_N[batch.is_word_or_end()].tolist() == [7, 8, 2, 2, 7, 8, 2]
+    assert batch.tgt_labels_N[batch.is_word_or_end_N].tolist() == [7, 8, 2, 2, 7, 8, 2]
     assert batch.layout.tgt_lengths_G.tolist() == [6, 4]
+
+
+@pytest.mark.parametrize("architecture", ["document_transformer", "document_transformer_aligned"])
+@pytest.mark.parametrize(
+    ("tags", "before"),
+    [((), ["<s>"]), ((), ["</s>"]), (("en", "de"), None), (("en", "de"), ["{tgt}"]), (("en", "de"), ["</s>", "{tgt}"])],
+)
+def test_losses_are_compared_over_the_words_and_ends_of_any_marks(architecture, tags, before, tmp_path):
+    """Whatever begins a sentence: `<s>`, a language tag, the `</s>` of fairseq, or two symbols."""
+    if before and len(before) > 1 and architecture == "document_transformer":
+        pytest.skip("a free stream begins sentences with one symbol")
+    study = make_study(tmp_path, tags=tags)
+    settings = model_settings(architecture, marks=before and {"tgt_before": before})
+    instances = load_instances(study.instances())
+    batch = collate(
+        instances,
+        range(len(instances)),
+        settings,
+        marks=model_marks(settings.marks, study.vocabulary, study.pipeline),
+    )
+    chosen = batch.tgt_labels_N[batch.is_word_or_end_N]
+    assert chosen.tolist() == [symbol for symbol in instances.tgt_tokens.tolist() if symbol != BOS]
 
 
 # Positions

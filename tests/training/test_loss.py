@@ -86,7 +86,7 @@ def test_losses_of_training_and_validation_are_smoothed_cross_entropies(architec
     assert float(LossModule(model, 0.1)(batch)) == pytest.approx(float(smoothed.sum()), rel=1e-5)
     assert float(LossModule(model, 0.0)(batch)) == pytest.approx(float(of_label.sum()), rel=1e-5)
     # Validation counts words and `</s>`, which all target streams have.
-    chosen = batch.is_word_or_end()
+    chosen = batch.is_word_or_end_N
     expected = [*(float(sums[chosen].sum()) for sums in (smoothed, of_label)), int(chosen.sum())]
     assert whole == pytest.approx(expected, rel=1e-5)
 

@@ -14,7 +14,7 @@ from docmt.models.layers import DecoderLayer, build_sublayer
 from docmt.models.numerics import chunks, dropout, product_dtype, symbol_scores
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, ContextReader, DecoderPass, SentenceModel, TargetBatch
-from docmt.text.vocabulary import EOS, N_SPECIALS
+from docmt.text.vocabulary import EOS
 
 TEMPERATURE = 0.5
 """Of the softmax from which drafts are drawn in training."""
@@ -128,7 +128,7 @@ class SecondDecoder(ContextModule):
         if self.training:
             is_corrupted_G = torch.rand(layout.n_sentences, device=labels_N.device) < CORRUPTED
             is_word_N = (labels_N != EOS) & (positions_N >= n_given)
-            corrupted_N = corrupt(labels_N, is_word_N, n_symbols=model.embedding.num_embeddings)
+            corrupted_N = corrupt(labels_N, is_word_N, (model.n_specials, model.embedding.num_embeddings))
             words_N = torch.where(is_corrupted_G[sentences_N], corrupted_N, words_N)
         never = 2**31
         ends_N = torch.where(words_N == EOS, positions_N, never)
@@ -139,10 +139,11 @@ class SecondDecoder(ContextModule):
         return self.translated(model, words_N, read(words_N))[rows_N]
 
 
-def corrupt(labels_N: Tensor, is_word_N: Tensor, *, n_symbols: int) -> Tensor:
-    """Labels with a share of random words in the place of words."""
+def corrupt(labels_N: Tensor, is_word_N: Tensor, words: tuple[int, int]) -> Tensor:
+    """Labels with a share of random words in the place of words; the ids of words are in the range `words`."""
+    first, end = words
     is_drawn_N, numbers_N = (torch.rand(labels_N.shape, device=labels_N.device) for _ in range(2))
-    random_N = (N_SPECIALS + numbers_N * (n_symbols - N_SPECIALS)).long()
+    random_N = (first + numbers_N * (end - first)).long()
     return torch.where((is_drawn_N < RANDOM_WORDS) & is_word_N, random_N, labels_N)
 
 

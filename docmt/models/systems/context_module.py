@@ -121,6 +121,7 @@ class SentenceModel(Protocol):
 
     embedding: nn.Embedding
     output_bias: nn.Parameter | None
+    n_specials: int
 
     def decode_once(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
         """States [N, D] of the target without context."""

@@ -25,7 +25,7 @@ from docmt.models.systems.doct import DocumentContext
 from docmt.models.systems.global_context import ContextEncoder
 from docmt.models.systems.han import EncoderHan, JointHan
 from docmt.models.systems.san import SelectiveContext
-from docmt.text.vocabulary import BOS
+from docmt.text.vocabulary import BOS, N_SPECIALS
 
 CONTEXT_MODULES: dict[str, type[ContextModule]] = {
     "global": ContextEncoder,
@@ -88,9 +88,10 @@ class Transformer(nn.Module):
     cross-task pre-training or one of several baselines, which reads a document or sentences, as the layout says.
     """
 
-    def __init__(self, settings: ModelSettings, n_symbols: int) -> None:
+    def __init__(self, settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> None:
+        """A model of `n_symbols` symbols, of which the first `n_specials` are not words."""
         super().__init__()
-        self.settings = settings
+        self.settings, self.n_specials = settings, n_specials
         self.embedding = nn.Embedding(n_symbols, settings.width)
         # With this spread and the factor √D in `_add_positions`, embeddings have unit variance, as in fairseq.
         nn.init.normal_(self.embedding.weight, std=settings.width**-0.5)
