@@ -1,7 +1,8 @@
 """Checkpoints that survive a kill at any moment.
 
 A checkpoint `step-N.pt` is valid only with `step-N.json`, which is written after it and contains its checksum and the
-update of the corresponding best weights (`best-N.pt`). The two newest are kept, with their best weights.
+updates of the corresponding best weights (`best-N.pt`): of the training as it is, and of a longer one. The two newest
+are kept, with their best weights.
 """
 
 import io
@@ -30,8 +31,8 @@ class CheckpointFolder:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write the state after update `step`; `state["best_step"]` names the corresponding best weights."""
-        self._write(f"step-{step:09d}", state, best_step=state["best_step"])
+        """Write the state after update `step`; `state["best_steps"]` names the corresponding best weights."""
+        self._write(f"step-{step:09d}", state, best_steps=state["best_steps"])
         self._prune(step)
 
     def save_best(self, step: int, weights: dict[str, Any]) -> None:
@@ -47,7 +48,7 @@ class CheckpointFolder:
             if state is None:
                 continue
             # Its best weights are part of a checkpoint: without them, a resumed training could not write its model.
-            if state["best_step"] is None or self._is_valid(f"best-{state['best_step']:09d}"):
+            if all(best is None or self._is_valid(f"best-{best:09d}") for best in {*state["best_steps"]}):
                 return state
             log.warning("%s: skipped, since its best weights are missing or damaged", self._path(name))
         return None
@@ -122,7 +123,7 @@ class CheckpointFolder:
         for number in past[:-N_KEPT]:
             self._remove(f"step-{number:09d}")
         kept = [number for number in steps if number not in past[:-N_KEPT]]
-        needed = {self._note(f"step-{number:09d}").get("best_step") for number in kept}
+        needed = {best for number in kept for best in self._note(f"step-{number:09d}").get("best_steps", [])}
         for number in self._steps("best"):
             if number not in needed and number < step:
                 self._remove(f"best-{number:09d}")

@@ -5,7 +5,7 @@ Shape letters: N labels, D width, V vocabulary, X padded vocabulary, C labels of
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,20 @@ COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if
 ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
 CHUNK_ROWS = 2048  # most labels of a compiled chunk
 NO_LABEL = -1  # the label of rows that pad a chunk
+
+
+class ValidationSums(NamedTuple):
+    """Sums over the labels of development instances, in nats, and the numbers of labels.
+
+    Words and `</s>` count in the losses, the labels of every kind of target stream; other labels, such as `<s>` and
+    `<eod>` of a free stream, are marks.
+    """
+
+    smoothed: float
+    plain: float
+    labels: int
+    marks_plain: float
+    marks: int
 
 
 class LossModule(nn.Module):
@@ -49,26 +63,24 @@ class LossModule(nn.Module):
         return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options)[0]
 
     @torch.no_grad()
-    def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> tuple[float, float, int]:
-        """Sums of label-smoothed losses and negative log likelihoods, in nats, and the number of labels.
-
-        Words and `</s>` count, the labels of every kind of target stream. `states` computes the decoder states [N, D]
-        in place of the model.
-        """
+    def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> "ValidationSums":
+        """The losses of a batch; `states` computes the decoder states [N, D] in place of the model."""
         hidden_ND = states(batch) if states else self.model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
         dtype = product_dtype(hidden_ND)
         hidden_ND, table_VD = hidden_ND.to(dtype), self.model.embedding.weight.to(dtype)
         chosen_N = batch.is_word_or_end_N
         # Sums stay on the device: reading them once at the end makes a GPU wait once.
-        sums = torch.zeros(2, device=hidden_ND.device)
+        sums = torch.zeros(3, device=hidden_ND.device)
         for hidden_CD, labels_C, chosen_C in zip(
             *(chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
         ):
             scores_CV = symbol_scores(hidden_CD, table_VD, self.model.output_bias)
             plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
-            sums += (torch.stack((plain_C, even_C)) * chosen_C).sum(1)  # a product would be in half precision
-        plain, even, count = *sums.tolist(), int(chosen_N.sum())
-        return (1 - self.label_smoothing) * plain + self.label_smoothing * even, plain, count
+            parts = plain_C * chosen_C, even_C * chosen_C, plain_C * ~chosen_C  # a product would be in half precision
+            sums += torch.stack(parts).sum(1)
+        plain, even, marks, count = *sums.tolist(), int(chosen_N.sum())
+        smoothed = (1 - self.label_smoothing) * plain + self.label_smoothing * even
+        return ValidationSums(smoothed, plain, count, marks, len(chosen_N) - count)
 
 
 class ReplicatedLoss(LossModule):

@@ -5,7 +5,7 @@ Besides weights and optimizer, the state is all that determines how a training c
 
 import csv
 import logging
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ HISTORY_COLUMNS = (
     *("step", "epoch", "tokens", "seconds", "tokens_per_second", "learning_rate", "gradient_norm", "train_loss"),
     *("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"),
 )
+VALIDATED = ("best_loss", "best_step", "validations_without_gain", "validated_step")
+"""What a validation replaces in the state."""
 TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
 """Columns of each task if there are several; the name of the task follows, as in `train_loss_restoration`."""
 
@@ -59,6 +61,7 @@ class TrainingState:
     Attributes:
         tasks: in the order of their turns; the first one determines the epochs of the training.
         history: one dict per row, see `columns`; values that were not measured are absent.
+        before_end: what the validation at the end replaced, if a longer training would not have validated there.
         sessions: in order; of a session that was killed, the updates up to its last checkpoint.
     """
 
@@ -70,6 +73,7 @@ class TrainingState:
     best_step: int | None = None
     validations_without_gain: int = 0  # since the best one
     validated_step: int = -1
+    before_end: dict[str, Any] | None = None
     window: Window = field(default_factory=Window)
     history: list[dict[str, Any]] = field(default_factory=list)
     sessions: list[Session] = field(default_factory=list)
@@ -120,8 +124,14 @@ class TrainingState:
             task.loss, task.labels = 0.0, 0
         return row
 
-    def add_validation(self, measured: dict[str, float], *, passes: dict[str, float]) -> bool:
-        """Add measurements to the history; returns whether their `dev_loss` is the lowest so far."""
+    def add_validation(self, measured: dict[str, float], *, passes: dict[str, float], is_due: bool = True) -> bool:
+        """Add measurements to the history; returns whether their `dev_loss` is the lowest so far.
+
+        A validation that is not due is that of the end: `without_end` takes it back.
+        """
+        if not is_due:
+            self.before_end = {name: getattr(self, name) for name in VALIDATED}
+            self.before_end["history"] = [*self.history[:-1], *map(dict, self.history[-1:])]
         if not self.history or self.history[-1]["step"] != self.step:
             self.history.append({"step": self.step, "tokens": self.tokens, "seconds": round(self.seconds, 3)})
         self.history[-1] |= {"epoch": self.epoch, **measured}
@@ -133,6 +143,10 @@ class TrainingState:
             return False
         self.best_loss, self.best_step, self.validations_without_gain = measured["dev_loss"], self.step, 0
         return True
+
+    def without_end(self) -> "TrainingState":
+        """The state of a longer training after the same update."""
+        return self if self.before_end is None else replace(self, before_end=None, **self.before_end)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -166,10 +180,8 @@ def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -
     content = {
         "step": state.step,
         "max_steps": max_steps,
-        "epoch": state.epoch,
         "tokens_per_second": last("tokens_per_second"),
         "dev_loss": last("dev_loss"),
-        "best_loss": state.best_loss,
         "seconds": round(state.seconds, 3),
         "updated": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -14,13 +14,13 @@ from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.initialization import copy_weights, freeze, silence_new_parts
-from docmt.models.model_file import TrainedModel, load_content, save_model
-from docmt.models.published.families import weight_files
+from docmt.models.model_file import TrainedModel, load_content, model_marks, save_model
+from docmt.models.published.families import NEVER, weight_files
 from docmt.models.published.importing import published_weights
 from docmt.models.systems.transformer import Transformer
 from docmt.provenance import describe, fingerprint, write_job_facts
 from docmt.text.pipeline import TextPipeline
-from docmt.text.vocabulary import Vocabulary
+from docmt.text.vocabulary import EOD, Vocabulary
 from docmt.training.devices import make_fabric
 from docmt.training.lock import FolderLock
 from docmt.training.loggers import make_loggers
@@ -154,6 +154,13 @@ def _initialize(
             if content["vocabulary"] != list(vocabulary.symbols):
                 raise UserError(f"{init}: its vocabulary differs from the instances': train both on the same text")
             weights = content["weights"]
+        if model.settings.target_stream == "free" and "output_bias" in weights:
+            # It predicts where sentences begin and the document ends, which a published model never does.
+            marks = model_marks(model.settings.marks, vocabulary, pipeline)
+            breaks = torch.tensor([marks.tgt_before[0], EOD])
+            bias = weights["output_bias"].clone()
+            bias[breaks] = bias[breaks].masked_fill(bias[breaks] == NEVER, 0)
+            weights = weights | {"output_bias": bias}
         copied = copy_weights(model, weights)
         if settings.new_parts == "silent":
             silence_new_parts(model)

@@ -34,7 +34,7 @@ from docmt.training.devices import matmul_dtype
 from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
-from docmt.training.loss import LossModule, ReplicatedLoss
+from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
 from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
 from docmt.training.optimizer import build_optimizer, schedule
 from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
@@ -142,10 +142,9 @@ class Trainer:
         self._saved_at = monotonic()
         is_quiet = None if self.fabric.is_global_zero else True
         with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
-            # The training may have been stopped after an update, before the validation or the next pass due then.
+            # The training may have been stopped after an update, before the validation due then.
             if self._is_validation_due():
                 self._validate_and_save(bar)
-            self._end_pass(bar)
             while not self._is_done():
                 is_failed = False
                 updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
@@ -163,8 +162,8 @@ class Trainer:
                             is_failed, error.with_traceback(None).__context__ = True, None
                             continue
                         bar.update()
+                        self._end_pass()
                         self._after_step(bar)
-                        self._end_pass(bar)
                 if is_failed:
                     self.optimizer.zero_grad()
                     torch.cuda.empty_cache()
@@ -250,21 +249,19 @@ class Trainer:
         every = settings.checkpoint_every_steps
         # Several processes save after the same update.
         is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.measurements.is_time_to_save
-        if settings.validate_every_steps is not None and self._is_validation_due():
+        if self._is_validation_due():
             self._validate_and_save(bar)
         elif is_time or self.signals.number is not None or (every is not None and state.step % every == 0):
             self._save()
         if not (self._is_done() and state.validated_step == state.step):
             self.signals.check()
 
-    def _end_pass(self, bar: tqdm) -> None:
+    def _end_pass(self) -> None:
         """Start the next pass over the instances of the task just trained, if it has read all of them."""
         number = (self.state.step - 1) % len(self.tasks)
         task = self.state.tasks[number]
         if task.position >= self.reader.n_updates(number, task.epoch):
             task.epoch, task.position = task.epoch + 1, 0
-            if self._is_validation_due():
-                self._validate_and_save(bar)
 
     def _is_done(self) -> bool:
         state, settings = self.state, self.settings
@@ -328,7 +325,7 @@ class Trainer:
 
         Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
         """
-        state = self.state
+        state, is_due = self.state, self._is_validation_due()
         self._flush_measurements()
         try:
             self.signals.check()
@@ -344,18 +341,18 @@ class Trainer:
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
         self.loggers.log(measured, state.step)
-        is_best = state.add_validation(measured, passes=self.passes())
+        is_best = state.add_validation(measured, passes=self.passes(), is_due=is_due)
         bar.set_postfix(dev_loss=f"{loss:.4f}")
         self._save(is_best=is_best)
         log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
 
     @torch.no_grad()
     def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
-        """`dev_loss` and `dev_nll` of a task in nats per label; attention entropies of `n_metered` batches in bits."""
+        """Losses of a task in nats per label, and attention entropies of `n_metered` batches in bits, by column."""
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
         batches = self.reader.validation_batches(task, n_metered)
-        sums = np.zeros(3)  # label-smoothed loss, negative log likelihood, labels
+        sums = np.zeros(len(ValidationSums._fields))
         meter = EntropyMeter(self.raw_module.model)
         with fabric.autocast():
             for first in range(0, len(batches), n_ranks):
@@ -370,8 +367,10 @@ class Trainer:
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")
                 self.signals.check()
-        smoothed, plain, count = self.signals.add_up(*sums.tolist())
+        smoothed, plain, count, marks_plain, marks = self.signals.add_up(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
+        if marks:
+            losses["dev_nll_marks"] = marks_plain / marks
         if n_metered:
             meter.add_up(self.signals.add_up)
         return losses | (meter.entropies() if n_metered else {})
@@ -394,7 +393,7 @@ class Trainer:
         # A copy in memory: the next update changes weights and optimizer while the thread writes.
         content: dict[str, Any] = {
             "state": self._saved,
-            "best_step": self.state.best_step,
+            "best_steps": [self.state.best_step, self.state.without_end().best_step],
             "weights": snapshot(self.raw_module.state_dict()),
             "optimizer": snapshot(self.optimizer.state_dict()),
             "scaler": self.fabric.strategy.precision.state_dict(),
@@ -429,6 +428,9 @@ class Trainer:
         self.optimizer.load_state_dict(content["optimizer"])
         if scaler := content.get("scaler"):  # of a session in float16
             self.fabric.strategy.precision.load_state_dict(scaler)
-        self.state = TrainingState.from_dict(content["state"])
+        ended = TrainingState.from_dict(content["state"])
+        self.state = ended.without_end()
+        if self._is_done():
+            self.state = ended
         log.info("resumed after update %d", self.state.step)
         return True

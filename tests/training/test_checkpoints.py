@@ -21,7 +21,7 @@ def names(folder):
 def test_a_full_disk_keeps_the_checkpoint_before(small_disk, kib):
     """With the larger disk the checkpoint fits and its note does not."""
     folder = CheckpointFolder(small_disk(kib))
-    content = {"best_step": None, "weights": torch.arange(20_000)}  # 160 KB
+    content = {"best_steps": [None, None], "weights": torch.arange(20_000)}  # 160 KB
     small = content | {"weights": torch.arange(2_000)}
     folder.save(1, small)
     before = names(folder.folder)

@@ -88,6 +88,7 @@ def test_losses_of_training_and_validation_are_smoothed_cross_entropies(architec
     # Validation counts words and `</s>`, which all target streams have.
     chosen = batch.is_word_or_end_N
     expected = [*(float(sums[chosen].sum()) for sums in (smoothed, of_label)), int(chosen.sum())]
+    expected += [float(of_label[~chosen].sum()), int((~chosen).sum())]
     assert whole == pytest.approx(expected, rel=1e-5)
 
 

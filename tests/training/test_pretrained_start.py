@@ -20,6 +20,7 @@ from docmt.models.presets import ARCHITECTURES
 from docmt.models.published.importing import published_weights
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
+from docmt.text.vocabulary import BOS, EOD, PAD
 
 pytest.importorskip("sentencepiece")
 
@@ -144,6 +145,25 @@ def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path)
     tuned, history = run_training(marian_study, tmp_path, init=folder, model=settings, training=recipe)
     assert history["dev_loss"].dropna().iloc[-1] < 0.7 * history["train_loss"].iloc[0]
     assert Translator(tuned, DecodingSettings()).translate_documents([["the dog sees", "a house"]])
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_free_stream_can_learn_its_breaks(kind, sentence_model, marian_study, tmp_path):
+    """`<s>` and `<eod>`, which the published model never wrote; what it never writes still starts at −100."""
+    init, trained = sentence_model("marian")
+    if kind == "file":
+        init = tmp_path / "imported.pt"
+        save_model(init, trained)
+    values = trained.model.settings.model_dump()
+    settings = {key: values[key] for key in ("form", "marks", "dropout")} | {"positions": "sentence"}
+    recipe = {"max_steps": 1, "validate_every_steps": 1, "warmup_steps": 1000}
+    options = {"architecture": "document_transformer", "model": settings, "training": recipe}
+    tuned, history = run_training(marian_study, tmp_path, init=init, **options)
+    bias = tuned.model.output_bias.detach()
+    assert_close(bias[[BOS, EOD]], torch.zeros(2), 1e-2)
+    assert_close(bias[PAD], torch.tensor(-100.0), 1e-2)
+    # As likely as a word at first, and counted apart from the words.
+    assert 0 < history["dev_nll_marks"].iloc[0] < 20
 
 
 def test_an_imported_file_and_its_folder_are_the_same_start(sentence_model, marian_study, tmp_path):

@@ -190,6 +190,17 @@ def test_raising_max_steps_goes_on_and_lowering_it_gives_the_shorter_training(st
     assert "resumed after update 8" in caplog.text
 
 
+@pytest.mark.parametrize(("rate", "first"), [(0.1, 5), (0.1, 6), (0.3, 5), (0.3, 7), (0.5, 6), (1e-3, 5)])
+def test_raising_max_steps_gives_the_training_that_it_would_have_been(study_files, tmp_path, rate, first):
+    """The shorter one validated at its end, where the longer one does not: patience and best weights forget it."""
+    recipe = {"max_batch_tokens": 40, "validate_every_steps": None, "patience": 1, "learning_rate": rate}
+    recipe |= {"log_every_steps": 1}
+    whole = run_training(study_files, tmp_path / "whole", training=recipe | {"max_steps": 24})
+    for steps in (first, first, first + 1, 24, 24):
+        raised = run_training(study_files, tmp_path / "raised", training=recipe | {"max_steps": steps})
+    assert_same_training(raised, whole)
+
+
 def test_a_finished_training_is_not_repeated_and_keeps_its_session(study_files, tmp_path, whole, monkeypatch):
     run_training(study_files, tmp_path)
     monkeypatch.setattr(Trainer, "_step", None)
@@ -263,14 +274,14 @@ def test_pruning_keeps_two_checkpoints_and_their_best_weights(tmp_path):
     for step, best in ((10, 10), (20, 10), (30, 10), (40, 40), (50, 40), (60, 40)):
         if best == step:
             folder.save_best(step, {"weight": torch.tensor(step)})
-        folder.save(step, {"best_step": best})
+        folder.save(step, {"best_steps": [best, best]})
         names = {path.name.split(".")[0] for path in tmp_path.iterdir()}
         steps = sorted(name for name in names if name.startswith("step"))
         assert steps == [f"step-{n:09d}" for n in (step - 10, step) if n > 0]
         bests = {name for name in names if name.startswith("best")}
         assert f"best-{best:09d}" in bests
         assert (f"best-{10:09d}" in bests) == (step <= 40)
-        assert folder.load_newest()["best_step"] == best
+        assert folder.load_newest()["best_steps"] == [best, best]
         assert int(folder.load_best(best)["weight"]) == best
     assert not list(tmp_path.glob(".*"))
 

@@ -81,6 +81,18 @@ def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
     pd.testing.assert_frame_equal(*histories, rtol=1e-4)
 
 
+def test_a_row_counts_the_epochs_that_are_complete(study_files, tmp_path):
+    """Also the row of the last update of a pass, wherever validations are."""
+    epochs = []
+    for every in (None, 6):
+        recipe = {"max_batch_tokens": 40, "log_every_steps": 1, "validate_every_steps": every, "max_steps": 12}
+        trained, history = run_training(study_files, tmp_path / str(every), training=recipe)
+        epochs.append(history["epoch"].tolist())
+    n_updates = epochs[0].index(1) + 1
+    assert 12 / n_updates == trained.provenance["passes"]["documents"]
+    assert epochs[0] == epochs[1] == [step // n_updates for step in range(1, 13)]
+
+
 def test_patience_stops_and_the_best_weights_are_kept(study_files, tmp_path):
     recipe = {"learning_rate": 1e-12, "patience": 3, "validate_every_steps": 2, "max_steps": 100}
     trained, history = run_training(study_files, tmp_path, training=recipe)

@@ -85,11 +85,15 @@ class MultiHeadAttention(HeadProjections):
 class Gate(nn.Linear):
     """Sums two outputs by a gate per dimension.
 
-    (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13; cross-task pre-training, Eq. 6–7, without bias.)
+    (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13; cross-task pre-training, Eq. 6–7, without bias.) It starts as in
+    G-Transformer's code, with Xavier weights and biases of 0, like all other linear maps.
     """
 
     def __init__(self, width: int, *, bias: bool = True) -> None:
         super().__init__(2 * width, width, bias=bias)
+        nn.init.xavier_uniform_(self.weight)
+        if bias:
+            nn.init.zeros_(self.bias)
 
     # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
