@@ -79,8 +79,9 @@ class DocumentBuilder(ABC):
 
     Attributes:
         rng: the only source of randomness.
-        exchange: replacements for drawn nouns, verbs, addresses, senses and renderings. They change no random number,
-            so two documents with the same seed differ in nothing else.
+        exchange: replacements for drawn nouns, verbs, addresses, senses and renderings, everywhere, or in one sentence
+            for a key `(index, value)`. They change no random number, so two documents with the same seed differ in
+            nothing else.
         reserved: noun classes, words and kinds of sentences that random sentences must not use.
         greeting_at: position of a random greeting.
         placed: the sentences so far.
@@ -228,7 +229,7 @@ class DocumentBuilder(ABC):
         return [word for word in words if word not in decided and word not in self.reserved]
 
     def _exchanged(self, value: Any) -> Any:
-        return self.exchange.get(value, value)
+        return self.exchange.get((len(self), value), self.exchange.get(value, value))
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: Any) -> Sentence:
         """The first of at most ten draws that the document does not have yet, else the last."""

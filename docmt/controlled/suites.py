@@ -3,10 +3,13 @@
 A group is two documents that end with the same focus sentence and require different renderings of it, which are the
 candidates of both items. So whichever rendering a sentence model prefers, it is right in half of each group.
 
-With `documents: selection`, documents are made for their focus, at a given distance from what decides it. With
-`documents: segments`, they are beginnings of random documents, up to a sentence that the context decides. The other
-document of a group exchanges one thing: the topics of two segments, two verbs, the form of address, a word's sense or
-rendering. What is exchanged is drawn evenly in training too, so both documents are equally likely.
+With `documents: selection`, documents are made for their focus, at a given distance from what decides it, and differ in
+the deciding sentence alone: a rule that does not read this sentence is right in half of each group, too.
+
+With `documents: segments`, they are beginnings of random documents, up to a sentence that the context decides. The
+other document of a group exchanges one thing: the topics of two segments, the verb of the deciding sentence, the form
+of address, a word's sense or rendering. What is exchanged is drawn evenly in training too, so both documents are
+equally likely.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,8 +86,8 @@ def _draw_lead(rng: Random, settings: SelectionSettings, *, distance: int, fixed
 def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
     """Lead, antecedent, sentences between, focus, for every pair of genders; all have the same focus.
 
-    A noun of another class and gender occurs between the last two or, if nothing is between, just before the
-    antecedent.
+    A noun of another class, of any gender, the same in all documents, occurs between the last two or, if nothing is
+    between, just before the antecedent.
     """
     seed = f"{settings.seed}/suite/pronoun/{number}"
     class_name = list(lexicon.CLASSES)[number % len(lexicon.CLASSES)]
@@ -96,8 +99,7 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         other_class = rng.choice([name for name in lexicon.CLASSES if name != class_name])
         builder = SelectionBuilder(rng, settings, reserved=frozenset({class_name, other_class}))
         n_lead = _draw_lead(rng, settings, distance=distance, fixed=int(distance == 1))
-        other_gender = rng.choice([name for name in GENDERS if name != gender])
-        distractor = rng.choice(lexicon.CLASSES[other_class].nouns[other_gender])
+        distractor = rng.choice(lexicon.CLASSES[other_class].nouns[rng.choice(GENDERS)])
         builder.add_random(n_lead)
         if distance == 1:
             builder.add_introduction({other_class: distractor})
@@ -159,7 +161,7 @@ def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
 
 
 def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """Lead, a distractor with the other verb, some sentences, the deciding sentence, focus."""
+    """Lead, a distractor with one of the two verbs, some sentences, the deciding sentence, focus."""
     seed = f"{settings.seed}/suite/ellipsis/{number}"
     rng = Random(f"{seed}/focus")
     is_transitive = number % 2 == 0
@@ -168,35 +170,35 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
     gender = rng.choice(GENDERS) if is_transitive else None
     focus = sentences.ellipsis(rng, person=who, verbs=(first, second), gender=gender)
 
-    def document(verb: Predicate, distractor: Predicate) -> list[Placed]:
+    def document(verb: Predicate) -> list[Placed]:
         rng = Random(seed)
         classes = rng.sample(list(lexicon.CLASSES), 2)
         builder = SelectionBuilder(rng, settings, reserved=frozenset({*classes, "ellipsis"}))
         n_lead = _draw_lead(rng, settings, distance=1, fixed=1)
         n_after = rng.randint(0, min(2, n_lead))
         builder.add_random(n_lead - n_after)
-        for name, predicate, person in zip(classes, (distractor, verb), others, strict=True):
+        for name, predicate, person in zip(classes, (second, verb), others, strict=True):
             if gender is None:
                 builder.add_activity(predicate, person=person)
             else:
                 noun = rng.choice(lexicon.CLASSES[name].nouns[gender])
                 builder.add_introduction({name: noun}, person=person, predicate=predicate, plain=True)
-            if predicate is distractor:
+            if person == others[0]:
                 builder.add_random(n_after)
         builder.add_ellipsis(focus)
         return builder.placed
 
-    yield Contrast((first.verb, second.verb), (document(first, second), document(second, first)))
+    yield Contrast((first.verb, second.verb), (document(first), document(second)))
 
 
 # Segments: random documents that happen to have a focus.
 
 
 class Exchange(NamedTuple):
-    """The variants of the focus that the two documents of a group require, and the values that they exchange."""
+    """The variants of the focus that the two documents of a group require, and what the second replaces."""
 
     variants: tuple[str, str]
-    values: tuple[Any, Any]
+    values: Mapping[Any, Any]
     kind: str | None = None
 
 
@@ -226,8 +228,7 @@ def _search(
         for place in reversed(range(settings.min_sentences - 1, len(document))):
             found = accept(document, place, number)
             if found is not None:
-                first, second = found.values
-                other = build(seed, {first: second, second: first})
+                other = build(seed, found.values)
                 yield Contrast(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
                 return
     raise UserError(
@@ -242,7 +243,8 @@ def exchange_in_structure(builder: SegmentBuilder, place: int, number: int) -> E
     is_last = place == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
         return None
-    return Exchange((target.gender, distractor.gender), (target, distractor), PLANS[number % len(PLANS)].kind)
+    values = {target: distractor, distractor: target}
+    return Exchange((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
 
 
 def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | None:
@@ -252,7 +254,7 @@ def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange 
         return None
     address = builder.placed[place].variant
     (other,) = set(sentences.ADDRESSES) - {address}
-    return Exchange((address, other), (address, other))
+    return Exchange((address, other), {address: other, other: address})
 
 
 def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
@@ -264,11 +266,12 @@ def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Ex
     if decides is None or any(placed.antecedent == focus.antecedent for placed in builder.placed[:place]):
         return None
     word, choice = decides
-    return Exchange((str(choice), str(1 - choice)), ((word, choice), (word, 1 - choice)), kind)
+    values = {(word, choice): (word, 1 - choice), (word, 1 - choice): (word, choice)}
+    return Exchange((str(choice), str(1 - choice)), values, kind)
 
 
 def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
-    """An elliptical sentence; the wrong verb occurs earlier. Verbs with and without an object in turn."""
+    """An elliptical sentence, of which one verb occurs earlier. Verbs with and without an object in turn."""
     if builder.placed[place].kind != "ellipsis":
         return None
     wanted = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
@@ -276,7 +279,7 @@ def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Ex
     others = [other for other in others if other != verb and other in wanted]
     if verb not in wanted or not others:
         return None
-    return Exchange((verb.verb, others[-1].verb), (verb, others[-1]))
+    return Exchange((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
 
 
 SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {

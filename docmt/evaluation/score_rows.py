@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NotRequired, TypedDict
@@ -35,14 +36,16 @@ class ScoreRow(TypedDict):
 
 
 def group_means(values: Sequence[float]) -> str | None:
-    """The means of `N_GROUPS` groups, to which the items are dealt in turn; None for fewer items.
+    """The means of `N_GROUPS` groups of consecutive items; None for fewer items.
 
     Runs on the same items have the same groups: how the differences of their means vary from group to group is what
-    the choice of items adds to the difference of the runs (batch means).
+    the choice of items adds to the difference of the runs (batch means). Consecutive, because items that depend on each
+    other, such as the pairs of a generated suite, follow each other.
     """
     if len(values) < N_GROUPS:
         return None
-    return " ".join(f"{fmean(values[group::N_GROUPS]):.6g}" for group in range(N_GROUPS))
+    ends = [len(values) * number // N_GROUPS for number in range(N_GROUPS + 1)]
+    return " ".join(f"{fmean(values[start:end]):.6g}" for start, end in pairwise(ends))
 
 
 def write_scores(

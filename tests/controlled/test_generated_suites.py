@@ -1,9 +1,11 @@
 """The contrastive suites: only context decides, and nothing else helps."""
 
 import hashlib
+import math
 import re
 from collections import Counter, defaultdict
-from functools import cache
+from functools import cache, partial
+from itertools import chain
 
 import pytest
 from segment_reading import GENDERS, gender_of, read
@@ -180,13 +182,137 @@ def test_an_oracle_with_context_is_always_right_and_distances_are_true(suite):
         assert item["distance"] == len(item["src"]) - 1 - index
 
 
-def test_pronoun_items_have_a_distractor_of_another_gender():
+def test_pronoun_items_have_a_distractor():
     for item in items_of("selection", "pronoun"):
         start = len(item["src"]) - 1 - item["distance"]
         words = [[word for word in split_words(text) if word in GENDERS] for text in item["src"]]
-        own = GENDERS[words[start][0]]
         near = words[start + 1 :] if item["distance"] > 1 else words[start - 1 : start]
-        assert any(GENDERS[word] != own for row in near for word in row), item
+        assert any(near), item
+
+
+# Readers that do not see the sentence that decides
+
+
+def blind(item):
+    """The source sentences but the focus and the one that decides it; and the German ones.
+
+    In `structure`, all sentences: whoever knows which noun is the antecedent also knows that the distractor is not.
+    """
+    start = None if item["phenomenon"] == "structure" else len(item["src"]) - 1 - item["distance"]
+    return [
+        [sentence for number, sentence in enumerate(sentences[:-1]) if number != start]
+        for sentences in (item["src"], item["candidates"][0])
+    ]
+
+
+@pytest.mark.parametrize("name", SUITES["selection"])
+def test_documents_of_a_group_differ_in_the_deciding_sentence_alone(name):
+    """So whatever a reader makes of the others, it is right in half of the items."""
+    for first, second in groups_of(items_of("selection", name)):
+        assert blind(first) == blind(second)
+
+
+def genders_in(sentences):
+    return [GENDERS[word] for text in sentences for word in split_words(text) if word in GENDERS]
+
+
+def own_words(item):
+    """The words of each candidate that the other one lacks."""
+    one, other = (split_words(candidate[-1]) for candidate in item["candidates"])
+    return [word for word in one if word not in other], [word for word in other if word not in one]
+
+
+def seen(item):
+    """How often each candidate's own words are in the other German sentences."""
+    words = [word for text in blind(item)[1] for word in split_words(text)]
+    return [sum(map(words.count, own)) for own in own_words(item)]
+
+
+def last_seen(item):
+    words = [word for text in blind(item)[1] for word in split_words(text)]
+    return [max((n for n, word in enumerate(words) if word in own), default=-1) for own in own_words(item)]
+
+
+def of_nouns(item):
+    """How often nouns of the gender of each candidate are in the other sentences."""
+    genders = genders_in(blind(item)[0])
+    return [genders.count(gender_of(candidate[-1])) for candidate in item["candidates"]]
+
+
+def of_last_noun(item):
+    genders = genders_in(blind(item)[0])
+    return [float(genders[-1:] == [gender_of(candidate[-1])]) for candidate in item["candidates"]]
+
+
+BLIND_RULES = {
+    "the first": lambda item: [1, 0],
+    "the longer": lambda item: [len(candidate[-1]) for candidate in item["candidates"]],
+    "the first in the alphabet": lambda item: [-ord(min(own, default="z")[0]) for own in own_words(item)],
+    "seen most often": seen,
+    "seen last": last_seen,
+    "the gender of most nouns": of_nouns,
+    "the gender of the last noun": of_last_noun,
+}
+BLIND_RULES |= {
+    f"not {name}": partial(lambda rule, item: [-score for score in rule(item)], rule)
+    for name, rule in BLIND_RULES.items()
+}
+
+
+@cache
+def of_seed(documents, name, seed):
+    settings = SETTINGS[documents].model_copy(update={"seed": seed, "n_suite_items": 600})
+    return [item for item, _ in build_suite(name, settings)]
+
+
+def within_chance(points, n_groups):
+    """Whether the mean of points can be that of a fair coin for each group; z = 3.5 for a few hundred comparisons."""
+    return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize(
+    ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
+)
+def test_rules_that_do_not_read_what_decides_are_right_in_half(documents, name, seed):
+    items = of_seed(documents, name, seed)
+    for rule, scores_of in BLIND_RULES.items():
+        if "noun" in rule and name not in ("pronoun", "structure"):
+            continue
+        scores = [scores_of(item) for item in items]
+        points = [
+            0.5 if pair[0] == pair[1] else float(pair[item["correct"]] > pair[1 - item["correct"]])
+            for item, pair in zip(items, scores, strict=True)
+        ]
+        assert within_chance(points, len(groups_of(items))), (rule, sum(points) / len(points))
+
+
+@pytest.mark.parametrize(
+    ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
+)
+def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents, name):
+    """Naive Bayes over the words of the other sentences, learned on the items of four seeds; all five seeds in turn."""
+    labelled = [
+        [
+            (set(split_words(" ".join(chain(*blind(item))))), [*map(tuple, own_words(item))], item["correct"])
+            for item in items
+        ]
+        for items in (of_seed(documents, name, seed) for seed in range(1, 6))
+    ]
+    points = []
+    for held_out in labelled:
+        counts, totals = defaultdict(Counter), Counter()
+        for words, own, correct in (row for rows in labelled if rows is not held_out for row in rows):
+            counts[own[correct]].update(words)
+            totals[own[correct]] += 1
+        for words, own, correct in held_out:
+            scores = [
+                math.log(totals[each] + 1)
+                + sum(math.log((counts[each][word] + 1) / (totals[each] + 2)) for word in words)
+                for each in own
+            ]
+            points.append(0.5 if scores[0] == scores[1] else float(scores[correct] > scores[1 - correct]))
+    assert within_chance(points, len(points) // 2), sum(points) / len(points)
 
 
 def test_earlier_sentences_of_a_suite_keep_the_focus_secret():

@@ -157,7 +157,24 @@ def test_groups_of_several_distances_count_by_their_items():
     rows = [each | {"metric": "contrastive accuracy"} for each in rows]
     measured = judged(rows, "a > 5", metric="contrastive accuracy", distances=[1, 2]).measured[A][1]
     assert measured.value == pytest.approx(80 / 3)
-    assert measured.groups == pytest.approx([80 / 3] * 20)
+    assert measured.groups == pytest.approx([20] * 10 + [100 / 3] * 10)
+
+
+@pytest.mark.parametrize(("agreement", "n_items"), [(-1.0, 300), (-0.5, 300), (0.0, 300), (0.8, 300), (0.8, 250)])
+def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
+    """Pairs of items that agree or disagree, as those of a generated suite do: a 90 % interval covers nine in ten."""
+    rng, covered = np.random.default_rng(1), []
+    share = abs(agreement) * (0.6 if agreement > 0 else 0.4) + (1 - abs(agreement)) * 0.6
+    for _ in range(200):
+        first, independent = rng.random((2, n_items // 2)) < 0.6
+        depends = rng.random(n_items // 2) < abs(agreement)
+        second = np.where(depends, first == (agreement > 0), independent)
+        rights = 100.0 * np.stack((first, second), axis=1).ravel()
+        row = {"metric": "contrastive accuracy", "low": 0.0, "high": 100.0, "groups": group_means(rights.tolist())}
+        rows = of_seeds("a", *[float(rights.mean())] * 3, n=n_items, **row)
+        found = judged(rows, "a > 0", metric="contrastive accuracy").findings[0]
+        covered.append(found.low - 1e-3 <= 50 * (0.6 + share) <= found.high + 1e-3)
+    assert np.mean(covered) == 1 if agreement == -1 else 0.83 <= np.mean(covered) <= 0.95
 
 
 @pytest.mark.parametrize(
