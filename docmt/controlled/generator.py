@@ -40,8 +40,8 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
     """Write the corpus to the folder `out`; the manifest is written last.
 
     Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
-    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents, of splits or suites, have the same source. The
-    same settings give the same bytes, except for the provenance in the manifest.
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents of the splits have the same source, and none
+    has that of an item of a suite. The same settings give the same bytes, except for the provenance in the manifest.
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()

@@ -111,8 +111,8 @@ def binarize(tree: Node) -> Node:
 
     Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
     on the right before those on the left. Where satellites lie between nuclei, everything up to the last of these
-    satellites is joined from the left. So every EDU keeps its head in the dependency form, if the nuclei of a node
-    share a relation.
+    satellites is joined from the left. So every EDU keeps its head in the dependency form if the nuclei of a node share
+    a relation, and the last of them is no list of the same relation.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:
@@ -139,13 +139,17 @@ def binarize(tree: Node) -> Node:
 
 
 def flatten(tree: Node) -> Node:
-    """Undo the binarization of multinuclear nodes: a last child with the same relation is merged into its parent."""
+    """Undo the binarization of multinuclear nodes: a last child with the same relation is merged into its parent.
+
+    Nodes whose nuclei have several relations stay as they are, since `binarize` makes none of a list.
+    """
 
     def combine(node: Node, children: list[Node]) -> Node:
         if node.is_leaf:
             return node
         last = children[-1]
-        if set(node.nuclearity) == {"N"} == set(last.nuclearity) and last.relation == node.relation:
+        is_list = set(node.nuclearity) == {"N"} == set(last.nuclearity)
+        if is_list and len({*node.relations, *last.relations}) == 1:
             merged = (*children[:-1], *last.children)
             return Node(node.first, node.last, merged, "N" * len(merged), (node.relation,) * len(merged))
         return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)

@@ -119,6 +119,11 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
         before, ends[edu.sentence] = edu.sentence, edu.end
         counts[edu.sentence] += 1
     for sentence, (end, length, count) in enumerate(zip(ends, lengths, counts, strict=True), start=1):
+        if length == 0 and count != 1:
+            raise UserError(
+                f"{where}: sentence {sentence} is empty and needs one EDU, but has {count}: files of trees have none "
+                "for empty lines: remove these from the text"
+            )
         if end != length or not count:
             raise UserError(f"{where}: the EDUs cover {end} of the {length} words of sentence {sentence}")
 

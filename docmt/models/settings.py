@@ -139,6 +139,14 @@ class MarkSettings(Settings):
     tgt_before: list[str] = Field(default=["<s>"], min_length=1, max_length=2)
     """Before a target sentence: the decoder's first input; a second symbol is given as its first word."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not (self.src_before or self.src_after):
+            raise ValueError(
+                "src_before and src_after are both empty: an empty sentence would have no token to attend to"
+            )
+        return self
+
 
 class ModelSettings(Settings):
     """A Transformer over packed tokens."""

@@ -145,8 +145,9 @@ def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
 
 def first_host(names: str) -> str:
     """The first host of a list as Slurm writes it, such as `a1,b` or `rack2-[05-07,11]-x`."""
-    ((prefix, number, suffix), *_) = re.findall(r"([^,\[]*)(?:\[([^\],-]*)[^\]]*\])?([^,\[]*)", names)
-    return prefix + number + suffix
+    first = re.match(r"(?:\[[^\]]*\]|[^,\[])*", names)
+    assert first is not None, "matches any text"
+    return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first[0])
 
 
 @dataclass

@@ -114,6 +114,12 @@ def test_flatten_merges_only_lists_of_one_relation_on_the_right_spine():
         assert flatten(tree) == tree
 
 
+def test_flatten_keeps_the_names_and_heads_of_nuclei_with_several_relations():
+    inner = join([leaf(1), leaf(2)], "NN", ("list", "contrast"))
+    for tree in (join([leaf(0), inner], "NN", ("list", "joint")), join([leaf(0), inner], "NN", ("list", "list"))):
+        assert flatten(tree) == tree
+
+
 def test_only_binary_trees_are_flattened_to_restore_them():
     inner = join_pair(leaf(1), leaf(2), "NN", "list")
     assert restore_nary(join_pair(leaf(0), inner, "NN", "list")) == nary("NNN", "list", *map(leaf, range(3)))

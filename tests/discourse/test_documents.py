@@ -60,7 +60,10 @@ def arcs(*heads):
         ({"edus": (EDUS[0], Edu(0, 4, 9), *EDUS[2:])}, "the EDUs cover 9 of the 7"),
         ({"edus": (Edu(0, 0, 0), Edu(0, 0, 7), *EDUS[2:])}, "EDU 1 is words 0 to 0"),
         ({"edus": (*EDUS, Edu(3, 0, 1))}, "EDU 5 is in sentence 4"),
-        ({"edus": (*EDUS[:2], EDUS[3])}, "the EDUs cover 0 of the 0 words of sentence 2"),
+        (
+            {"edus": (*EDUS[:2], EDUS[3])},
+            "sentence 2 is empty and needs one EDU, but has 0: files of trees have none for empty lines",
+        ),
         ({"tree": leaf(0)}, "it covers 1 EDUs"),
         ({"arcs": arcs(NO_HEAD)}, "1 heads for 4 EDUs"),
         ({"arcs": arcs(NO_HEAD, NO_HEAD, 0, 0)}, "units 1 and 2 are both roots"),

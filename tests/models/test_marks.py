@@ -38,6 +38,12 @@ def test_marks_replace_those_of_instances_around_the_same_words():
     assert found.tgt_lengths_G.tolist() == [5, 3]
 
 
+def test_a_source_sentence_needs_a_mark():
+    """An empty one would have no token to attend to."""
+    with pytest.raises(UserError, match="src_before and src_after are both empty"):
+        model_settings(marks={"src_before": [], "src_after": []})
+
+
 def test_symbols_are_looked_up_and_missing_ones_named():
     vocabulary = Vocabulary([("a", 1)], extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
     marks = Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="de", **PREFIX)

@@ -134,7 +134,7 @@ def test_gpus_that_were_allotted_but_are_not_there_are_missed_loudly(gpus, monke
 
 def test_the_first_host_of_slurms_lists():
     hosts = {"node1": "node1", "node1,node2": "node1", "rack2-[05-07,11]": "rack2-05", "a[3]": "a3"}
-    hosts |= {"rack2-[05,11]-x,b": "rack2-05-x"}
+    hosts |= {"rack2-[05,11]-x,b": "rack2-05-x", "r[1-2]n[3-4]": "r1n3", "r[7,9]n[03-04]x,b[1-2]": "r7n03x"}
     assert {names: first_host(names) for names in hosts} == hosts
 
 

@@ -16,7 +16,7 @@ from docmt.settings import Settings
 STAGE_VERSIONS = {
     "corpora": 3,
     "text": 1,
-    "discourse": 1,
+    "discourse": 2,
     "instances": 2,
     "training": 4,
     "decoding": 3,

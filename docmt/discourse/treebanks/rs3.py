@@ -15,6 +15,7 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from docmt.discourse.constituents import SPAN, Node, join, leaf, postorder
+from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
 from docmt.discourse.treebanks.treebank import RstFile
 from docmt.errors import UserError
 from docmt.settings import nearest
@@ -51,8 +52,8 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
 
     All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
     that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
-    higher constituent in which it leaves no gap; such constituents are counted. Several trees become the nuclei of one
-    node.
+    higher constituent in which it leaves no gap; such constituents are counted. The arcs are those of the file, which
+    may cross. Several trees become the nuclei of one node.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -80,7 +81,7 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     if (tree.first, tree.last) != (0, len(texts) - 1):
         raise UserError(f"{where}: the tree covers EDUs {tree.first + 1} to {tree.last + 1} of {len(texts)}")
     n_secondary = sum(1 for _ in root.iter("secedge"))
-    return RstFile(tree, tuple(texts), True, n_secondary, n_lifted, n_trees=len(tops))
+    return RstFile(tree, tuple(texts), _arcs(order, len(texts)), n_secondary, n_lifted, n_trees=len(tops))
 
 
 def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Element]:
@@ -130,6 +131,18 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if element.edu is None and not element.nuclei:
             raise UserError(f"{where}: group {element.name} has no nucleus")
     return tops
+
+
+def _arcs(order: list[_Element], n_edus: int) -> DependencyTree:
+    """The arcs between EDUs, by the rules of `nary_to_dependencies`: nuclei depend on the first nucleus."""
+    heads: dict[str, int] = {}
+    arcs = [(NO_HEAD, ROOT)] * n_edus
+    for element in order:
+        nuclei = sorted(element.nuclei, key=lambda nucleus: heads[nucleus.name])
+        head = heads[element.name] = heads[nuclei[0].name] if element.edu is None else element.edu
+        for child in (*nuclei[1:], *element.satellites):
+            arcs[heads[child.name]] = head, child.relation
+    return DependencyTree(tuple(head for head, _ in arcs), tuple(relation for _, relation in arcs))
 
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:

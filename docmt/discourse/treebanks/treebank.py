@@ -12,7 +12,7 @@ from typing import Any
 
 from docmt.corpora.readers.tar_files import decode
 from docmt.discourse.constituents import SPAN, Node
-from docmt.discourse.dependencies import DependencyTree, nary_to_dependencies
+from docmt.discourse.dependencies import DependencyTree
 from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.syntax import DocumentSyntax, write_syntax
@@ -44,17 +44,12 @@ class RstFile:
 
     tree: Node  # constituents over the EDUs
     texts: tuple[str, ...]  # of each EDU
-    is_nary: bool = False  # whether the format holds n-ary trees, so that nodes with two children were not binarized
+    arcs: DependencyTree | None = None  # of a format with n-ary trees; None where they follow from the binary tree
     n_secondary_edges: int = 0  # edges outside the tree (eRST, `.rs4`), which were skipped
     n_lifted: int = 0  # constituents placed higher than annotated, because their edges cross others
     # Nodes of a `.dis` file whose span differs from that of their children, which was taken instead.
     n_wrong_spans: int = 0
     n_trees: int = 1  # trees of an `.rs3` file; several were joined as the nuclei of one node
-
-    @property
-    def arcs(self) -> DependencyTree | None:
-        """The arcs of a tree whose format is n-ary; None where they follow from the binary tree."""
-        return nary_to_dependencies(self.tree, len(self.texts)) if self.is_nary else None
 
 
 @dataclass

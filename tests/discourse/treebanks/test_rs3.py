@@ -5,7 +5,7 @@ import random
 import pytest
 
 from docmt.discourse.constituents import SPAN, binarize, check_cover, join, join_pair, leaf
-from docmt.discourse.dependencies import NO_HEAD, check_dependencies
+from docmt.discourse.dependencies import NO_HEAD, check_dependencies, nary_to_dependencies
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.errors import UserError
 
@@ -36,7 +36,22 @@ def test_several_satellites_on_both_sides_are_in_one_node():
     )
     assert found.texts == ("a", "b & c", "d", "e")
     assert found.tree == join([leaf(i) for i in range(4)], "SNSS", ("cause", SPAN, "elaboration", "cause"))
-    assert found.is_nary
+    assert found.arcs == nary_to_dependencies(found.tree, 4)
+
+
+def test_arcs_that_cross_are_those_of_the_file():
+    found = parse(
+        (1, "a", 5, SPAN),
+        (2, "b", 6, SPAN),
+        (3, "c", 1, "elaboration"),
+        (4, "d", 2, "cause"),
+        (5, "span", 7, "list"),
+        (6, "span", 7, "list"),
+        (7, "multinuc"),
+    )
+    assert found.n_lifted == 2
+    assert found.arcs.heads == (NO_HEAD, 0, 0, 1)
+    assert found.arcs.relations == ("root", "list", "elaboration", "cause")
 
 
 def test_list_with_a_satellite_of_the_whole_and_one_of_a_member():
@@ -109,7 +124,7 @@ def test_edges_that_cross_are_lifted_and_counted():
     )
     assert found.n_lifted == 1
     assert found.tree == join([leaf(i) for i in range(4)], "SSSN", ("elaboration", "cause", "same-unit", SPAN))
-    assert found.arcs.heads == (3, 3, 3, NO_HEAD)
+    assert found.arcs.heads == (3, 3, 0, NO_HEAD)
 
 
 def test_secondary_edges_are_counted_and_signals_passed_over():
@@ -176,3 +191,5 @@ def test_every_edu_has_its_place_however_edges_cross(seed):
     check_cover(found.tree, n_segments)
     check_cover(binarize(found.tree), n_segments)
     check_dependencies(found.arcs.heads, where="random")
+    if not found.n_lifted:
+        assert found.arcs == nary_to_dependencies(found.tree, n_segments)
