@@ -22,7 +22,7 @@ from docmt.decoding.beam_search import TargetSymbols
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
-from docmt.decoding.translation import Translator, cut_trees, place_source, prepare_model, prepare_search
+from docmt.decoding.translation import Translator, bundled_trees, cut_trees, place_source, prepare_model, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
@@ -294,8 +294,11 @@ def score_suite(
 ) -> list[dict[str, Any]]:
     """`{"id", "scores"}` of each item: the scores of its candidates.
 
-    There is one tree per item, of its source document and in the order of the items; None scores without trees.
+    There is one tree per item, of its source document and in the order of the items. Without any, the model file's
+    segmenter and parser make them, if it has these.
     """
+    if trees is None:
+        trees = bundled_trees(scorer.trained, [item.id for item in items], [item.src for item in items])
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
         raise UserError("the trees do not match the items of the test set in order: parse the test set again")
     flat = []

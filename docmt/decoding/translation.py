@@ -3,7 +3,7 @@
 import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -274,6 +274,18 @@ class Translator:
             end = start + count
             yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end, marks))
             start = end
+
+
+def bundled_trees(
+    trained: TrainedModel, names: Sequence[str], sources: Sequence[Sequence[str]]
+) -> list[DiscourseDocument] | None:
+    """The trees of source documents by the segmenter and parser of the model file; None without, or if it reads none."""
+    if trained.discourse is None or not trained.model.settings.needs_trees:
+        return None
+    from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
+
+    made = BundleAnnotator(trained.discourse, lang=trained.pipeline.src_lang).annotate(sources)
+    return [replace(document, id=name) for name, document in zip(names, made, strict=True)]
 
 
 def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
-from docmt.decoding.translation import place_source
+from docmt.decoding.translation import bundled_trees, place_source
 from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
@@ -33,8 +33,11 @@ def score_references(
 ) -> dict[str, list[np.ndarray]]:
     """Log probability of each sentence in its instance, and what context adds; by metric, float64 [sentences] each.
 
-    In nats. `trees` are of the documents with these names, in the same order, for models that read them.
+    In nats. `trees` are of the documents with these names, in the same order, for models that read them. Without any,
+    the model file's segmenter and parser make them, if it has these.
     """
+    if trees is None:
+        trees = bundled_trees(scorer.trained, names, [reference.src for reference in references])
     if trees is not None:
         if [document.id for document in trees] != [*names]:
             raise UserError("the trees do not match the documents in order: parse them again")

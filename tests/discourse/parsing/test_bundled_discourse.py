@@ -17,7 +17,7 @@ from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
-from docmt.files import sha256_file
+from docmt.files import read_json, sha256_file, write_jsonl
 from docmt.models.model_file import TrainedModel, load_model, save_model
 
 GREEDY = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=10)
@@ -110,6 +110,24 @@ def test_the_command_segments_and_parses_plain_text(files, tmp_path, capsys):
         translation = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
         assert translation == translator.translate_documents([TEXTS[0]])[0]
     assert "reads trees, but" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("context", ["gold", "own"])
+def test_suites_are_scored_with_the_trees_with_which_texts_are_translated(files, tmp_path, context):
+    assert bundle(files, tmp_path / "bundled.pt") == 0
+    document = [*TEXTS[0], "the dog sees"]
+    candidates = [[*document[:-1], last] for last in ("der hund sieht", "die katze sieht")]
+    item = {"id": "a", "phenomenon": "p", "src": document, "candidates": candidates, "correct": 0}
+    write_jsonl(tmp_path / "suite.jsonl", [item | {"sentence": len(document) - 1}])
+    command = f"discourse annotate --suite {tmp_path}/suite.jsonl --lang en --out {tmp_path}/trees.jsonl".split()
+    assert main([*command, "--segmenter", f"{files}/segmenter.pt", "--parser", f"{files}/parser.pt"]) == 0
+    call = ["decode", "contrast", "--suite", f"{tmp_path}/suite.jsonl", "--device", "cpu", "--target-context", context]
+    scores = []
+    trees = ["--discourse", f"{tmp_path}/trees.jsonl"]
+    for model, options in ((tmp_path / "bundled.pt", []), (files / "model.pt", trees), (files / "model.pt", [])):
+        assert main([*call, "--model", str(model), "--out", f"{tmp_path}/scores.json", *options]) == 0
+        scores.append(read_json(tmp_path / "scores.json")["items"])
+    assert scores[0] == scores[1] != scores[2]
 
 
 def test_the_segmenter_of_the_parser_is_stored_once(files, tmp_path):
