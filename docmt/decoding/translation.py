@@ -279,7 +279,7 @@ class Translator:
 def bundled_trees(
     trained: TrainedModel, names: Sequence[str], sources: Sequence[Sequence[str]]
 ) -> list[DiscourseDocument] | None:
-    """The trees of source documents by the segmenter and parser of the model file; None without, or if it reads none."""
+    """The trees of source documents by the segmenter and parser of the model file; None without these or trees."""
     if trained.discourse is None or not trained.model.settings.needs_trees:
         return None
     from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
