@@ -38,6 +38,7 @@ BASE = (
     "errors",
     "files",
     "gpu_locks",
+    "languages",
     "logs",
     "processes",
     "provenance",

@@ -17,6 +17,7 @@ from docmt.config.systems import (
     training_settings,
 )
 from docmt.errors import UserError
+from docmt.evaluation.metrics import check_target_language
 from docmt.settings import look_up, nearest
 from docmt.text.tokenizer import check_language
 from docmt.training.settings import FROZEN_SENTENCES, TaskName, TrainingSettings
@@ -52,6 +53,10 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             check_language(getattr(dataset, key), text_settings(config, name).tokenization)
         except UserError as error:
             raise UserError(f"{where}.{key}: {error}") from None
+    try:
+        check_target_language(config.evaluation, dataset.tgt_lang)
+    except UserError as error:
+        raise UserError(f"{where}.tgt_lang: {error}") from None
     if (lang := dataset.monolingual_lang) is not None and lang not in dataset.languages:
         raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
     if lang is not None and not dataset.monolingual:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from docmt.languages import language_of
 from docmt.settings import NAME, check_name
 
 RESERVED = ("benchmarks", "claims", "corpora", "discourse", "figures", "report", "tables", "treebanks")
@@ -24,7 +25,7 @@ def _split_reference(reference: str) -> str:
 
 def _language(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}", code):
-        raise ValueError("a language is a code of two or three lowercase letters, such as en")
+        raise ValueError(f"a language is a code of two or three lowercase letters, such as {language_of(code)[:3]}")
     return code
 
 

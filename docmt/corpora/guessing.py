@@ -9,17 +9,18 @@ from typing import Any
 
 from docmt.corpora.catalog import ReadableCorpus
 from docmt.corpora.file_patterns import is_pattern, matching_files
-from docmt.corpora.languages import TWO_LETTERS, language_of
 from docmt.corpora.readers.registry import Format
 from docmt.corpora.readers.tabular import PARADOCS_CELLS
 from docmt.corpora.readers.translated_files import read_units, variant_language
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_text
+from docmt.languages import language_of
 
 HEAD_LINES = 2000
-OTHER_CODES = "af as bn cy ga gu km kn lb lo ml mr mt my or pa ta te yue"
-CODES = frozenset([*TWO_LETTERS, *TWO_LETTERS.values(), *OTHER_CODES.split()])
-"""Codes that count as languages in names of files and columns."""
+_CODES = "af ar as az bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka km kn ko "
+_MORE_CODES = "lb lo lt lv mk ml mr ms mt my nl no or pa pl pt ro ru sk sl sq sr sv ta te th tr uk uz vi zh"
+LANGUAGES = frozenset((_CODES + _MORE_CODES).split())
+"""Languages whose codes count as such in names of files and columns."""
 NORWEGIAN = {"nob": "nb", "nb": "nb", "nno": "nn", "nn": "nn"}
 """Bokmål and Nynorsk, which are two languages of a corpus, though models translate to one."""
 SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "trg")
@@ -84,9 +85,14 @@ def language_in(path: Path) -> str | None:
     """The language in the name of a file, or of its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
     for part in path.parts[:-3:-1]:
         for word in reversed(re.split("[._-]", part.lower())):
-            if word in CODES:
+            if is_code(word):
                 return _code(word)
     return None
+
+
+def is_code(word: str) -> bool:
+    """Whether a word is the code of a language, of two or three letters."""
+    return re.fullmatch("[A-Za-z]{2,3}", word) is not None and language_of(word) in LANGUAGES
 
 
 def _code(word: str) -> str:
@@ -103,11 +109,11 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
         for unit in read_units(read_text(file), where=str(file))[:1]:
             codes = [variant_language(variant) for variant in unit.iterfind(".//{*}tuv")]
     elif suffix in (".csv", ".tsv", ".txt"):
-        codes = [cell for cell in _header(file)[0] if cell.lower() in CODES]
+        codes = [cell for cell in _header(file)[0] if is_code(cell)]
         # `id` is Indonesian where it is one of two.
         codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
     pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
-    pair = next((list(pair) for pair in reversed(pairs) if set(pair) <= CODES), [])
+    pair = next((list(pair) for pair in reversed(pairs) if all(map(is_code, pair))), [])
     return tuple(map(_code, codes if len(codes) == 2 else pair))
 
 
@@ -118,7 +124,7 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         return {"reader": reader, **form}
     _, file = matching_files(path)[0]
     header, delimiter = _header(file)
-    names = {_code(cell) if cell.lower() in CODES else cell.lower(): cell for cell in header}
+    names = {_code(cell) if is_code(cell) else cell.lower(): cell for cell in header}
     src, tgt = map(_code, languages) if len(languages) == 2 else ("", "")
     columns = {
         key: form.get(key) or next((names[name] for name in wanted if name in names), None)

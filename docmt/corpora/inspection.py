@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from docmt.corpora.documents import Document
-from docmt.corpora.languages import language_of
 from docmt.errors import UserError
+from docmt.languages import language_of
 
 HEAD_SENTENCES = 5000
 """Sentences of each side from which a language is told."""

@@ -20,6 +20,7 @@ from docmt.discourse.documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
+from docmt.languages import has_blanks
 from docmt.logs import Meter
 from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.attention.layout import AttentionLayout
@@ -245,9 +246,10 @@ class Translator:
         if limit and (n_long := sum(len(ids) > limit for source in sources for ids in source.sentences)):
             logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
+        blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
         for number, hypothesis in self.translate_sources(sources):
             text, count = self.restore(hypothesis), len(sources[number].sentences)
-            texts[number] = text if len(text) == count else [" ".join(filter(None, text)), *[""] * (count - 1)]
+            texts[number] = text if len(text) == count else [blank.join(filter(None, text)), *[""] * (count - 1)]
             self.counts.forced_ends += hypothesis.forced_ends
         translated: list[list[str]] = [[] for _ in documents]
         for owner, text in zip(owners, texts, strict=True):

@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 
 from docmt.evaluation import metrics
-from docmt.evaluation.external_programs import missing_row
+from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.hypotheses import Unit, join_segments
 from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric
 from docmt.evaluation.score_rows import ScoreRow
@@ -20,9 +20,13 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     units = metrics.chosen_units(test, metrics.score_bleu)
     raw = words = test.texts
-    if any(find_metric(name).is_tokenized for name in units):
-        words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
     rows: list[ScoreRow] = []
+    if of_words := [name for name in units if find_metric(name).is_tokenized]:
+        try:
+            words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
+        except NotComputableError as reason:
+            rows += [missing_row(name, reason) for name in of_words]
+            units = {name: unit for name, unit in units.items() if name not in of_words}
     for name, unit in units.items():
         metric = find_metric(name)
         assert metric.sacre is not None

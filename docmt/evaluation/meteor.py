@@ -15,6 +15,7 @@ from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.words import describe_words, tokenized_texts
 from docmt.files import write_lines
+from docmt.languages import language_of
 
 PACKAGE = "pycocoevalcap"  # carries the program and the English paraphrase table
 JAVA_OPTIONS = ["-Xmx2G", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
@@ -51,15 +52,15 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
     units = metrics.chosen_units(test, metrics.score_meteor)
     if not units:
         return []
+    is_independent = test.settings.meteor_language == "independent"
+    language = INDEPENDENT if is_independent else LANGUAGES.get(language_of(test.tgt_lang), INDEPENDENT)
+    texts, words = test.texts, "METEOR's own"
     try:
         jar, java = find_meteor()
+        if not language.is_normalized:
+            texts, words = tokenized_texts(test), describe_words(test.tgt_lang, test.settings.word_tokenizer)
     except NotComputableError as reason:
         return [missing_row(name, reason) for name in units]
-    is_independent = test.settings.meteor_language == "independent"
-    language = INDEPENDENT if is_independent else LANGUAGES.get(test.tgt_lang, INDEPENDENT)
-    texts, words = test.texts, "METEOR's own"
-    if not language.is_normalized:
-        texts, words = tokenized_texts(test), describe_words(test.tgt_lang, test.settings.word_tokenizer)
     options, has_table = language_options(language, jar)
     n_references = len(test.references)
     several = ["-r", str(n_references)] if n_references > 1 else []

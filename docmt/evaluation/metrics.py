@@ -7,6 +7,7 @@ a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`;
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
@@ -16,6 +17,7 @@ from docmt.corpora.documents import text_path
 from docmt.decoding.settings import ContrastScore
 from docmt.errors import UserError
 from docmt.files import read_lines
+from docmt.languages import has_blanks, language_of
 from docmt.provenance import package_versions
 from docmt.settings import Settings, nearest
 
@@ -35,6 +37,14 @@ DOC2DOC = "Doc2Doc d-BLEU"
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
+
+
+BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""Tokenizers of BLEU by language, as sacreBLEU chooses them; `13a` for others."""
+TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
+"""What a tokenizer imports, and the package that brings it."""
+TER_CHARACTERS = ("zh", "ja")
+"""Languages of which TER compares characters."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +161,7 @@ def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
 
     tokenizer = settings.bleu_tokenizer
     if tokenizer == "auto":
-        tokenizer = "zh" if tgt_lang == "zh" else "13a"
+        tokenizer = BLEU_TOKENIZERS.get(language_of(tgt_lang), "13a")
     # `force` only silences a warning about references that end in " .", which occur in real corpora.
     return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
 
@@ -183,11 +193,11 @@ def chrf_plus_plus(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetri
 
 
 def ter(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
-    """Build TER; of Chinese, over characters."""
+    """Build TER; of Chinese and Japanese, over characters."""
     from sacrebleu.metrics.ter import TER
 
-    is_chinese = tgt_lang == "zh"
-    return TER(case_sensitive=not settings.lowercase, normalized=is_chinese, asian_support=is_chinese)
+    by_character = language_of(tgt_lang) in TER_CHARACTERS
+    return TER(case_sensitive=not settings.lowercase, normalized=by_character, asian_support=by_character)
 
 
 def sacre_metric(
@@ -328,8 +338,9 @@ class EvaluationSettings(Settings):
     (accuracy of pronouns) eflomal; otherwise they have no value."""
     lowercase: bool = False
     """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
-    bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "char"] = "auto"
-    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, else `13a`."""
+    bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char"] = "auto"
+    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for
+    Korean, else `13a`."""
     word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
     """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
     meteor_language: Literal["auto", "independent"] = "auto"
@@ -351,6 +362,24 @@ class EvaluationSettings(Settings):
         if twice is not None:
             raise ValueError(f"duplicate metric {twice!r}")
         return self
+
+
+def check_target_language(settings: EvaluationSettings, tgt_lang: str) -> None:
+    """Refuse metrics that count words of a language in which they find none."""
+    language, tokenizer = language_of(tgt_lang), settings.bleu_tokenizer
+    if tokenizer == "auto":
+        tokenizer = BLEU_TOKENIZERS.get(language, "13a")
+        if tokenizer == "13a" and not has_blanks(language):
+            raise UserError(f"BLEU: {tgt_lang} separates no words by blanks: set evaluation.bleu_tokenizer to char")
+    module, package = TOKENIZER_MODULES.get(tokenizer, ("sacrebleu", ""))
+    if find_spec(module) is None:
+        raise UserError(
+            f"BLEU of {tgt_lang}: the tokenizer {tokenizer} is missing: pip install '{package}', or set "
+            "evaluation.bleu_tokenizer to char"
+        )
+    for name, languages in (("chrF++", ()), ("TER", TER_CHARACTERS)):
+        if name in settings.metrics and not has_blanks(language) and language not in languages:
+            raise UserError(f"{name}: {tgt_lang} separates no words by blanks: leave it out of evaluation.metrics")
 
 
 def find_metric(name: str) -> Metric:
@@ -384,6 +413,7 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
 
 def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
     """All metrics that the settings name, and those that are always reported."""
+    check_target_language(test.settings, test.tgt_lang)
     chosen = {METRICS[name].scorer for name in test.settings.metrics}
     scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in chosen))
     return [row for scorer in scorers for row in scorer(test)]

@@ -26,6 +26,7 @@ from docmt.evaluation.word_alignment import (
     read_training,
 )
 from docmt.evaluation.words import describe_words
+from docmt.languages import language_of
 from docmt.settings import Settings
 
 WEIGHTS = {
@@ -56,7 +57,7 @@ class PronounLists(Settings):
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
         """Read the lists of a pair. Raises NotComputableError when there are none."""
-        path = LISTS / f"{src_lang}-{tgt_lang}.yaml"
+        path = LISTS / f"{language_of(src_lang)}-{language_of(tgt_lang)}.yaml"
         if not path.is_file():
             known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
             raise NotComputableError(f"no lists of pronouns for {src_lang}-{tgt_lang} (only for {known})")

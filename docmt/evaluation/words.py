@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from importlib import metadata
 
+from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.metrics import TranslatedTest
+from docmt.languages import has_blanks, language_of
 from docmt.logs import progress
 from docmt.text.tokenizer import chinese_words, moses_splitter
 
 
 def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[str]]:
-    """A function from a sentence to its words; `tokenizer` as in `evaluation.word_tokenizer`."""
+    """A function from a sentence to its words; `tokenizer` as in `evaluation.word_tokenizer`.
+
+    Raises NotComputableError for a language without blanks that docmt cannot split.
+    """
     return chinese_words if _tokenizer_of(lang, tokenizer) == "jieba" else moses_splitter(lang)
 
 
@@ -23,12 +28,14 @@ def describe_words(lang: str, tokenizer: str = "auto") -> str:
     """The name and version of the tokenizer of `word_splitter` in signatures."""
     tokenizer = _tokenizer_of(lang, tokenizer)
     package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
-    return f"{tokenizer}-{lang} ({package} {metadata.version(package)})"
+    return f"{tokenizer}-{language_of(lang)} ({package} {metadata.version(package)})"
 
 
 def _tokenizer_of(lang: str, tokenizer: str) -> str:
     if tokenizer == "auto":
-        return "jieba" if lang == "zh" else "moses"
+        tokenizer = "jieba" if language_of(lang) == "zh" else "moses"
+        if tokenizer == "moses" and not has_blanks(lang):
+            raise NotComputableError(f"{lang} separates no words by blanks, and docmt has no tokenizer for it")
     return tokenizer
 
 

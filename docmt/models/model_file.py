@@ -17,6 +17,7 @@ from docmt.files import atomic_path, read_bytes
 from docmt.instances.cutting import split_document
 from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
+from docmt.languages import language_of
 from docmt.models.settings import MarkSettings, ModelSettings
 from docmt.models.systems.transformer import Transformer
 from docmt.tensor_files import read_tensors
@@ -53,7 +54,17 @@ class TrainedModel:
     def for_languages(self, src_lang: str | None, tgt_lang: str | None) -> "TrainedModel":
         """The same model for another pair of its languages; None stays as it is."""
         now = (self.pipeline.src_lang, self.pipeline.tgt_lang)
-        pair = (src_lang or now[0], tgt_lang or now[1])
+        known = self.languages or now
+
+        def spell(lang: str) -> str:
+            """The code as the model spells it: `deu` for `de`, `zh` for `zh-CN`."""
+            return (
+                lang
+                if lang in known
+                else next((code for code in known if language_of(code) == language_of(lang)), lang)
+            )
+
+        pair = (spell(src_lang or now[0]), spell(tgt_lang or now[1]))
         if pair == now:
             return self
         if not self.languages:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_json
+from docmt.languages import language_of
 from docmt.text.subwords import EVERY, SentencePieceModel, sentencepiece_codes
 from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
 
@@ -104,6 +105,10 @@ class PublishedText:
     def language_symbol(self, lang: str) -> str:
         """The symbol of a language, given as in docmt (`de`) or in the model (`de_DE`)."""
         found = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
+        if not found:
+            found = [
+                symbol for symbol in self.language_symbols if language_of(_short_code(symbol)) == language_of(lang)
+            ]
         if len(found) > 1:
             raise UserError(f"{self.folder}: language {lang!r} is ambiguous: give one of {' '.join(found)}")
         if not found:

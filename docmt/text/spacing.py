@@ -13,6 +13,8 @@ never mistaken for a mark. Without the marks, the tokens are exactly the tokens 
 import re
 from collections.abc import Sequence
 
+from docmt.languages import language_of
+
 JOINER = "@"
 BLANK = "▁"
 
@@ -91,8 +93,8 @@ class Spacing:
     """The spaces between tokens of one language."""
 
     def __init__(self, lang: str) -> None:
-        self.lang = lang
-        self._quotes = _directional_quotes(lang)
+        self.lang = language_of(lang)
+        self._quotes = _directional_quotes(self.lang)
 
     def mark(self, tokens: Sequence[str], glued: Sequence[bool]) -> list[str]:
         """Escape tokens, and mark those around which `join` would guess the spaces wrong.

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from docmt.errors import UserError
+from docmt.languages import has_blanks, language_of
 from docmt.settings import nearest
 from docmt.text.spacing import BLANK, Spacing, split_marks, unescape
 
@@ -18,9 +19,7 @@ _CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr 
 _GENERAL_CODES = "ar bg da ko no tr uk vi"
 # Codes of the languages for which the Moses tokenizer has rules; of some that its general rules fit, since they
 # separate words by blanks (its list of abbreviations is then English); and `zh`.
-LANGUAGES = frozenset([*_CODES.split(), *_GENERAL_CODES.split(), "yue", "zh"])
-# Languages that write words without blanks between them, and for which docmt has no tokenizer.
-WITHOUT_BLANKS = frozenset(["ja", "km", "lo", "my", "th"])
+LANGUAGES = frozenset([*_CODES.split(), *_GENERAL_CODES.split(), "zh"])
 
 _WHITE_SPACE = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
@@ -28,15 +27,16 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 def check_language(lang: str, tokenization: str = "words") -> str:
     """Return the language code itself."""
+    language = language_of(lang)
     if tokenization == "sentencepiece":
         if not re.fullmatch("[a-z]{2,3}", lang):
-            raise UserError(f"language {lang!r}: a code has two or three lowercase letters, such as ja")
-    elif lang in WITHOUT_BLANKS:
-        raise UserError(
-            f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only: take "
-            "tokenization: sentencepiece"
-        )
-    elif lang not in LANGUAGES:
+            raise UserError(f"language {lang!r}: a code has two or three lowercase letters: write {language}")
+    elif language not in LANGUAGES:
+        if not has_blanks(language):
+            raise UserError(
+                f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only: take "
+                "tokenization: sentencepiece"
+            )
         raise UserError(f"unknown language {lang!r}; {nearest(lang, sorted(LANGUAGES))}")
     return lang
 
@@ -64,13 +64,13 @@ class Tokenizer:
 
     @cached_property
     def _split(self) -> Callable[[str], list[str]]:
-        return chinese_words if self.lang == "zh" else moses_splitter(self.lang)
+        return chinese_words if language_of(self.lang) == "zh" else moses_splitter(self.lang)
 
     @cached_property
     def _normalized(self) -> Callable[[str], str]:
         from sacremoses import MosesPunctNormalizer
 
-        return MosesPunctNormalizer(self.lang).normalize
+        return MosesPunctNormalizer(language_of(self.lang)).normalize
 
     def normalize(self, line: str) -> str:
         """The line that detokenization can restore: cleaned, and normalized and lowercased if so set."""
@@ -153,7 +153,7 @@ def moses_splitter(lang: str) -> Callable[[str], list[str]]:
     """The Moses tokenizer of sacremoses: plain tokens, neither escaped nor split at hyphens within words."""
     from sacremoses import MosesTokenizer  # here, because it takes 0.4 seconds
 
-    moses = MosesTokenizer(lang)
+    moses = MosesTokenizer(language_of(lang))
     # The library's methods build sets of 100,000 letters for each full stop.
     alphabetic, lower = frozenset(moses.IsAlpha), frozenset(moses.IsLower)
     moses.isanyalpha = lambda text: not alphabetic.isdisjoint(text)

@@ -18,14 +18,14 @@ from docmt.config.plan import Plan
 
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
-    "split": "501ef63d7200",
-    "subwords": "c9eeb2608332",
-    "trees": "686d7deecbb1",
-    "instances": "934a9b6ad3c8",
-    "model": "e9f509e16cec",
-    "hypotheses": "749f9b499f17",
-    "probabilities": "c6daacc53e09",
-    "scores": "a5e236759844",
+    "split": "bca6f7e15245",
+    "subwords": "900298adbe36",
+    "trees": "251a2738cb7f",
+    "instances": "1269e432f676",
+    "model": "3af2a8cbb847",
+    "hypotheses": "9231b2211fa5",
+    "probabilities": "f8d116422e4d",
+    "scores": "343820d08f24",
 }
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from docmt.corpora.languages import language_of
 from docmt.corpora.readers.gettext import split_text
+from docmt.languages import language_of
 
 SYNONYMS = [("pes", "fa"), ("ekk", "et"), ("msa", "ms"), ("iw", "he"), ("nn", "no"), ("nb", "no")]
 

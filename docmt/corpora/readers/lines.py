@@ -10,12 +10,12 @@ from typing_extensions import override
 
 from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
-from docmt.corpora.languages import language_of
 from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, check_equal, read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.corpora.readers.tar_files import read_members
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_lines
+from docmt.languages import language_of
 
 CONLLU_DOCUMENT, CONLLU_SENTENCE = "# newdoc id = ", "# text = "
 

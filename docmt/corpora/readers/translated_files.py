@@ -14,10 +14,10 @@ from pydantic import Field
 from typing_extensions import override
 
 from docmt.corpora.file_patterns import matching_files
-from docmt.corpora.languages import language_of
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.languages import language_of
 
 TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
 TIMES = re.compile(rf"^[ \t]*+({TIME})[ \t]*+-->[ \t]*+({TIME})[^\n]*+\n?", re.MULTILINE)

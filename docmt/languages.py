@@ -1,0 +1,29 @@
+"""Languages by their codes, however these are spelled: `zh`, `zh-CN`, `zho_Hans`, `cmn`."""
+
+from functools import cache
+
+from langcodes import Language, LanguageTagError
+
+TREATED_AS = {"nb": "no", "nn": "no", **dict.fromkeys(("yue", "wuu", "nan", "hak", "gan", "hsn", "lzh"), "zh")}
+"""Languages that are tokenized, spaced and scored as another one."""
+WITHOUT_BLANKS = frozenset(("zh", "ja", "th", "km", "lo", "my", "bo", "dz"))
+"""Languages that write no blanks between words."""
+
+
+@cache
+def language_of(code: str) -> str:
+    """The language that text with a code is treated as: `de` of `de-AT`, `DE` and `deu_Latn`, `zh` of `yue`.
+
+    The shortest code of the language, without script and region; what is no code stays as it is, in lower case.
+    """
+    try:
+        tag = Language.get(code.strip().split("@")[0]).prefer_macrolanguage()
+    except LanguageTagError:
+        return code.strip().lower()
+    language = tag.language or code.strip().lower()
+    return TREATED_AS.get(language, language)
+
+
+def has_blanks(code: str) -> bool:
+    """Whether text of a language has blanks between its words."""
+    return language_of(code) not in WITHOUT_BLANKS
