@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import zlib
@@ -23,8 +24,9 @@ from docmt.decompression import open_gzip
 from docmt.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-UTF_16_MARK = b"\xff\xfe"
-"""The bytes that UTF-16 begins with, in either order; in LATIN1 they are rare letters."""
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""What UTF-16 begins with; in other encodings, these are rare letters."""
+ZIP_MARK = b"PK\x03\x04"
 PROBE_BYTES = 1 << 20
 # Bytes of a line that is no line: a file without line ends must not fill the memory.
 LONGEST_LINE = 1 << 28
@@ -53,6 +55,7 @@ def _open_content(path: Path) -> Iterator[BufferedReader]:
 def read_text(path: Path) -> str:
     """The content of a UTF-8 file without a leading byte order mark."""
     data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
+    _refuse_other_kinds(path, data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -60,11 +63,39 @@ def read_text(path: Path) -> str:
         raise UserError(not_utf8(path, line, data[error.start])) from None
 
 
+def read_xml(path: Path) -> str:
+    """The content of an XML or SGML file in the encoding that its first line declares, or else in UTF-8."""
+    data = read_bytes(path)
+    is_wide = data[:2] in UTF_16_MARKS
+    declared = re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", data)
+    codec = "utf-16" if is_wide else declared[1].decode() if declared else "utf-8"
+    if codec.lower().replace("_", "-") in ("utf-8", "utf8", "us-ascii"):
+        return read_text(path)
+    try:
+        return data.decode(codec)
+    except LookupError:
+        raise UserError(f"{path}: declares the unknown encoding {codec!r}: convert the file to UTF-8") from None
+    except UnicodeError as error:
+        raise UserError(
+            f"{path}: is not in {codec}, which its first line declares ({error}): correct the line"
+        ) from None
+
+
+def _refuse_other_kinds(path: Path, data: bytes) -> None:
+    """Refuse what would be read as one line: archives, and text whose lines end in CR alone."""
+    if data.startswith(ZIP_MARK):
+        raise UserError(f"{path}: is a zip archive, not text: unpack it")
+    if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
+        raise UserError(f"{path}: its lines end in CR alone: convert the file, for example with `tr '\\r' '\\n'`")
+
+
 def not_utf8(path: Path, line: int, byte: int) -> str:
     """The error message for a line that is not UTF-8."""
+    is_wide = line == 1 and bytes([byte]) in (mark[:1] for mark in UTF_16_MARKS)
     return (
-        f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file, for example with "
-        f"`iconv -f {'UTF-16' if line == 1 and byte in UTF_16_MARK else 'LATIN1'} -t UTF-8`"
+        f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file with "
+        f"`iconv -f {'UTF-16' if is_wide else 'ENCODING'} -t UTF-8`"
+        + ("" if is_wide else ", where ENCODING is the one that it was written in")
     )
 
 
@@ -88,8 +119,10 @@ def iterate_lines(path: Path) -> Iterator[str]:
         for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), start=1):
             if len(data) == LONGEST_LINE:
                 raise UserError(f"{path}: line {number} has {LONGEST_LINE:,} bytes or more: this is no text")
-            if number == 1 and not (data := data.removeprefix(BYTE_ORDER_MARK)):
-                return  # the file is nothing but a byte order mark
+            if number == 1:
+                _refuse_other_kinds(path, data)
+                if not (data := data.removeprefix(BYTE_ORDER_MARK)):
+                    return  # the file is nothing but a byte order mark
             try:
                 yield data.removesuffix(b"\n").decode()
             except UnicodeDecodeError as error:

@@ -187,7 +187,9 @@ def changed(data: bytes, chance: random.Random, *, most_repeats: int = 1000) -> 
                 new.writestr(name, mutated(content, chance, most_repeats=most_repeats) if name == chosen else content)
         return stream.getvalue()
     if data[257:262] == b"ustar" and chance.random() < 0.8:
-        return tar_of("a.conllu", mutated(CONLLU.encode(), chance, most_repeats=most_repeats).decode(errors="replace"))
+        return tar_of(
+            {"a.conllu": mutated(CONLLU.encode(), chance, most_repeats=most_repeats).decode(errors="replace")}
+        )
     if data[:1] in (b"{", b"[") and chance.random() < 0.6:
         first, end, rest = data.partition(b"\n")
         return with_strange_value(json.loads(first), chance) + end + rest

@@ -17,6 +17,7 @@ from docmt.corpora.inspection import SplitInspection
 from docmt.corpora.readers.registry import FORMATS, Format, read
 from docmt.corpora.readers.tabular import TsvLines
 from docmt.errors import UserError
+from docmt.evaluation.metrics import EvaluationSettings, check_target_language
 from docmt.text.tokenizer import LANGUAGES
 
 SIZES = (
@@ -60,7 +61,7 @@ systems:
   g_transformer:
     {cutting: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
      init: sentence}
-report: {title: My first study, baseline: longer}
+${evaluation}report: {title: My first study, baseline: longer}
 seeds: [1]                             # [1, 2, 3] for means and deviations
 """)
 
@@ -116,12 +117,19 @@ class NewStudy:
         text: dict[str, Any] = {"bpe_merges": sizes["merges"]}
         if not LANGUAGES.issuperset(pair):
             text = {"tokenization": "sentencepiece", "truecase": False, "sentencepiece_size": sizes["merges"]}
+        evaluation: dict[str, Any] = {}
+        try:
+            check_target_language(EvaluationSettings(), pair[1])
+        except UserError as problem:
+            evaluation = {"bleu_tokenizer": "char"}
+            self.warnings.append(f"BLEU counts characters: {problem}")
         self.yaml = STUDY.substitute(
             sizes,
             languages=_flow(pair),
             format=_flow(_settings_of(train.form)),
             splits="\n".join(lines),
             text=_flow(text),
+            evaluation=f"evaluation: {_flow(evaluation)}\n" if evaluation else "",
             every=sizes["steps"] // 3,
             half=sizes["more"] // 2,
             src=_flow(pair[0]),

@@ -25,7 +25,9 @@ def _split_reference(reference: str) -> str:
 
 def _language(code: str) -> str:
     if not re.fullmatch(r"[a-z]{2,3}", code):
-        raise ValueError(f"a language is a code of two or three lowercase letters, such as {language_of(code)[:3]}")
+        language = language_of(code)
+        example = language if re.fullmatch(r"[a-z]{2,3}", language) else "en"
+        raise ValueError(f"a language is a code of two or three lowercase letters, such as {example}")
     return code
 
 

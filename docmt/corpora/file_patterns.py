@@ -1,8 +1,12 @@
 """Patterns of file names: one role of a split can name many files."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
+
+from docmt.errors import UserError
+from docmt.languages import language_of
 
 
 def is_pattern(name: str | PurePath) -> bool:
@@ -32,3 +36,27 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
     names = (file.relative_to(folder).as_posix() for file in found if file.is_file())
     has_hidden = "/." in f"/{pattern}"
     return [(name, folder / name) for name in matching_names(pattern, names) if has_hidden or "/." not in f"/{name}"]
+
+
+def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[str, Path, Path]]:
+    """The files of two patterns that differ in their languages alone, by their names without these.
+
+    Numbers count without leading zeros: `show.02.de.srt` belongs to `show.2.en.srt`. Two plain paths are a pair.
+    """
+    src, tgt = sides = dict[str, tuple[str, Path]](), dict[str, tuple[str, Path]]()
+    for side, path, lang in zip(sides, paths, languages, strict=True):
+        # The language may be spelled otherwise in the pattern (`*.eng`): alone between dots, dashes, slashes, ….
+        words = re.split("[._/-]", path.as_posix())
+        codes = "|".join(map(re.escape, {lang, *(word for word in words if language_of(word) == language_of(lang))}))
+        for file_name, file in matching_files(path):
+            name = re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", file_name)
+            key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
+            if side.setdefault(key, (name, file)) != (name, file):
+                raise UserError(f"{file}: differs from another file of {path} in the language alone: rename it")
+    if not any(map(is_pattern, paths)):
+        ((name, src_file),), ((_, tgt_file),) = src.values(), tgt.values()
+        return [(name, src_file, tgt_file)]
+    for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
+        if lone := next((file for key, (_, file) in side.items() if key not in other), None):
+            raise UserError(f"{lone}: has no counterpart among {where}")
+    return [(name, file, tgt[key][1]) for key, (name, file) in src.items()]

@@ -13,7 +13,7 @@ from docmt.corpora.readers.registry import Format
 from docmt.corpora.readers.tabular import PARADOCS_CELLS
 from docmt.corpora.readers.translated_files import read_units, variant_language
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_text
+from docmt.files import iterate_lines, read_xml
 from docmt.languages import language_of
 
 HEAD_LINES = 2000
@@ -106,7 +106,7 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
     _, file = matching_files(path)[0]
     codes: list[str] = []
     if suffix == ".tmx":
-        for unit in read_units(read_text(file), where=str(file))[:1]:
+        for unit in read_units(read_xml(file), where=str(file))[:1]:
             codes = [variant_language(variant) for variant in unit.iterfind(".//{*}tuv")]
     elif suffix in (".csv", ".tsv", ".txt"):
         codes = [cell for cell in _header(file)[0] if is_code(cell)]

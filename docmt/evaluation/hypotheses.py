@@ -98,6 +98,12 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
             f"{path}: {len(lines)} lines, but the test set has {n_sentences} sentences in {n_documents} documents: "
             "write one line for each sentence, or one for each document"
         )
+    empty = [number for number, line in enumerate(lines, start=1) if not line.strip()]
+    if len(lines) == n_sentences and any(blank) and len(empty) >= sum(blank):
+        raise UserError(
+            f"{path}: line {empty[0]} is blank, as lines of the reference are between documents, but there are as many "
+            f"lines as sentences: write {len(blank)} lines, with the blank ones of the reference"
+        )
     # With one sentence in each document, lines are sentences: then all scores can be computed.
     is_aligned = len(lines) == n_sentences
     following, start, hypotheses = iter(lines), 0, []

@@ -63,7 +63,7 @@ def test_lines_and_treebanks(tmp_path, reader, content, expected):
         ("marked_lines", "A\n", "before the first '<d>' line"),
         ("single_lines", "A\n", "cannot hold documents in one language"),
         ("conllu", "A\n", "not a tar"),
-        ("conllu", archive(a="# text = One.\n"), "before the first `# newdoc id =`"),
+        ("conllu", archive(a="# text = One.\n"), "before the first `# newdoc`"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, reader, content, part):

@@ -123,7 +123,7 @@ def test_cues_are_paired_by_time(tmp_path):
         "de": cues((1.1, 4.9, "eins zwei drei"), (6.5, 7, "vier A"), (7, 8.2, "vier B"), (30, 31, "x")),
     }
     documents, counts = parse(tmp_path, files, reader="srt_pairs", suffix=".srt")
-    assert texts(documents) == [("file.en", ["One two three", "four"], ["eins zwei drei", "vier A vier B"])]
+    assert texts(documents) == [("file", ["One two three", "four"], ["eins zwei drei", "vier A vier B"])]
     assert counts.dropped == {"cue without counterpart": 2}
 
 
@@ -162,7 +162,7 @@ def test_without_pyarrow_one_line_says_so(tmp_path, monkeypatch):
         ({"both": "<a/>"}, {"reader": "tmx"}, "not TMX"),
         ({"both": tmx()}, {"reader": "tmx"}, "contains no units in en and de"),
         ({"ids": "x\n", "en": "a\nb\n", "de": "a\n"}, {"reader": "named_lines"}, "line 2 is the first without a counterpart"),
-        ({"en": "text", "de": "text"}, {"reader": "srt_pairs"}, "has no cues"),
+        ({"en": "text", "de": "text"}, {"reader": "srt_pairs"}, "has text before the first cue"),
         ({"en": cues((1, 2, "a")), "de": cues((5, 6, "b"))}, {"reader": "srt_pairs"}, "no cue has a counterpart"),
     ],
 )  # fmt: skip

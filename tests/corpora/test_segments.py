@@ -119,11 +119,12 @@ def test_segments_name_the_first_bad_line(tmp_path, en, de, plain, parts):
     [
         ("a &amp; b &quot;c&quot; &apos;", 'a & b "c" \''),
         ("&#228;&#xE4;", "ää"),
-        ("AT&T &copy &nbsp; &#0; &#xD800; &", "AT&T &copy &nbsp; &#0; &#xD800; &"),
-        ("&amp;lt;", "&lt;"),
+        ("AT&T &copy &none; &#0; &#xD800; &", "AT&T &copy &none; &#0; &#xD800; &"),
+        ("&amp;lt; &amp;nbsp;", "&lt; &nbsp;"),
+        ("&nbsp;&eacute;&hellip;&ndash;", "\xa0é…–"),
     ],
 )
-def test_only_xml_entities_are_replaced(text, expected):
+def test_whole_entities_are_replaced(text, expected):
     assert replace_entities(text) == expected
 
 

@@ -167,6 +167,9 @@ def _pages(
     with `drops_places` once for each place where they occur.
     """
     entries = _entries(text, where=where)
+    if not any(entry.occurrences for entry in entries):
+        for entry in entries:  # a catalog without references is one page, in the order of the file
+            entry.occurrences = [("", "")]
     n_characters = sum(len(entry.occurrences) * len(entry.msgid + entry.msgstr) for entry in entries)
     if n_characters > max(HARMLESS_CHARACTERS, MOST_COPIES * len(text)):
         raise UserError(

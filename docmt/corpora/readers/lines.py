@@ -9,15 +9,17 @@ from typing import Literal
 from typing_extensions import override
 
 from docmt.corpora.documents import Document
-from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.file_patterns import paired_files
 from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, check_equal, read_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.corpora.readers.tar_files import read_members
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_lines
-from docmt.languages import language_of
+from docmt.files import iterate_lines, read_lines, read_text
 
-CONLLU_DOCUMENT, CONLLU_SENTENCE = "# newdoc id = ", "# text = "
+CONLLU_DOCUMENT = re.compile(r"#\s*newdoc(?:[\s_]+id)?\s*(?:=(.*))?$")
+CONLLU_TEXT = re.compile(r"#\s*text\s*=\s?(.*)$")
+CONLLU_NUMBER = re.compile(r"\d{1,6}(?:[.-]\d{1,6})?")
+CONLLU_CELLS = 10
 
 
 class MarkedLines(SideFormat):
@@ -70,21 +72,9 @@ class DocumentFiles(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, lang) for lang in languages]
-        src, tgt = sides = dict[str, Path](), dict[str, Path]()
-        for side, path, lang in zip(sides, paths, languages, strict=True):
-            # Names without the language, as the pattern spells it (`*.eng`): alone between dots, dashes, slashes, ….
-            words = re.split("[._/-]", path.as_posix())
-            spelled = {lang, *(word for word in words if language_of(word) == language_of(lang))}
-            codes = "|".join(map(re.escape, spelled))
-            for name, file in matching_files(path):
-                if side.setdefault(re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", name), file) != file:
-                    raise UserError(f"{file}: differs from another file of {path} in the language alone: rename it")
-        for side, other, where in ((src, tgt, paths[1]), (tgt, src, paths[0])):
-            if lone := next((file for name, file in side.items() if name not in other), None):
-                raise UserError(f"{lone}: has no counterpart among {where}")
         collector = DocumentCollector()
-        for name, src_path in src.items():
-            collector.add(Path(name).stem, zip(*read_equal(src_path, tgt[name]), strict=True))
+        for name, src, tgt in paired_files(paths, languages):
+            collector.add(Path(name).stem, zip(*read_equal(src, tgt), strict=True))
         return collector.result(if_empty=f"{paths[0]}: contains no sentences")
 
 
@@ -147,7 +137,10 @@ class IndexedLines(DocumentFormat):
 
 
 class Conllu(SideFormat):
-    """A tar (or tar.gz) of CoNLL-U files, role: the language. Documents are at `# newdoc id`, sentences at `# text`."""
+    """CoNLL-U, role: the language: a file, or a tar (or tar.gz) of files. Documents begin at `# newdoc`.
+
+    A sentence is its `# text` or, without one, its words.
+    """
 
     n_languages = (1,)
 
@@ -155,15 +148,48 @@ class Conllu(SideFormat):
 
     @override
     def side_documents(self, path: Path) -> list[SideDocument]:
-        documents: list[SideDocument] = []
-        for member, content in read_members(path, ".conllu", what="CoNLL-U"):
-            n_before = len(documents)
-            for number, line in enumerate(content.split("\n"), start=1):
-                if line.startswith(CONLLU_DOCUMENT):
-                    documents.append(SideDocument(line.removeprefix(CONLLU_DOCUMENT) or "unnamed", number))
-                elif line.startswith(CONLLU_SENTENCE):
-                    if len(documents) == n_before:
-                        start = CONLLU_DOCUMENT.strip()
-                        raise UserError(f"{path}:{member}: a sentence comes before the first `{start}`")
-                    documents[-1].add(line.removeprefix(CONLLU_SENTENCE), line=number)
-        return documents
+        if path.name.endswith((".conllu", ".conllu.gz")):
+            return list(self._documents(read_text(path), where=str(path)))
+        members = read_members(path, ".conllu", what="CoNLL-U")
+        return [document for name, text in members for document in self._documents(text, where=f"{path}:{name}")]
+
+    def _documents(self, content: str, *, where: str) -> Iterator[SideDocument]:
+        document, text, words = None, None, []
+        # A sentence ends at an empty line, or where another one or a document begins.
+        for number, line in enumerate([*content.split("\n"), ""], start=1):
+            line = line.removesuffix("\r")
+            new, named = CONLLU_DOCUMENT.match(line), CONLLU_TEXT.match(line)
+            if (words or text is not None) and (new or not line or (named and text is not None)):
+                if document is None:
+                    raise UserError(f"{where}: line {number}: a sentence comes before the first `# newdoc`")
+                sentence = _spelled(words, where=f"{where}: line {number}") if text is None else text
+                document.add(sentence, line=number - 1)
+                text, words = None, []
+            if new:
+                name = (new[1] or "").strip()
+                # Some treebanks name the document again at each of its sentences.
+                if document is None or not name or document.id != name:
+                    if document is not None:
+                        yield document
+                    document = SideDocument(name or "unnamed", number)
+            elif named:
+                text = named[1]
+            elif line and not line.startswith("#"):
+                words.append(line.split("\t"))
+        if document is not None:
+            yield document
+
+
+def _spelled(rows: Sequence[Sequence[str]], *, where: str) -> str:
+    """The text of a CoNLL-U sentence that ends at `where`, from the forms of its words and `SpaceAfter=No`."""
+    text, last = "", 0
+    for cells in rows:
+        if len(cells) != CONLLU_CELLS or not CONLLU_NUMBER.fullmatch(cells[0]):
+            raise UserError(f"{where}: the sentence before has a line that is no word: a number and 9 more cells")
+        first, _, end = cells[0].partition("-")
+        # A token of several words (`3-4`) stands before these; `5.1` is a word that is not in the text.
+        if "." in first or int(first) <= last:
+            continue
+        last = int(end or first)
+        text += cells[1] + ("" if "SpaceAfter=No" in cells[9] else " ")
+    return text.rstrip()

@@ -2,7 +2,9 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from html import escape
+from html.entities import html5
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
@@ -16,7 +18,7 @@ from docmt.corpora.documents import Document
 from docmt.corpora.readers.parallel_files import SideDocument, SideFormat, align, check_equal
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
-from docmt.files import read_bytes, read_lines, read_text
+from docmt.files import read_bytes, read_lines, read_xml
 
 # A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one. No pattern reads a
 # character twice at more than one place: damaged files would take hours.
@@ -27,8 +29,8 @@ TAG = re.compile(
 )
 # Possessive quantifiers (`++`), because backtracking would take quadratic time on long names.
 ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
-REFERENCE = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
-CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+REFERENCE = re.compile(r"&(?:([A-Za-z][A-Za-z0-9]{1,31})|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+SECTION = re.compile(r"<!--|<!\[CDATA\[")
 DEEPEST = 50
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
@@ -139,11 +141,11 @@ def read_refsets(path: Path) -> list[list[Document]]:
 
 
 def replace_entities(text: str) -> str:
-    """Replace the five XML entities and numeric references; any other `&` is text, as in the files of WMT."""
+    """Replace named entities (of HTML) and numeric references; any other `&` is text, as in the files of WMT."""
 
     def character(match: re.Match[str]) -> str:
         if match[1]:
-            return CHARACTERS[match[1]]
+            return html5.get(f"{match[1]};", match[0])
         code = int(match[2]) if match[2] else int(match[3], 16)
         is_character = code and code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
         return chr(code) if is_character else match[0]
@@ -156,7 +158,7 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
 
     The file is scanned, not parsed: files of WMT are not always well-formed.
     """
-    text = read_text(path)
+    text = "".join(_without_sections(read_xml(path)))
     found: dict[str, list[SideDocument]] = {}
     documents: list[SideDocument] = []
     is_inside = False
@@ -182,6 +184,21 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
     if not found:
         raise UserError(f"{path}: contains no <doc>")
     return found
+
+
+def _without_sections(text: str) -> Iterator[str]:
+    """A text without comments, of which line ends stay, and with the content of CDATA as escaped text."""
+    position = 0
+    while opening := SECTION.search(text, position):
+        start, closing = opening.end(), "-->" if opening[0] == "<!--" else "]]>"
+        end = text.find(closing, start)
+        if end < 0:
+            break
+        yield text[position : opening.start()]
+        content = text[start:end]
+        yield "\n" * content.count("\n") if opening[0] == "<!--" else escape(content, quote=False)
+        position = end + len(closing)
+    yield text[position:]
 
 
 def _attributes(text: str) -> dict[str, str]:

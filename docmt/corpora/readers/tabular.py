@@ -38,7 +38,7 @@ class TsvLines(DocumentFormat):
         path = self.pick(files, "both")
         n_needed = max(*self.columns, self.id_column or 0)
         rows: list[Row] = []
-        n_blocks, is_inside = 0, False
+        n_blocks, n_cells, is_inside = 0, 0, False
         for number, line in enumerate(iterate_lines(path), start=1):
             was_inside, is_inside = is_inside, bool(line.strip())
             if not is_inside:
@@ -48,6 +48,10 @@ class TsvLines(DocumentFormat):
             if len(cells) < n_needed:
                 raise UserError(
                     f"{path}: line {number} has {len(cells)} cells, {n_needed} are needed: separate by tabs"
+                )
+            if len(cells) != (n_cells := n_cells or len(cells)):
+                raise UserError(
+                    f"{path}: line {number} has {len(cells)} cells, lines before {n_cells}: is a tab in a sentence?"
                 )
             name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
             rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
@@ -208,6 +212,9 @@ class ParquetTable(NamedColumns):
             raise UserError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
         self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
+        if self.id is not None and (nameless := table[self.id].isna()).any():
+            number = int(nameless.argmax()) + 1
+            raise UserError(f"{path}: row {number} has no {self.id!r}: `id: null` makes each row a document")
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
         pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")

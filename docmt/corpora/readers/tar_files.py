@@ -10,7 +10,7 @@ from docmt.decompression import check_expansion
 from docmt.errors import UserError
 from docmt.files import read_bytes
 
-CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)
+CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
 """What tarfile raises for damaged archives, compressed or not."""
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,20 +13,26 @@ from defusedxml.common import DefusedXmlException
 from pydantic import Field
 from typing_extensions import override
 
-from docmt.corpora.file_patterns import matching_files
+from docmt.corpora.file_patterns import matching_files, paired_files
 from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, Files, FormatName, ReaderResult
 from docmt.errors import UserError
-from docmt.files import read_text
+from docmt.files import read_text, read_xml
 from docmt.languages import language_of
 
-TIME = r"(?:\d+:)?\d{1,2}:\d{2}[,.]\d{1,3}"
-TIMES = re.compile(rf"^[ \t]*+({TIME})[ \t]*+-->[ \t]*+({TIME})[^\n]*+\n?", re.MULTILINE)
-BLANK_LINE = re.compile(r"^[^\S\n]*+(?:\n|\Z)", re.MULTILINE)
+# Hours may be missing, numbers unpadded, and the fraction of a second behind a comma, a full stop or a colon.
+TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?: ?[,.:] ?(\d{1,3}))?"
+TIMES = re.compile(rf"\s*{TIME}\s*-{{1,3}}>\s*{TIME}(?!\d)")
+BROKEN_TIMES = re.compile(r"[\s\d.,]*:[\s\d:.,]*-{1,3}>")
+NUMBER = re.compile(r"\s*\d{1,9}\s*")
+# Blocks of WebVTT that are no cues; they end at a blank line.
+OTHER_BLOCKS = ("NOTE", "STYLE", "REGION")
 # Tags, positions such as {\an8}, and placeholders in braces, which stay. Possessive, because what gives characters back
 # takes quadratic time for hostile text.
 CODE = re.compile(r"</?[A-Za-z][^<>]*+>|[$#]?\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}")
-# Inline elements of TMX that hold code of the original file.
+# Inline elements of TMX that hold code of the original file, and code that stands for a break.
 INLINE_CODE = ("bpt", "ept", "it", "ph", "ut")
+LONGEST_BREAK = 100
+BREAK = re.compile(r"\s*(?:</?(?:br|lb|p|div|li|td|tr)\b[^<>]*>|\\[nrt]|[\n\t\u2028])+\s*", re.IGNORECASE)
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 # Cues on the screen at one time. No film has as many, and pairs of cues are compared one by one.
 MOST_SHOWN = 1000
@@ -42,7 +48,7 @@ class Cue:
 
 
 class SrtPairs(DocumentFormat):
-    """SRT files, a pattern or a file per language, paired by name or order; cues are paired by time."""
+    """SRT or WebVTT files, a pattern or a file per language, paired by name; cues are paired by time."""
 
     reader: FormatName[Literal["srt_pairs"]]
     min_overlap: float = Field(default=0.5, gt=0, le=1)
@@ -51,11 +57,8 @@ class SrtPairs(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         paths = [self.pick(files, lang) for lang in languages]
-        src, tgt = (matching_files(path) for path in paths)
-        if len(src) != len(tgt):
-            raise UserError(f"{paths[0]}: {len(src)} files, but {paths[1]} has {len(tgt)}: one of each is needed")
         collector = DocumentCollector()
-        for (name, src_file), (_, tgt_file) in zip(src, tgt, strict=True):
+        for name, src_file, tgt_file in paired_files(paths, languages):
             src_cues, tgt_cues = read_cues(src_file), read_cues(tgt_file)
             pairs = self._pair(src_cues, tgt_cues, where=str(tgt_file))
             n_paired = sum(len(ours) + len(theirs) for ours, theirs in pairs)
@@ -74,7 +77,7 @@ class SrtPairs(DocumentFormat):
         taken: set[int] = set()  # the target cues of the last pair
         n_begun = 0
         for number, cue in enumerate(src):
-            # Cues are in the order of time: target cues that ended before this source cue never match again.
+            # Cues are sorted by time: target cues that ended before this source cue never match again.
             while n_begun < len(tgt) and tgt[n_begun].begin < cue.end:
                 shown.append(n_begun)
                 n_begun += 1
@@ -111,19 +114,19 @@ class Tmx(DocumentFormat):
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
         collector = DocumentCollector()
-        codes = [lang.lower() for lang in languages]
         for file_name, file in matching_files(path):
             documents: dict[str, list[tuple[str, str]]] = {}
-            for unit in read_units(read_text(file), where=str(file)):
-                segments = _unit_segments(unit)
-                if not all(code in segments for code in codes):
+            for unit in read_units(read_xml(file), where=str(file)):
+                variants = [_variants(unit, code) for code in languages]
+                if not all(variants):
                     collector.drop("unit without both languages")
                     continue
+                collector.drop("another variant of a language", sum(len(of_side) - 1 for of_side in variants))
                 name = ""
                 if self.document_prop is not None:  # the first such property counts
                     props = (prop for prop in unit.iterfind(".//{*}prop") if prop.get("type") == self.document_prop)
                     name = "".join("".join(prop.itertext()) for prop in itertools.islice(props, 1)).strip()
-                src, tgt = (_text(segments[code]) for code in codes)
+                src, tgt = (_text(of_side[0]) for of_side in variants)
                 documents.setdefault(name or file_name.removesuffix(".tmx"), []).append((src, tgt))
             for name, rows in documents.items():
                 collector.add(name, rows)
@@ -131,32 +134,47 @@ class Tmx(DocumentFormat):
 
 
 def read_cues(path: Path) -> list[Cue]:
-    """Read the cues of a file, in its order."""
-    text = read_text(path)
+    """Read the cues of an SRT or WebVTT file, by time. Lines behind a blank one are text, too."""
+    lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
+    times = {number: match for number, line in enumerate(lines) if (match := TIMES.match(line))}
+    is_webvtt = lines[0].startswith("WEBVTT")
+    if broken := [number for number, line in enumerate(lines) if number not in times and BROKEN_TIMES.match(line)]:
+        raise UserError(f"{path}: line {broken[0] + 1}: the times {lines[broken[0]].strip()!r} cannot be read")
+    # Numbers of cues stand right before the times, if in most cues; names do in WebVTT, behind a blank line.
+    has_numbers = 2 * sum(n > 0 and NUMBER.fullmatch(lines[n - 1]) is not None for n in times) > len(times)
+
+    def is_label(number: int) -> bool:
+        is_name = is_webvtt and lines[number].strip() != "" and not lines[number - 1].strip()
+        return is_name or (has_numbers and NUMBER.fullmatch(lines[number]) is not None)
+
+    starts = [number - (number > 0 and is_label(number - 1)) for number in times]
+    if not is_webvtt and any(line.strip() for line in lines[: starts[0] if starts else None]):
+        raise UserError(f"{path}: has text before the first cue (a line such as 00:00:01,000 --> 00:00:02,500)")
     cues = []
-    times = list(TIMES.finditer(text))
-    for match, following in itertools.zip_longest(times, times[1:]):
-        start, stop = match.end(), following.start() if following else len(text)
-        blank = BLANK_LINE.search(text, start, stop)
-        content = text[start : blank.start() if blank else stop]
+    for (number, match), end in zip(times.items(), [*starts[1:], len(lines)], strict=False):
+        content = "\n".join(_without_blocks(lines[number + 1 : end]) if is_webvtt else lines[number + 1 : end])
         plain = CODE.sub(lambda code: "" if code[0].startswith(("<", "{\\")) else code[0], content)
-        cues.append(Cue(_seconds(match[1]), _seconds(match[2]), " ".join(plain.split())))
-    if not cues and text.strip("\ufeff \t\r\n").removeprefix("WEBVTT"):
-        raise UserError(f"{path}: has no cues (lines such as 00:00:01,000 --> 00:00:02,500)")
-    return cues
+        cues.append(Cue(_seconds(*match.groups()[:4]), _seconds(*match.groups()[4:]), " ".join(plain.split())))
+    return sorted(cues, key=lambda cue: cue.begin)
 
 
-def _seconds(time: str) -> float:
-    return sum(float(part) * 60**n for n, part in enumerate(reversed(time.replace(",", ".").split(":"))))
+def _without_blocks(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a cue without notes and styles behind it."""
+    is_block = False
+    for before, line in itertools.pairwise(["", *lines]):
+        is_block = line.strip() != "" and (is_block or (not before.strip() and line.startswith(OTHER_BLOCKS)))
+        if not is_block:
+            yield line
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str, fraction: str | None) -> float:
+    return 3600 * int(hours or 0) + 60 * int(minutes) + int(seconds) + float(f"0.{fraction or 0}")
 
 
 def read_units(text: str, *, where: str) -> list[Element]:
-    """Read the units of a TMX file."""
-    declared = re.match(r"\ufeff?<\?xml[^>]*encoding\s*=\s*[\"']([^\"']+)", text)
-    if declared and declared[1].lower() not in ("utf-8", "utf8", "us-ascii"):
-        raise UserError(f"{where}: says that it is in {declared[1]}, but is in UTF-8: correct its first line")
-    try:
-        root = defusedxml.ElementTree.fromstring(text.removeprefix("\ufeff").encode("utf-8"))
+    """Read the units of a TMX file from its text."""
+    try:  # without the declaration of an encoding, since this is text
+        root = defusedxml.ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]*>", "", text.removeprefix("\ufeff"), count=1))
     except DefusedXmlException:
         raise UserError(f"{where}: declares entities, which docmt does not expand: remove them") from None
     except defusedxml.ElementTree.ParseError as error:
@@ -170,15 +188,11 @@ def _local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _unit_segments(unit: Element) -> dict[str, Element]:
-    """The `seg` of each language of a unit, under its code and, if that is free, without region: `en-US`, `en`."""
-    segments: dict[str, Element] = {}
-    for variant in unit.iterfind(".//{*}tuv"):
-        lang = variant_language(variant).lower()
-        if (segment := variant.find(".//{*}seg")) is not None:
-            segments.setdefault(lang, segment)
-            segments.setdefault(language_of(lang), segment)
-    return segments
+def _variants(unit: Element, lang: str) -> list[Element]:
+    """The segments of a unit in a language, whatever its region and script; one in exactly this code comes first."""
+    codes = [(variant_language(variant).lower(), variant.find(".//{*}seg")) for variant in unit.iterfind(".//{*}tuv")]
+    own = [(code, segment) for code, segment in codes if segment is not None and language_of(code) == language_of(lang)]
+    return [segment for _, segment in sorted(own, key=lambda pair: pair[0] != lang.lower())]
 
 
 def variant_language(variant: Element) -> str:
@@ -187,10 +201,12 @@ def variant_language(variant: Element) -> str:
 
 
 def _text(segment: Element) -> str:
-    """The text of a segment without inline code; placeholders such as `%s` are text."""
+    """The text of a segment without inline code; a break is a blank, and placeholders such as `%s` are text."""
     for element in list(segment.iter()):
         if _local_name(element) in INLINE_CODE:
-            tail = element.tail
+            code = "".join(element.itertext())[:LONGEST_BREAK]
+            is_break = element.get("type") == "lb" or BREAK.fullmatch(code) is not None
+            tail = element.tail or ""
             element.clear()
-            element.tail = tail
+            element.tail = (" " if is_break and not tail[:1].isspace() else "") + tail
     return "".join(segment.itertext())

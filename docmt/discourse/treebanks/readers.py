@@ -193,8 +193,8 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
     folders `train`, `dev` and `test` form the splits; without such folders, they are divided by their names.
     """
     check_language(lang)
-    suffix = ".rs4" if any(folder.rglob("*.rs4")) else ".rs3"
-    files = read_files(folder, archive="rs3", suffix=suffix)
+    has_rs4 = any(folder.glob("rs4.tar*")) and not any(folder.glob("rs3.tar*"))
+    files = read_files(folder, archive="rs4" if has_rs4 else "rs3", suffix=(".rs3", ".rs4"))
     treebank = Treebank("rs3")
     has_folders = any(file.folder in SPLITS for file in files.values())
     for number, (name, file) in enumerate(files.items(), start=1):
@@ -208,6 +208,8 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
             raise UserError(f"{file.where}: segment {rst.texts.index('') + 1} has no text")
         document = assemble(name, rst.texts, list(map(ends_sentence, rst.texts)), rst, lang=lang)
         treebank.splits[split].append(replace(document, paragraphs=None))
+    if not has_folders and len(files) < EVERY:
+        raise UserError(f"{folder}: {len(files)} files are too few to be divided: put them into train/, dev/ and test/")
     return treebank
 
 

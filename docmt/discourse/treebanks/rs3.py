@@ -115,21 +115,23 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         if parent is None:
             raise UserError(f"{where}: element {element.name} has the unknown parent {element.parent}")
         if element.relation != SPAN and element.relation not in types:
-            hint = nearest(element.relation, list(types))
-            raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {hint}")
+            known = nearest(element.relation, list(types)) if types else "its header defines none: add <rel> for each"
+            raise UserError(f"{where}: element {element.name}: unknown relation {element.relation!r}; {known}")
         is_multinuclear = parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
         is_nucleus = element.relation == SPAN or is_multinuclear
         if is_nucleus and parent.edu is not None:
             raise UserError(f"{where}: element {element.name} is a nucleus of segment {parent.name}: it needs a group")
         if is_nucleus and parent.nuclei and not parent.is_multinuclear_group:
             both = f"{parent.nuclei[0].name} and {element.name}"
-            raise UserError(f"{where}: span group {parent.name} has two nuclei, {both}")
+            raise UserError(f"{where}: span group {parent.name} has two nuclei, {both}: set its type to multinuc")
         (parent.nuclei if is_nucleus else parent.satellites).append(element)
     if not tops:
         raise UserError(f"{where}: no root, so there is a cycle")
     for element in elements.values():
         if element.edu is None and not element.nuclei:
-            raise UserError(f"{where}: group {element.name} has no nucleus")
+            several = any(MULTINUCLEAR in types[child.relation] for child in element.satellites)
+            mend = "set its type to multinuc" if several and not element.is_multinuclear_group else "give it one"
+            raise UserError(f"{where}: group {element.name} has no nucleus: {mend}")
     return tops
 
 

@@ -119,18 +119,20 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
         logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
 
 
-def read_files(folder: Path, *, archive: str, suffix: str, required: bool = True) -> dict[str, TreebankFile]:
+def read_files(
+    folder: Path, *, archive: str, suffix: str | tuple[str, ...], required: bool = True
+) -> dict[str, TreebankFile]:
     """The files with a suffix, by document id, from `archive`.tar.gz or `archive`.tar, else from below `folder`."""
+    suffixes = (suffix,) if isinstance(suffix, str) else suffix
     packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()]
     if packed:
-        files = _read_archive(packed[0], suffix)
+        files = _read_archive(packed[0], suffixes)
     else:
-        paths = [path for path in sorted(folder.rglob(f"*{suffix}")) if path.is_file()]
-        files = [
-            TreebankFile(str(path), path.name.removesuffix(suffix), path.parent.name, read_text(path)) for path in paths
-        ]
+        paths = [path for path in sorted(folder.rglob("*")) if path.name.endswith(suffixes) and path.is_file()]
+        files = [TreebankFile(str(path), path.stem, path.parent.name, read_text(path)) for path in paths]
     if required and not files:
-        raise UserError(f"{folder}: no {suffix} files: put {archive}.tar.gz there, or these files in plain folders")
+        names = " or ".join(suffixes)
+        raise UserError(f"{folder}: no {names} files: put {archive}.tar.gz there, or these files in plain folders")
     found: dict[str, TreebankFile] = {}
     for file in files:
         if required and file.name in found:
@@ -139,18 +141,18 @@ def read_files(folder: Path, *, archive: str, suffix: str, required: bool = True
     return dict(sorted(found.items()))
 
 
-def _read_archive(path: Path, suffix: str) -> list[TreebankFile]:
+def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
     """Read the files with a suffix in memory; nothing is unpacked."""
     files = []
     try:
         with tarfile.open(path) as members:
             for member in members:
                 place = PurePosixPath(member.name)
-                is_wanted = member.isfile() and place.name.endswith(suffix)
+                is_wanted = member.isfile() and place.name.endswith(suffixes)
                 if is_wanted and (content := members.extractfile(member)) is not None:
-                    where, name = f"{path}:{member.name}", place.name.removesuffix(suffix)
+                    where = f"{path}:{member.name}"
                     text = decode(content.read().removeprefix(BYTE_ORDER_MARK), where=where)
-                    files.append(TreebankFile(where, name, place.parent.name, text))
+                    files.append(TreebankFile(where, place.stem, place.parent.name, text))
     except (tarfile.TarError, EOFError, OSError) as error:
         raise UserError(f"{path}: cannot be read ({error}): fetch it again") from None
     return sorted(files, key=attrgetter("where"))

@@ -171,10 +171,10 @@ def test_rs3_files_without_folders_for_splits_are_divided(tmp_path):
 @pytest.mark.parametrize(
     ("names", "more", "message"),
     [
-        (["all/a"], ["--lang", "en"], "rs3: no documents in split dev (none in its files)"),
+        (["all/a"], ["--lang", "en"], "1 files are too few to be divided: put them into train/, dev/ and test/"),
         (["train/a", "dev/b", "test/c"], ["--lang", "xx"], "unknown language 'xx'"),
         (["train/a", "dev/b", "test/c"], [], "--format rs3 needs --lang"),
-        ([], ["--lang", "en"], "no .rs3 files"),
+        ([], ["--lang", "en"], "no .rs3 or .rs4 files"),
     ],
 )
 def test_rs3_files_that_make_no_treebank_are_refused(tmp_path, names, more, message, capsys):
