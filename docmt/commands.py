@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from docmt.files import check_can_write
 from docmt.settings import Settings
 
 # Characters of a line of an example, which terminals of 80 columns show unbroken.
@@ -30,7 +31,12 @@ def option(help: str, **keywords: Any) -> Parameter:
     return Parameter(help=help, **keywords)
 
 
-OutFile = Annotated[Path, option("file to write.")]
+def written(help: str) -> Parameter:
+    """The annotation of a file to write: whether it can be is seen before the work, which can take hours."""
+    return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
+
+
+OutFile = Annotated[Path, written("file to write.")]
 SrcLang = Annotated[str, option("source language code.")]
 TgtLang = Annotated[str, option("target language code.")]
 Jobs = Annotated[int, option("number of processes.")]

@@ -129,6 +129,17 @@ def iterate_lines(path: Path) -> Iterator[str]:
                 raise UserError(not_utf8(path, number, data[error.start])) from None
 
 
+def check_can_write(path: Path) -> None:
+    """Raise UserError where a file cannot be written: a folder, below a file, or without permission."""
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder, not a file")
+    place = next(parent for parent in path.absolute().parents if parent.exists())
+    if not place.is_dir():
+        raise UserError(f"{path}: cannot be written, since {place} is a file")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UserError(f"{path}: cannot be written: {place} is read-only for you")
+
+
 def count_lines(path: Path) -> int | None:
     """The number of lines, for progress bars; None for a compressed or a missing file."""
     if Path(path).suffix == ".gz":

@@ -4,13 +4,15 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
+from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_text, write_json, write_lines
+from docmt.files import atomic_path, check_can_write, read_text, write_json, write_lines
 
 LINES = ["a line of some length"] * 20_000
 
@@ -72,3 +74,18 @@ def test_a_signal_removes_unfinished_output(tmp_path, number, jobs):
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["in.en"]
+
+
+def test_what_cannot_be_written_is_noticed_before_the_work(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    missing = ["--model", f"{tmp_path}/no.pt", "--instances", f"{tmp_path}/no"]
+    for out, message in (
+        (tmp_path, "is a folder, not a file"),
+        (tmp_path / "file/a/out", f"cannot be written, since {tmp_path}/file is a file"),
+    ):
+        assert main(["decode", "translate", *missing, "--out", str(out)]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["decode", "translate", *missing, "--out", f"{tmp_path}/new/folder/out"]) == 2
+    assert "no.pt: no such file" in capsys.readouterr().err
+    with mock.patch("os.access", return_value=False), pytest.raises(UserError, match=f"{tmp_path} is read-only for you"):
+        check_can_write(tmp_path / "new/out")

@@ -14,7 +14,7 @@ from docmt.commands import CommandGroup, Threads
 from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, choose_device
 from docmt.decoding.settings import DecodingSettings, Precision
 from docmt.errors import UserError
-from docmt.files import read_lines, write_lines
+from docmt.files import check_can_write, read_lines, write_lines
 from docmt.models.settings import Context
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
     targets = [Path(output) / path.name for path in files] if is_folder else [Path(output)]
     sources = {path.resolve() for path in files}
     for number, target in enumerate(targets):
+        check_can_write(target)
         if target.resolve() in sources:
             raise UserError(f"{target}: would be overwritten: give another --out")
         if target.resolve() in {other.resolve() for other in targets[:number]}:

@@ -20,6 +20,10 @@ MOST_KEYS = 10_000
 """Most keys of one mapping: a few lines of `<<: [*a, *a]` can ask for billions."""
 
 
+MOST_VALUES = 1_000_000
+"""Most values of a document: nested lists of aliases can stand for billions, too."""
+
+
 class _StrictLoader(yaml.SafeLoader):
     """YAML in which a duplicate key is an error, not a silent overwrite."""
 
@@ -55,7 +59,12 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 def parse_yaml(text: str, *, where: str) -> Any:
     """The value of a YAML or JSON text."""
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
+        value = yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
+        if _n_values(value, {}) > MOST_VALUES:
+            raise UserError(f"{where}: aliases (`*name`) make more than {MOST_VALUES:,} values of it: write them out")
+        return value
+    except UserError:
+        raise
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise UserError(f"{where}: line {line}: {error.problem}") from None
@@ -64,6 +73,17 @@ def parse_yaml(text: str, *, where: str) -> Any:
     # Month 13, a list as a key, thousands of brackets or digits, `!!bool perhaps`: PyYAML raises many kinds of errors.
     except Exception as error:
         raise UserError(f"{where}: cannot be read as YAML ({error})") from None
+
+
+def _n_values(value: Any, known: dict[int, int]) -> int:
+    """The number of values in a value, those behind an alias each time; `known` has those of the lists so far."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES  # of a list that contains itself
+        parts = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_n_values(part, known) for part in parts)
+    return known[id(value)]
 
 
 def read_config_file(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from docmt import provenance
-from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at
+from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at, written
 from docmt.corpora.documents import index_path, read_documents, read_index, text_path
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
@@ -255,7 +255,7 @@ def compare(
     src_lang: str = "",
     training: Path | None = None,
     hypotheses: list[str],
-    out: Path | None = None,
+    out: Annotated[Path | None, written("CSV file to write the table to as well.")] = None,
 ) -> None:
     """Score translations of any origin, without a study, test their differences, and print a table.
 
@@ -269,7 +269,6 @@ def compare(
         training: prefix of raw parallel text that improves word alignments.
         hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline. A file has a line for each line of
             the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
-        out: CSV file to write the table to as well.
     """
     from docmt.evaluation.significance import compare_systems
 

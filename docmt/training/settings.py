@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from docmt.commands import option
+from docmt.commands import option, written
 from docmt.instances.settings import RestorationSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
@@ -138,5 +138,5 @@ class TrainingFiles:
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
     init: Annotated[Path | None, option("model file, or folder of a published model, to start from.")] = None
     checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
-    history: Annotated[Path, option("CSV file to write.")]
-    out: Annotated[Path, option("model file to write.")]
+    history: Annotated[Path, written("CSV file to write.")]
+    out: Annotated[Path, written("model file to write.")]
