@@ -63,7 +63,7 @@ def test_a_read_only_folder_is_one_line_and_code_2(command, small_disk, tmp_path
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert f"docmt: error: {folder}" in done.stderr
-        assert "read-only" in done.stderr.lower()
+    assert "read-only" in done.stderr.lower()
     assert "Traceback" not in done.stderr
 
 
