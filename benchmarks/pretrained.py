@@ -19,7 +19,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.model_file import load_model, save_model
 from docmt.models.presets import ARCHITECTURES, SIZES
-from docmt.models.published.families import config_json, parameter_names
+from docmt.models.published.families import SIDES, parameter_names
 from docmt.models.published.importing import import_model
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer
@@ -42,8 +42,13 @@ def write_model(folder: Path) -> None:
     (folder / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (folder / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "de"}', encoding="utf-8")
     settings = ModelSettings.load(SIZES["opus_mt"] | ARCHITECTURES["sentence_transformer"], where="benchmark")
-    special = {"pad_token_id": N_SYMBOLS - 1, "eos_token_id": 0, "decoder_start_token_id": N_SYMBOLS - 1}
-    (folder / "config.json").write_text(config_json(settings, vocab_size=N_SYMBOLS, **special), encoding="utf-8")
+    values: dict[str, Any] = {"model_type": "marian", "activation_function": settings.form.activation}
+    values |= {"d_model": settings.width, "max_position_embeddings": 512, "vocab_size": N_SYMBOLS}
+    values |= {"pad_token_id": N_SYMBOLS - 1, "eos_token_id": 0, "decoder_start_token_id": N_SYMBOLS - 1}
+    for side in SIDES:
+        values |= {f"{side}_layers": getattr(settings, f"{side}_layers"), f"{side}_attention_heads": settings.heads}
+        values[f"{side}_ffn_dim"] = settings.feed_forward_width
+    (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
     ours = Transformer(settings, N_SYMBOLS).state_dict()
     weights = {"model.shared.weight": ours["embedding.weight"], "final_logits_bias": torch.zeros(1, N_SYMBOLS)}
     for name, theirs in parameter_names(settings):
