@@ -2,7 +2,8 @@
 
 from functools import cache
 
-from langcodes import Language, LanguageTagError
+from langcodes import Language
+from langcodes.tag_parser import LanguageTagError
 
 TREATED_AS = {"nb": "no", "nn": "no", **dict.fromkeys(("yue", "wuu", "nan", "hak", "gan", "hsn", "lzh"), "zh")}
 """Languages that are tokenized, spaced and scored as another one."""

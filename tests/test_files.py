@@ -87,5 +87,8 @@ def test_what_cannot_be_written_is_noticed_before_the_work(tmp_path, capsys):
         assert message in capsys.readouterr().err
     assert main(["decode", "translate", *missing, "--out", f"{tmp_path}/new/folder/out"]) == 2
     assert "no.pt: no such file" in capsys.readouterr().err
-    with mock.patch("os.access", return_value=False), pytest.raises(UserError, match=f"{tmp_path} is read-only for you"):
+    with (
+        mock.patch("os.access", return_value=False),
+        pytest.raises(UserError, match=f"{tmp_path} is read-only for you"),
+    ):
         check_can_write(tmp_path / "new/out")

@@ -21,15 +21,18 @@ def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     units = metrics.chosen_units(test, metrics.score_bleu)
     raw = words = test.texts
     rows: list[ScoreRow] = []
-    if of_words := [name for name in units if find_metric(name).is_tokenized]:
+    problem = None
+    if any(find_metric(name).is_tokenized for name in units):
         try:
             words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
-        except NotComputableError as reason:
-            rows += [missing_row(name, reason) for name in of_words]
-            units = {name: unit for name, unit in units.items() if name not in of_words}
+        except NotComputableError as error:
+            problem = str(error)
     for name, unit in units.items():
         metric = find_metric(name)
         assert metric.sacre is not None
+        if metric.is_tokenized and problem is not None:
+            rows.append(missing_row(name, problem))
+            continue
         scorer = metric.sacre(settings, tgt_lang)
         translations, references = join_segments(hypotheses, *(words if metric.is_tokenized else raw), unit)
         score = scorer.corpus_score(translations, references)

@@ -135,6 +135,10 @@ def test_parquet_is_read_by_pandas(tmp_path, monkeypatch):
     files = {"both": None}
     assert texts(parse(tmp_path, files, reader="parquet")[0]) == [("1", ["a", ""], ["d", "e"]), ("2", ["c"], ["f"])]
     assert len(parse(tmp_path, files, reader="parquet", id=None)[0]) == 3
+    table.loc[1, "id"] = None
+    with pytest.raises(UserError, match="1 rows have no 'id': `id: null` makes each row a document"):
+        parse(tmp_path, files, reader="parquet")
+    table["id"] = 1
     with pytest.raises(UserError, match="has no column 'text'; it has id, source"):
         parse(tmp_path, files, reader="parquet", source="text")
 

@@ -212,9 +212,8 @@ class ParquetTable(NamedColumns):
             raise UserError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]})") from None
         self.find_columns(list(map(str, table.columns)), where=f"{path}:")
         numbers = range(1, len(table) + 1)
-        if self.id is not None and (nameless := table[self.id].isna()).any():
-            number = int(nameless.argmax()) + 1
-            raise UserError(f"{path}: row {number} has no {self.id!r}: `id: null` makes each row a document")
+        if self.id is not None and (nameless := table[self.id].isna().tolist().count(True)):
+            raise UserError(f"{path}: {nameless} rows have no {self.id!r}: `id: null` makes each row a document")
         ids = [f"{number:08d}" for number in numbers] if self.id is None else table[self.id].astype(str)
         pairs = zip(*(table[name].fillna("").astype(str) for name in (self.source, self.target)), strict=True)
         return _documents(zip(numbers, ids, pairs, strict=True), path, if_empty="contains no rows")
