@@ -134,7 +134,7 @@ def pack(
     starts = ends - tgt_lengths
     is_start = np.zeros(len(tgt_tokens), dtype=bool)
     for place in range(settings.n_starts):
-        is_start[starts + place] = True
+        is_start[starts[tgt_lengths > place] + place] = True
     if settings.target_stream == "free":
         stream_ends = ends[np.cumsum(counts) - 1]
         inputs = tgt_tokens

@@ -208,7 +208,7 @@ def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, archit
 
 
 def test_a_beam_per_sentence_finds_what_one_beam_over_the_document_finds_or_better():
-    model = make_model("global_context")
+    model = make_model("global_context", seed=1)
     documents = sources((6,) * 8, seed=3)
     whole = run(model, documents, way=search_instances, beam_size=3)
     apart = run(model, documents, beam_size=3)
