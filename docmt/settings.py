@@ -25,8 +25,6 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
-    renamed: ClassVar[dict[str, str]] = {}
-    """Former names of keys, so that the error for an old configuration names the new one."""
     later: ClassVar[tuple[str, ...]] = ()
     """Keys that came after studies were made without them: values are written without them where they are at their
     defaults, so that fingerprints, checkpoints and model files stay as they were."""
@@ -135,10 +133,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     kind = problem["type"]
     value, context = problem["input"], problem.get("ctx", {})
     if kind == "extra_forbidden":
-        key = keys[-1]
-        if new := getattr(owner, "renamed", {}).get(key):
-            return f"{path}: this key is now called {new!r}"
-        return f"{path}: unknown key; {_nearest_key(owner, key)}"
+        return f"{path}: unknown key; {_nearest_key(owner, keys[-1])}"
     if kind == "union_tag_invalid":
         name, key, tags = (context[name].replace("'", "") for name in ("tag", "discriminator", "expected_tags"))
         known = tags.split(", ")

@@ -6,9 +6,7 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from docmt.commands import CommandGroup, Threads
 from docmt.decoding.commands import BatchTokens, Device, ModelFile, Settings, choose_device
@@ -45,9 +43,8 @@ command = CommandGroup("translate", help_epilogue=EXAMPLES)
 def translate(
     *files: Path,
     model: ModelFile,
-    output: Annotated[str | None, Parameter(name=("--out", "--output"))] = None,
+    out: str | None = None,
     context: Context = "document",
-    sentences: bool = False,
     discourse: str | None = None,
     source_lang: str | None = None,
     target_lang: str | None = None,
@@ -62,9 +59,8 @@ def translate(
 
     Args:
         files: UTF-8 text; by default, standard input.
-        output: file to write, or a folder: for several files, or if it ends in /; by default standard output.
+        out: file to write, or a folder: for several files, or if it ends in /; by default standard output.
         context: `none` translates each sentence by itself, without the context encoder if there is one.
-        sentences: same as --context none.
         discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it, or
             else with the segmenter and parser of its study; the default where there is one), `none`, or a file with
             trees of the documents, in their order.
@@ -74,15 +70,14 @@ def translate(
         precision: of products of matrices; by default that of --settings, or else, on a CPU, the fastest as measured:
             `float32` is exact.
     """
-    context = "none" if sentences else context
     tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
     if context == "none" and discourse not in (None, "none"):
         raise UserError(
-            "--sentences and --discourse: a list of sentences has no document trees; give only one of the two"
+            "--context none and --discourse: a list of sentences has no document trees; give only one of the two"
         )
     if tree_file and len(files) > 1:
         raise UserError(f"--discourse {tree_file}: trees belong to one text: translate the files one at a time")
-    targets = _targets(files, output)
+    targets = _targets(files, out)
     texts = [_read_lines(path) for path in files] or [_read_lines(None)]
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator

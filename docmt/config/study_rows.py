@@ -105,7 +105,6 @@ class PretrainedInit(Settings):
 class SystemSettings(Settings):
     """A model and its recipe, or the output of a system made elsewhere. Its runs are dataset × system × seed."""
 
-    renamed: ClassVar[dict[str, str]] = {"segmentation": "cutting"}
     overridden: ClassVar[dict[str, type[Settings]]] = {"model": ModelSettings}
 
     datasets: list[str] | None = None

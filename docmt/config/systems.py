@@ -154,21 +154,15 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
-    parts = [
-        (cutting, part) for cutting in dataset_cuttings(config, dataset) for part in config.datasets[dataset].parts()
-    ]
+    rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
+    cuttings = dict.fromkeys(row.cutting for row in rows if not row.has_user_output)
+    parts = [(cutting, part) for cutting in cuttings for part in config.datasets[dataset].parts()]
     for run in list_runs(config):
         system = config.systems[run.system]
         if run.dataset == dataset and is_trained(config, run.system):
             tasks = training_settings(config, run.system).tasks
             parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
-
-
-def dataset_cuttings(config: Config, dataset: str) -> list[str]:
-    """The cuttings that the systems of a dataset use, each once."""
-    rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
-    return list(dict.fromkeys(row.cutting for row in rows if not row.has_user_output))
 
 
 def check_output(config: Config, system: str, test: str, *, is_suite: bool, where: str) -> None:

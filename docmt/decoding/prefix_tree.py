@@ -106,13 +106,6 @@ class PrefixTree:
         self.bias_B1MN = torch.where(is_seen_BMN, self.nothing, self.hidden)[:, None]
         self.newest: tuple[Tensor, ...] = ()
 
-    def _open_layers(self) -> None:
-        """Make each layer's keys, values and new places; compiled steps read the whole buffer instead."""
-        keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
-        flat = keys_values_L2BHNK.flatten(0, 1).unbind()
-        self.keys_values = list(zip(flat[::2], flat[1::2], strict=True))
-        self.newest = keys_values_L2BHNK[:, :, :, :, self.n - self.beam :].unbind()
-
     @property
     def position(self) -> Tensor:
         """int64 [1], position of the newest tokens in their instances; made on the device."""
@@ -133,7 +126,10 @@ class PrefixTree:
     def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
         if not self.newest:
-            self._open_layers()
+            keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
+            flat = keys_values_L2BHNK.flatten(0, 1).unbind()
+            self.keys_values = list(zip(flat[::2], flat[1::2], strict=True))
+            self.newest = keys_values_L2BHNK[:, :, :, :, self.n - self.beam :].unbind()
         projected_3BHMK = projected_R3HK.view(self.projected_shape).permute(2, 0, 3, 1, 4)
         self.newest[layer].copy_(projected_3BHMK[1:])
         return projected_3BHMK[0], *self.keys_values[layer]

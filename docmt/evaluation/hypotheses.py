@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
@@ -14,8 +14,6 @@ from docmt.evaluation.references import read_sentences
 from docmt.files import read_jsonl
 
 Unit = Literal["sentences", "instances", "documents"]
-# Decoding writes the numbers of these sentences; files of earlier versions have their count.
-Count = Annotated[int, BeforeValidator(lambda found: len(found) if isinstance(found, list) else found)]
 TOKENIZATION = {
     "subword marks": re.compile(r"@@(?: |$)|▁"),
     "escaped characters such as &apos;": re.compile(r"&(?:apos|quot|amp|lt|gt|#[0-9]+);"),
@@ -35,7 +33,7 @@ class Hypothesis(BaseModel):
     n_sentences: int = Field(ge=1)
     aligned: bool
     sentences: list[str]
-    forced_ends: Count = Field(default=0, ge=0)
+    forced_ends: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -102,7 +102,13 @@ def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Seque
         words, tokens = [*map(_plain, words)], [*map(_plain, tokens)]
     positions = offsets_of([*map(len, words)])[list(starts)]
     if (old := "".join(words)) != (new := "".join(tokens)):
-        positions, likeness = _carry_over(old, new, positions)
+        # By their common parts; without `autojunk`, which ignores frequent characters in texts of 200 and more.
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        blocks = matcher.get_matching_blocks()
+        old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
+        new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
+        positions = np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
+        likeness = matcher.ratio()
     token_starts = offsets_of([*map(len, tokens)])[:-1]
     # Behind the last token, only the end of the sentence is left.
     bounds = [*first_subwords, len(subwords)]
@@ -132,16 +138,6 @@ def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
             texts.append("" if open_token == BLANK else unescape(split_marks(open_token)[1]))
             open_token = ""
     return texts, firsts
-
-
-def _carry_over(old: str, new: str, positions: np.ndarray) -> tuple[np.ndarray, float]:
-    """Map positions in one text to positions in another by their common parts; and the likeness of the texts."""
-    # Without `autojunk`, which ignores frequent characters in texts of 200 and more.
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    blocks = matcher.get_matching_blocks()
-    old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
-    new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
-    return np.rint(np.interp(positions, old_points, new_points)).astype(np.int64), matcher.ratio()
 
 
 def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:

@@ -14,9 +14,6 @@ from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
 from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
 
-# How documents are cut into instances: the name of that column now, and the one in files of older versions
-CUTTING_COLUMNS = ("cutting", "segmentation")
-
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
     """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
@@ -90,17 +87,8 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
     """Join the CSV files of `docmt instances statistics`."""
-    tables, names = [], set()
-    for path in paths:
-        table = read_table(path, needed=("dataset", "split"), words=("dataset", *CUTTING_COLUMNS, "split"))
-        found = [name for name in CUTTING_COLUMNS if name in table]
-        if not found:
-            raise UserError(f"{path}: column {CUTTING_COLUMNS[0]!r} is missing")
-        tables.append(table)
-        names.add(found[0])
-    if len(names) > 1:
-        tables = [table.rename(columns=dict.fromkeys(CUTTING_COLUMNS, CUTTING_COLUMNS[0])) for table in tables]
-    return _join(tables)
+    keys = ("dataset", "cutting", "split")
+    return _join([read_table(path, needed=keys, words=keys) for path in paths])
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from docmt.report.dataframes import Record, column, is_missing, records
-from docmt.report.input_files import CUTTING_COLUMNS, History
+from docmt.report.input_files import History
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
@@ -212,8 +212,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
     if statistics.empty:
         return None
-    cutting = next(name for name in CUTTING_COLUMNS if name in statistics)
-    keys = ["dataset", cutting, "split"]
+    keys = ["dataset", "cutting", "split"]
     columns = [name for name in statistics.columns if name not in keys]
     papers = {number.paper for number in load_published() if number.row in settings.published.values()}
     rows, muted = [], set()
@@ -234,7 +233,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
         title="Instances",
         caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
         "target for each sentence, including its two markers.",
-        header=["Dataset", cutting.capitalize(), "Split", *map(_heading, columns)],
+        header=["Dataset", "Cutting", "Split", *map(_heading, columns)],
         rows=shown,
         values=statistics,
         n_labels=3,

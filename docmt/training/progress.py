@@ -153,12 +153,11 @@ class TrainingState:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingState":
-        """Invert `to_dict`. States of older versions have no sessions: their time counts as one."""
-        earlier = [{"from_update": 0, "seconds": values["seconds"]}] if values["step"] else []
+        """Invert `to_dict`."""
         parts = {
             "window": Window(**values["window"]),
             "tasks": [TaskState(**task) for task in values["tasks"]],
-            "sessions": [Session(**session) for session in values.get("sessions", earlier)],
+            "sessions": [Session(**session) for session in values["sessions"]],
         }
         return cls(**(values | parts))
 

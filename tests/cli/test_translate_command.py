@@ -103,7 +103,7 @@ def test_tiny_models_translate_in_float32_without_a_measurement(model, monkeypat
 
 def test_files_in_and_out(model, tmp_path, capsys):
     (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
-    options = ["--model", model, str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt")]
+    options = ["--model", model, str(tmp_path / "in.txt"), "--out", str(tmp_path / "out.txt")]
     assert main(["translate", *options, "--settings", '{"beam_size": 2}']) == 0
     assert (tmp_path / "out.txt").read_bytes().decode() == TRANSLATION
     assert capsys.readouterr().out == ""
@@ -148,20 +148,20 @@ def test_files_that_would_be_overwritten_or_mixed_up_are_refused(
 def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
     lines = [line for document in DOCUMENTS for line in [*document, ""]]
     alone = [translate_bytes(f"{line}\n".encode())[1] for line in lines]
-    assert translate_bytes("\n".join(lines).encode() + b"\n", "--sentences")[1] == "".join(alone)
+    assert translate_bytes("\n".join(lines).encode() + b"\n", "--context", "none")[1] == "".join(alone)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sentences", "--discourse", "trees.jsonl"], "give only one"),
+        (["--context", "none", "--discourse", "trees.jsonl"], "give only one"),
         (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
         (["--settings", "@missing.json"], "missing.json: no such file"),
         (["missing.txt"], "missing.txt: no such file"),
     ],
 )
 def test_bad_options_are_one_line(translate_bytes, tmp_path, options, message):
-    code, output, errors = translate_bytes(b"the dog\n", *options, "--output", str(tmp_path / "out.txt"))
+    code, output, errors = translate_bytes(b"the dog\n", *options, "--out", str(tmp_path / "out.txt"))
     assert code == 2
     assert output == ""
     (line,) = errors.strip().splitlines()

@@ -176,15 +176,15 @@ def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path)
         ("document", DOCUMENTS[:3], "document"),
         ("sentences", DOCUMENTS[:3], "none"),
         ("list", [[sentence] for sentence in sentences], "none"),
-        ("--sentences", DOCUMENTS[:3], "document"),
+        ("--context", DOCUMENTS[:3], "document"),
     ):
         text.write_text("\n\n".join("\n".join(document) for document in documents) + "\n")
         settings = f'{{"context": "{context}", "beam_size": 2}}'
-        options = [text, "--output", tmp_path / "out", "--model", tmp_path / "model.pt"]
-        use = ["--sentences"] if name == "--sentences" else []
+        options = [text, "--out", tmp_path / "out", "--model", tmp_path / "model.pt"]
+        use = ["--context", "none"] if name == "--context" else []
         assert main(["translate", *map(str, options), "--settings", settings, *use]) == 0
         found[name] = [line for line in (tmp_path / "out").read_text().splitlines() if line]
-    assert found["sentences"] == found["list"] == found["--sentences"] != found["document"]
+    assert found["sentences"] == found["list"] == found["--context"] != found["document"]
     assert len(found["document"]) == len(sentences)
 
 

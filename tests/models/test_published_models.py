@@ -116,7 +116,7 @@ def test_the_command_writes_a_model_that_translates(published, tmp_path):
     languages = [] if published.family == "marian" else ["--src-lang", "en", "--tgt-lang", "de"]
     assert main(["models", "import", str(published.folder), "--out", str(out), *languages]) == 0
     (tmp_path / "text").write_text("the dog sees\n\na house\n", encoding="utf-8")
-    assert main(["translate", "--model", str(out), f"{tmp_path}/text", "--output", f"{tmp_path}/out"]) == 0
+    assert main(["translate", "--model", str(out), f"{tmp_path}/text", "--out", f"{tmp_path}/out"]) == 0
     assert len((tmp_path / "out").read_text(encoding="utf-8").split("\n")) == 4
     again = load_model(out)
     for name, value in published.trained.model.state_dict().items():

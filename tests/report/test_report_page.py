@@ -109,7 +109,7 @@ def test_equal_input_gives_equal_bytes(tmp_path, study, page):
 def test_scores_and_tables_of_data_are_enough(tmp_path, study):
     overlap, statistics, counts = (tmp_path / name for name in ("overlap.json", "statistics.csv", "counts.json"))
     overlap.write_text(json.dumps({"tests": {"test_t": {"sentences": 4, "seen_pairs": 1, "seen_pairs_percent": 25.0}}}))
-    statistics.write_text("dataset,segmentation,split,sentences\nd,doc,train,123456\n")
+    statistics.write_text("dataset,cutting,split,sentences\nd,doc,train,123456\n")
     counts.write_text(json.dumps({"sentences": 4, "dropped": {"empty": 1}}))
     manifest = {"runs": {}, "overlaps": {"d": str(overlap)}, "statistics": {"d": str(statistics)}}
     html = render(tmp_path, (study[0], manifest | {"counts": {"d/test": str(counts)}}))

@@ -282,7 +282,7 @@ def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown
 
 
 def test_statistics_with_the_published_rows_beneath():
-    ours = {"dataset": "d", "segmentation": "doc", "split": "test_ted", "sentences": 2271, "tokens_per_instance": 428.0}
+    ours = {"dataset": "d", "cutting": "doc", "split": "test_ted", "sentences": 2271, "tokens_per_instance": 428.0}
     statistics = pd.DataFrame([ours, ours | {"split": "train", "tokens_per_instance": float("nan")}])
     settings = ReportSettings(datasets={"d/ted": "ted"}, published={"a": "g-transformer/transformer_sentence"})
     table = statistics_table(statistics, settings)
@@ -297,21 +297,12 @@ def test_statistics_with_the_published_rows_beneath():
     ]
 
 
-@pytest.mark.parametrize("name", ["cutting", "segmentation"])
-def test_statistics_name_the_cutting_as_older_versions_did_or_as_now(tmp_path, name):
-    path = tmp_path / "statistics.csv"
-    path.write_text(f"dataset,{name},split,sentences\nd,001,train,5\n")
-    table = statistics_table(read_statistics([path]), SETTINGS)
-    assert table.header == ["Dataset", name.capitalize(), "Split", "sentences"]
-    assert table.rows == [["d", "001", "train", "5"]]
-
-
-def test_statistics_of_an_older_version_and_of_this_one_are_joined(tmp_path):
-    for dataset, name in (("d", "segmentation"), ("e", "cutting")):
-        (tmp_path / dataset).write_text(f"dataset,{name},split,sentences\n{dataset},doc,train,5\n")
+def test_statistics_name_the_cutting(tmp_path):
+    for dataset in ("d", "e"):
+        (tmp_path / dataset).write_text(f"dataset,cutting,split,sentences\n{dataset},001,train,5\n")
     table = statistics_table(read_statistics([tmp_path / "d", tmp_path / "e"]), SETTINGS)
     assert table.header == ["Dataset", "Cutting", "Split", "sentences"]
-    assert table.rows == [["d", "doc", "train", "5"], ["e", "doc", "train", "5"]]
+    assert table.rows == [["d", "001", "train", "5"], ["e", "001", "train", "5"]]
 
 
 def test_statistics_without_the_cutting_are_refused(tmp_path):

@@ -31,7 +31,6 @@ from docmt.models.model_file import load_model
 from docmt.training.agreement import Interrupted
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
-from docmt.training.progress import Session, TrainingState
 from docmt.training.trainer import Trainer
 from docmt.training.updates import instance_batches
 
@@ -160,13 +159,6 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     assert sum(session["seconds"] for session in sessions) == pytest.approx(
         pd.read_csv(tmp_path / "history.csv")["seconds"].iloc[-1], abs=0.01
     )
-
-
-def test_a_state_without_sessions_is_one_of_an_older_version():
-    values = TrainingState(step=3, seconds=7.5).to_dict()
-    del values["sessions"]
-    assert TrainingState.from_dict(values).sessions == [Session(0, 7.5)]
-    assert TrainingState.from_dict(values | {"step": 0}).sessions == []
 
 
 def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path):

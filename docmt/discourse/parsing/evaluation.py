@@ -72,16 +72,14 @@ def evaluate_parser(
         if hide_paragraphs:
             inputs = [replace(document, paragraphs=None) for document in inputs]
         if segmenter is not None:
-            inputs = [resegment(document, segmenter) for document in inputs]
+            starts = [segmenter.segment(document.sentences) for document in inputs]
+            inputs = [
+                replace(document, edus=edus_from_starts(found, map(len, document.sentences)))
+                for document, found in zip(inputs, starts, strict=True)
+            ]
         for document, predicted in zip(batch, parser.parse_batch(inputs), strict=True):
             scores.add(document, predicted)
     return {**scores.report(), "enforced": parser.counts["enforced"] - before}
-
-
-def resegment(document: DiscourseDocument, segmenter: Segmenter) -> DiscourseDocument:
-    """Replace the EDUs of a document by EDUs that a segmenter finds, and drop its tree."""
-    edus = edus_from_starts(segmenter.segment(document.sentences), map(len, document.sentences))
-    return replace(document, edus=edus, tree=None, arcs=None)
 
 
 def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, coarse: Coarse = str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Shapes: Q states or nodes, L slots, F features.
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -66,7 +66,10 @@ def train_neural(
     seed: int,
 ) -> NeuralParser:
     """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
-    words = learn_words(documents, min_count=settings.neural.min_word_count)
+    counts = Counter(
+        word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
+    )
+    words = tuple(sorted(word for word, n in counts.items() if word and n >= settings.neural.min_word_count))
     reads_lower = settings.neural.layers == "both"
     readings = segmenter.read(sentences_of(documents))
     states = word_states(readings, documents, reads_lower=reads_lower)
@@ -144,14 +147,6 @@ def total_loss(
         scores_QC = classifier(classifier.cache(edus_ER, inputs.n_edus), *arguments)
         loss = loss + functional.cross_entropy(scores_QC, labels_Q, label_smoothing=smoothing)
     return loss
-
-
-def learn_words(documents: Iterable[DiscourseDocument], *, min_count: int) -> tuple[str, ...]:
-    """Return the words seen at least `min_count` times at the edges of EDUs, sorted."""
-    counts = Counter(
-        word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
-    )
-    return tuple(sorted(word for word, count in counts.items() if word and count >= min_count))
 
 
 def make_example(

@@ -257,9 +257,6 @@ class SegmenterNetwork(nn.Module):
             )
         self.dropout = LockedDropout(0.0)
 
-    def set_dropout(self, *, dropout: float, word_dropout: float) -> None:
-        self.dropout.rate, self.encoder.word_dropout = dropout, word_dropout
-
     def states(self, encoded_BTD: Tensor, batch: SentenceBatch) -> States:
         """Run both BiLSTMs on encoded words."""
         x_BTD = self.dropout(encoded_BTD)

@@ -71,7 +71,7 @@ def train_segmenter(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = SegmenterNetwork(settings.network, vocabulary)
-        network.set_dropout(dropout=recipe.dropout, word_dropout=recipe.word_dropout)
+        network.dropout.rate, network.encoder.word_dropout = recipe.dropout, recipe.word_dropout
         average = averaged(network, recipe.average_decay, head_start=1)
         # What is scored and kept is the average; AveragedModel is not generic.
         segmenter = Segmenter(cast(SegmenterNetwork, average.module), settings, vocabulary)

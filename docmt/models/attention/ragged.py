@@ -72,14 +72,10 @@ def ragged_attention(
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
     """The formula as the papers write it: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
-    return torch.einsum("hnm,mhk->nhk", dense_weights(query_NHK, key_MHK, grouping), value_MHK)
-
-
-def dense_weights(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping) -> Tensor:
-    """The weights of `dense_attention`, [H, N, M]: each row sums to one."""
     mask_NM = grouping.dense_mask(len(key_MHK)).to(query_NHK.device)
     scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
-    return scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
+    weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
+    return torch.einsum("hnm,mhk->nhk", weights_HNM, value_MHK)
 
 
 def padded_attention(
