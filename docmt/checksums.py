@@ -80,11 +80,6 @@ def _write_record(path: Path, record: Path) -> None:
         os.fsync(file.fileno())
 
 
-def forget(path: Path) -> None:
-    """Remove the record of a file, if there is one."""
-    record_of(path).unlink(missing_ok=True)
-
-
 def recorded_fingerprint(path: Path) -> str | None:
     """The fingerprint in the record of a file, or in the first record of a folder that has one; None without any."""
     found = (_read_record(record).get(FINGERPRINT_MARK) for record in _records(path))

@@ -220,7 +220,7 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
     if checksum:
         checksums.place(temporary, path)
     else:
-        checksums.forget(path)
+        checksums.record_of(path).unlink(missing_ok=True)
         os.replace(temporary, path)
 
 

@@ -182,7 +182,9 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
     """One output line per input line; blank lines stay where they are."""
     from docmt.discourse.documents import read_discourse
 
-    documents = split_at_blanks(lines)
+    # A document is a run of lines that are not blank, here by their numbers.
+    groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
+    documents = [list(rows) for is_blank, rows in groups if not is_blank]
     if context == "none":
         documents = [[row] for rows in documents for row in rows]
     texts = [[lines[i] for i in rows] for rows in documents]
@@ -210,12 +212,6 @@ def _summarize(translator: "Translator", where: str) -> None:
     if counts.unknown > MANY_UNKNOWN * counts.subwords:
         share = 100 * counts.unknown / counts.subwords
         log.warning("%.0f %% of the subwords are unknown to the model: it was trained on other text", share)
-
-
-def split_at_blanks(lines: list[str]) -> list[list[int]]:
-    """The line numbers of each document: runs of lines that are not blank."""
-    groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
-    return [list(numbers) for is_blank, numbers in groups if not is_blank]
 
 
 def _read_lines(path: Path | None) -> list[str]:

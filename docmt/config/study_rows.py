@@ -77,11 +77,6 @@ class DatasetSettings(Settings):
         """The parts that provide training text in a language."""
         return [part for part in self.all_parts() if part in TRAINED_ON and lang in self.part_languages(part)]
 
-    @property
-    def is_for_pretraining(self) -> bool:
-        """Whether it holds text for cross-task pre-training."""
-        return bool(self.sentences or self.monolingual)
-
     def suite_names(self) -> list[str]:
         """The names of its contrastive test sets in paths."""
         return [reference.split("/")[1] for reference in self.suites]

@@ -154,13 +154,12 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
-    rows = [config.systems[run.system] for run in list_runs(config) if run.dataset == dataset]
-    cuttings = dict.fromkeys(row.cutting for row in rows if not row.has_user_output)
+    systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
+    cuttings = [system.cutting for system in systems.values() if not system.has_user_output]
     parts = [(cutting, part) for cutting in cuttings for part in config.datasets[dataset].parts()]
-    for run in list_runs(config):
-        system = config.systems[run.system]
-        if run.dataset == dataset and is_trained(config, run.system):
-            tasks = training_settings(config, run.system).tasks
+    for name, system in systems.items():
+        if is_trained(config, name):
+            tasks = training_settings(config, name).tasks
             parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
 

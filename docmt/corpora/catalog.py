@@ -32,11 +32,6 @@ class Address(Settings):
     """False if the address serves another edition of the same text, whose bytes differ from the file described; the
     counts of documents and sentences are still checked on reading."""
 
-    def with_path(self, path: str) -> "Address":
-        """The address of one file of a table: `path` in place of `{path}`."""
-        member = self.member and self.member.format(path=path)
-        return self.model_copy(update={"url": self.url.format(path=path), "member": member})
-
 
 class SourceFile(Settings):
     """One file of a corpus, as its publisher names it."""
@@ -90,13 +85,17 @@ class FileTable(Settings):
         """File name → values of a SourceFile."""
         folder = resources.files("docmt.corpora") / "catalog"
         lines = (folder / self.table).read_text(encoding="utf-8").splitlines()
-        found = {}
+        files = {}
         for row in csv.DictReader(lines, delimiter="\t"):
             name, path = row.pop("file"), row.pop("path")
             # What is left of the row are checksums and sizes, under the names of SourceFile's fields.
             values = {key: int(value) if key.startswith("bytes") else value for key, value in row.items() if value}
-            found[name] = {"addresses": [address.with_path(path) for address in self.addresses], **values}
-        return found
+            addresses = []
+            for address in self.addresses:
+                member = address.member and address.member.format(path=path)
+                addresses.append(address.model_copy(update={"url": address.url.format(path=path), "member": member}))
+            files[name] = {"addresses": addresses, **values}
+        return files
 
 
 class Split(Settings):

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -68,9 +69,13 @@ def train_segmenter(
         train: prefix of .discourse.jsonl, and of .syntax.jsonl if any.
         dev: prefix of the files on which the best epoch is chosen.
     """
-    from docmt.discourse.segmentation.training import train_files
+    from docmt.discourse.segmentation.examples import read_examples
+    from docmt.discourse.segmentation.training import train_segmenter
 
-    train_files(train=train, dev=dev, settings=settings, seed=seed, out=out)
+    segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
+    paths = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
+    data = {path.name: sha256_file(path) for path in paths if path.exists()}
+    replace(segmenter, provenance=describe(settings=settings.model_dump(), seed=seed, data=data)).save(out)
 
 
 @commands.command
@@ -198,11 +203,12 @@ def parse(*, parser: ParserName, input: Path, out: OutFile) -> None:
         input: .discourse.jsonl; trees in it are replaced.
     """
     from docmt.discourse.documents import iterate_discourse, write_discourse
+    from docmt.discourse.parsing.baselines import batches
     from docmt.discourse.parsing.parser_names import open_parser
 
     _use_one_thread()
     opened, _ = open_parser(parser)
-    documents = opened.parse_all(iterate_discourse(input))
+    documents = itertools.chain.from_iterable(map(opened.parse_batch, batches(iterate_discourse(input))))
     write_discourse(out, progress(documents, label="parse", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))
 

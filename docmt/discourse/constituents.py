@@ -157,16 +157,6 @@ def flatten(tree: Node) -> Node:
     return tree.fold(combine)
 
 
-def restore_nary(tree: Node) -> Node:
-    """Restore the intended n-ary tree: flatten a binary tree, return any other unchanged.
-
-    In a binary tree, a list nested in a list of the same relation looks like a binarized list; in a tree in which some
-    node has three or more children, it is a nested list.
-    """
-    is_binary = all(len(node.children) <= 2 for node in tree.postorder())
-    return flatten(tree) if is_binary else tree
-
-
 def to_json(tree: Node) -> list[Any]:
     """Convert a tree to plain values: its nodes in post-order.
 

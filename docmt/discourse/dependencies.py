@@ -1,7 +1,7 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
-Binary trees are flattened first (`restore_nary`), because the further nuclei of a list all depend on the first one, not
-each on the one before.
+Binary trees are flattened first, because the further nuclei of a list all depend on the first one, not each on the one
+before.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from docmt.discourse.constituents import Node, check_cover, restore_nary
+from docmt.discourse.constituents import Node, check_cover, flatten
 from docmt.errors import UserError
 
 ROOT = "root"
@@ -25,8 +25,13 @@ class DependencyTree:
 
 
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a constituent tree, n-ary or binary; a binary one is flattened first."""
-    return nary_to_dependencies(restore_nary(tree), n_edus)
+    """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
+
+    In a binary tree, a list nested in a list of the same relation looks like a binarized list; in a tree in which some
+    node has three or more children, it is a nested list.
+    """
+    is_binary = all(len(node.children) <= 2 for node in tree.postorder())
+    return nary_to_dependencies(flatten(tree) if is_binary else tree, n_edus)
 
 
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
@@ -46,8 +51,8 @@ def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
         return head
 
     tree.fold(head_of)
-    found = [arcs.get(edu, (NO_HEAD, ROOT)) for edu in range(n_edus)]
-    return DependencyTree(tuple(head for head, _ in found), tuple(name for _, name in found))
+    in_order = [arcs.get(edu, (NO_HEAD, ROOT)) for edu in range(n_edus)]
+    return DependencyTree(tuple(head for head, _ in in_order), tuple(name for _, name in in_order))
 
 
 def check_dependencies(heads: Sequence[int], *, where: str) -> None:

@@ -191,9 +191,11 @@ def cxmi(
     if (prefix is None) == (suite is None):
         raise UserError("docmt evaluate cxmi: give either --prefix or --suite")
     chosen = choose_device(device, threads)
+    import numpy as np
+
     from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
     from docmt.discourse.documents import read_discourse
-    from docmt.evaluation.cxmi import score_references, split_rows, suite_rows
+    from docmt.evaluation.cxmi import mean_row, score_references, suite_rows
     from docmt.models.model_file import load_model
 
     # As in contrastive scoring: differences of log probabilities are smaller than half precision rounds.
@@ -210,7 +212,8 @@ def cxmi(
         reference = text_path(prefix, tgt_lang)
         texts = read_documents(prefix, languages=(src_lang, tgt_lang))
         references = [Candidate(text.src, text.tgt) for text in texts]
-        rows = split_rows(score_references([text.id for text in texts], references, scorer, trees))
+        scores = score_references([text.id for text in texts], references, scorer, trees)
+        rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
     inputs = {"model": model, "reference": reference}
     facts = {"device": chosen, "n_devices": 1}
     write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs, **facts)

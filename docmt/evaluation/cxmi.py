@@ -50,24 +50,21 @@ def score_references(
     return {LOG_PROBABILITY: together, CXMI: gains}
 
 
-def split_rows(scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
-    """The rows of a test split: the means over all its sentences."""
-    return [_row(metric, np.concatenate(found)) for metric, found in scores.items()]
-
-
 def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
     """The rows of a suite: the means over last sentences of right candidates, over all items and by phenomenon."""
     rows = []
-    for metric, found in scores.items():
-        last, phenomena = np.array([own[-1] for own in found]), np.array([item.phenomenon for item in items])
-        rows.append(_row(metric, last))
+    phenomena = np.array([item.phenomenon for item in items])
+    for metric, item_scores in scores.items():
+        last = np.array([sentences[-1] for sentences in item_scores])
+        rows.append(mean_row(metric, last))
         for phenomenon in dict.fromkeys(phenomena.tolist()):
-            own = last[phenomena == phenomenon]
-            rows.append({**_row(metric, own), "phenomenon": phenomenon, "kind": phenomenon})
+            row = mean_row(metric, last[phenomena == phenomenon])
+            rows.append({**row, "phenomenon": phenomenon, "kind": phenomenon})
     return rows
 
 
-def _row(metric: str, values: np.ndarray) -> ScoreRow:
+def mean_row(metric: str, values: np.ndarray) -> ScoreRow:
+    """The mean over sentences, with its 95 % interval if there are several."""
     mean, n = float(values.mean()), len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:

@@ -166,30 +166,18 @@ def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
     return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
 
 
-def multi_bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
+def multi_bleu(settings: "EvaluationSettings", tgt_lang: str, *, lowercase: bool = False) -> "BLEU":
     """Build the BLEU of Moses' multi-bleu.perl: words as separated by spaces, and no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
-    return BLEU(lowercase=settings.lowercase, tokenize="none", smooth_method="none", force=True)
+    return BLEU(lowercase=lowercase or settings.lowercase, tokenize="none", smooth_method="none", force=True)
 
 
-def doc2doc_bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
-    """Build the BLEU of `multi_bleu` in lower case."""
-    return multi_bleu(settings.model_copy(update={"lowercase": True}), tgt_lang)
-
-
-def chrf(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
-    """Build chrF."""
+def chrf(settings: "EvaluationSettings", tgt_lang: str, *, word_order: int = 0) -> "SacreMetric":
+    """Build chrF; with a word order of 2, chrF++."""
     from sacrebleu.metrics.chrf import CHRF
 
-    return CHRF(lowercase=settings.lowercase)
-
-
-def chrf_plus_plus(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
-    """Build chrF++."""
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(lowercase=settings.lowercase, word_order=2)
+    return CHRF(lowercase=settings.lowercase, word_order=word_order)
 
 
 def ter(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
@@ -240,12 +228,12 @@ METRICS: dict[str, Metric] = {
     "tokenised d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
     DOC2DOC: words_metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
-        sacre=doc2doc_bleu,
+        sacre=partial(multi_bleu, lowercase=True),
         unit="documents",
         on_request=True,
     ),
     "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
-    "chrF++": sacre_metric("chrF2++ of sacreBLEU", chrf_plus_plus, "sentences", on_request=True),
+    "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
     "aligned instances": Metric(
@@ -272,16 +260,6 @@ def selectable_metrics() -> list[str]:
         for name, metric in METRICS.items()
         if (metric.scorer is not None or MODEL in metric.needs) and not metric.always
     ]
-
-
-def default_metrics() -> list[str]:
-    """The default of `evaluation.metrics`: all that need nothing beyond Python."""
-    return [name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)]
-
-
-def main_metrics() -> list[str]:
-    """The default columns of the report's main table."""
-    return [name for name, metric in METRICS.items() if metric.is_main]
 
 
 def check_metric(name: str) -> str:
@@ -333,7 +311,10 @@ class CometSettings(Settings):
 class EvaluationSettings(Settings):
     """Metrics of translations, and their settings."""
 
-    metrics: list[MetricName] = Field(default=default_metrics(), min_length=1)
+    metrics: list[MetricName] = Field(
+        default=[name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)],
+        min_length=1,
+    )
     """Scores to compute; systems without sentence alignment have none over sentence pairs. METEOR needs Java, APT
     (accuracy of pronouns) eflomal; otherwise they have no value."""
     lowercase: bool = False
@@ -396,11 +377,6 @@ def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
         for name, metric in found.items()
         if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
     }
-
-
-def needs_training_text(names: Sequence[str]) -> bool:
-    """Whether one of these metrics reads the training text."""
-    return any(TRAINING in find_metric(name).needs for name in names)
 
 
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:

@@ -13,18 +13,10 @@ from typing import Self
 import yaml
 from pydantic import Field, field_validator
 
-from docmt.evaluation.external_programs import NotComputableError, missing_row
+from docmt.evaluation.external_programs import NotComputableError, find_program, missing_row
 from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
-from docmt.evaluation.word_alignment import (
-    Link,
-    Pair,
-    Text,
-    align_words,
-    describe_aligner,
-    find_aligner,
-    read_training,
-)
+from docmt.evaluation.word_alignment import PROGRAM, Link, Pair, Text, align_words, describe_aligner, read_training
 from docmt.evaluation.words import describe_words
 from docmt.languages import language_of
 from docmt.settings import Settings
@@ -89,9 +81,12 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
     # Aligned together with the test: the aligner learns from it which words belong together.
     training = read_training(test)
     try:
-        lists, program = PronounLists.of(test.src_lang, test.tgt_lang), find_aligner()
+        lists = PronounLists.of(test.src_lang, test.tgt_lang)
     except NotComputableError as reason:
         return [missing_row("APT", reason)]
+    program = find_program(PROGRAM)
+    if program is None:
+        return [missing_row("APT", "the word aligner is not installed: pip install eflomal (needs a C compiler)")]
     text = Text.of(test)
     pairs = [*text.pairs, *training]
     runs = [align_words(pairs, program=program)[: len(text.pairs)] for _ in range(test.settings.aligner_runs)]

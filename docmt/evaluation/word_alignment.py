@@ -12,7 +12,7 @@ from typing import Self
 
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
-from docmt.evaluation.external_programs import NotComputableError, find_program, run_program
+from docmt.evaluation.external_programs import run_program
 from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.words import lower_case_splitter
 from docmt.files import iterate_lines, read_lines, write_lines
@@ -67,14 +67,6 @@ def read_training(test: TranslatedTest) -> list[Pair]:
     return [(split_source(src), split_target(tgt)) for src, tgt in zip(*lines, strict=True)]
 
 
-def find_aligner() -> str:
-    """The path of eflomal. Raises NotComputableError when it is not installed."""
-    program = find_program(PROGRAM)
-    if program is None:
-        raise NotComputableError("the word aligner is not installed: pip install eflomal (needs a C compiler)")
-    return program
-
-
 def describe_aligner() -> str:
     """Name, version and procedure of the aligner, for signatures."""
     try:
@@ -104,18 +96,16 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
         files = {"-s": "source", "-t": "target", "-f": "forward", "-r": "reverse"}
         options = [word for option, name in files.items() for word in (option, str(paths[name]))]
         run_program([program, *options, "--n-samplers", str(SAMPLERS)], name="eflomal")
-        forward, reverse = (_read_links(paths[name], len(usable)) for name in ("forward", "reverse"))
-    for i, one, other in zip(usable, forward, reverse, strict=True):
-        links[i] = merge_directions(one, other)
+        directions = []
+        for name in ("forward", "reverse"):
+            # A line for each sentence: `0-0 1-2 …`, the positions of source and target (the format of Pharaoh).
+            lines = read_lines(paths[name])
+            if len(lines) != len(usable) or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
+                raise UserError(f"eflomal wrote alignments in an unknown form: {len(usable)} sentences, {lines[:1]}")
+            directions.append([{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines])
+    for i, forward, reverse in zip(usable, *directions, strict=True):
+        links[i] = merge_directions(forward, reverse)
     return links
-
-
-def _read_links(path: Path, n_sentences: int) -> list[set[Link]]:
-    # A line for each sentence: `0-0 1-2 …`, the positions of source and target (the format of Pharaoh).
-    lines = read_lines(path)
-    if len(lines) != n_sentences or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
-        raise UserError(f"eflomal wrote alignments in an unknown form: {n_sentences} sentences, {lines[:1]}")
-    return [{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines]
 
 
 def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from docmt.evaluation.metrics import ACCURACIES, main_metrics
+from docmt.evaluation.metrics import ACCURACIES, METRICS
 from docmt.report.claims.claim import Claim
 from docmt.report.publications import load_published
 from docmt.settings import Settings, check_name, nearest
@@ -174,7 +174,7 @@ class ReportSettings(Settings):
 
     title: str = "Document-level machine translation"
     """Heading of the page."""
-    metrics: list[str] = Field(default=main_metrics(), min_length=1)
+    metrics: list[str] = Field(default=[name for name, metric in METRICS.items() if metric.is_main], min_length=1)
     """Columns of the main table, in order; columns without values are omitted."""
     tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
     """Tables as in a paper, by name, first in the report; target of one: `results/tables/NAME.txt`."""

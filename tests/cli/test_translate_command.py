@@ -10,7 +10,6 @@ import torch
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
-from docmt.cli.translate import split_at_blanks
 from docmt.decoding import translation
 from docmt.decoding.translation import prepare_search
 from docmt.models.model_file import load_model
@@ -202,11 +201,6 @@ def test_a_gpu_that_is_not_there_is_one_line(translate_bytes, monkeypatch):
     code, _, errors = translate_bytes(b"the dog\n", "--device", "cuda")
     assert code == 2
     assert "no GPU is visible" in errors
-
-
-def test_runs_of_lines_are_documents():
-    assert split_at_blanks(["a", "b", "", " ", "c", ""]) == [[0, 1], [4]]
-    assert split_at_blanks([]) == split_at_blanks([""]) == []
 
 
 def test_what_the_model_cannot_read_well_is_said(translate_bytes):

@@ -17,7 +17,6 @@ from docmt.discourse.constituents import (
     join_names,
     join_pair,
     leaf,
-    restore_nary,
     to_json,
 )
 from docmt.discourse.dependencies import nary_to_dependencies, to_dependencies
@@ -118,13 +117,6 @@ def test_flatten_keeps_the_names_and_heads_of_nuclei_with_several_relations():
     inner = join([leaf(1), leaf(2)], "NN", ("list", "contrast"))
     for tree in (join([leaf(0), inner], "NN", ("list", "joint")), join([leaf(0), inner], "NN", ("list", "list"))):
         assert flatten(tree) == tree
-
-
-def test_only_binary_trees_are_flattened_to_restore_them():
-    inner = join_pair(leaf(1), leaf(2), "NN", "list")
-    assert restore_nary(join_pair(leaf(0), inner, "NN", "list")) == nary("NNN", "list", *map(leaf, range(3)))
-    nested = nary("NNN", "list", leaf(0), leaf(1), join_pair(leaf(2), leaf(3), "NN", "list"))
-    assert restore_nary(nested) == nested
 
 
 @given(trees())

@@ -35,6 +35,11 @@ def test_binary_list_becomes_a_star_not_a_chain():
     assert nary_to_dependencies(tree, 3).heads == (NO_HEAD, 0, 1)
 
 
+def test_list_in_a_list_with_three_members_is_not_flattened():
+    tree = join([leaf(0), leaf(1), join_pair(leaf(2), leaf(3), "NN", "list")], "NNN", ("list",) * 3)
+    assert to_dependencies(tree, 4).heads == (NO_HEAD, 0, 0, 2)
+
+
 def test_one_edu_is_the_root():
     assert to_dependencies(leaf(0), 1).heads == (NO_HEAD,)
 

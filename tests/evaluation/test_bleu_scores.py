@@ -11,7 +11,7 @@ from sacrebleu.metrics.ter import TER
 
 from docmt.evaluation.bleu import score_bleu
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import EvaluationSettings, bleu, default_metrics, find_metric, score_translations
+from docmt.evaluation.metrics import EvaluationSettings, bleu, find_metric, score_translations
 from docmt.evaluation.words import tokenized_texts, word_splitter
 
 SETTINGS = EvaluationSettings()
@@ -40,9 +40,10 @@ def multi_bleu(hypotheses, references):
 
 def test_perfect_translation_scores_hundred_in_every_metric():
     rows = scores_by_metric(make_hypotheses(REFERENCE))
-    assert list(rows) == [*default_metrics(), "length ratio"]
+    defaults = EvaluationSettings().metrics
+    assert list(rows) == [*defaults, "length ratio"]
     assert all(row["value"] == pytest.approx(100) for row in rows.values())
-    assert {name: rows[name]["n"] for name in default_metrics()} == {
+    assert {name: rows[name]["n"] for name in defaults} == {
         "s-BLEU": 6,
         "d-BLEU (instances)": 3,
         "d-BLEU (documents)": 2,
@@ -56,7 +57,7 @@ def test_fixed_numbers():
     translation = ["Der Hund ist müde und er schläft.", "Sie sagte: „Komm!“", ""]
     translation += ["Das Haus steht seit 1999 am Fluss.", "Wir kaufen es.", "Ende"]
     rows = scores_by_metric(make_hypotheses(translation))
-    found = {name: rows[name]["value"] for name in default_metrics()}
+    found = {name: rows[name]["value"] for name in EvaluationSettings().metrics}
     assert found == pytest.approx(FIXED, abs=1e-6)
 
 
@@ -177,7 +178,7 @@ def test_d_bleu_of_doc2doc_is_lower_cased_multi_bleu_over_documents():
     assert rows["Doc2Doc d-BLEU"]["value"] == pytest.approx(multi_bleu(*sides), abs=1e-9)
     assert "case:lc" in rows["Doc2Doc d-BLEU"]["signature"]
     assert "case:mixed" in rows["d-BLEU (documents)"]["signature"]
-    assert "Doc2Doc d-BLEU" not in default_metrics()
+    assert "Doc2Doc d-BLEU" not in EvaluationSettings().metrics
 
 
 @pytest.mark.parametrize(("name", "scorer"), [("chrF++", CHRF(word_order=2)), ("TER", TER(case_sensitive=True))])

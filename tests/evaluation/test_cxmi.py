@@ -12,7 +12,7 @@ from plain_scores import directly, scorer, untrained
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate
 from docmt.errors import UserError
-from docmt.evaluation.cxmi import CXMI, LOG_PROBABILITY, score_references, split_rows, suite_rows
+from docmt.evaluation.cxmi import CXMI, LOG_PROBABILITY, mean_row, score_references, suite_rows
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import EOD
 
@@ -88,11 +88,8 @@ def test_a_model_without_context_gains_nothing_and_a_document_model_something(st
 
 def test_rows_of_tests_and_of_the_last_sentences_of_suites():
     gains = [np.array([5.0, 1.0]), np.array([3.0])]
-    first, row = split_rows({LOG_PROBABILITY: [-gains[0], -gains[1]], CXMI: gains})
-    assert [(each["metric"], each["value"], each["n"]) for each in (first, row)] == [
-        ("log probability", -3, 3),
-        ("CXMI", 3, 3),
-    ]
+    row = mean_row(CXMI, np.concatenate(gains))
+    assert (row["metric"], row["value"], row["n"]) == ("CXMI", 3, 3)
     assert row["low"] < 3 < row["high"]
     items = [ContrastiveItem(str(i), "pq"[i], ("s",), (("x",), ("y",)), 0) for i in range(2)]
     rows = suite_rows(items, {CXMI: gains})

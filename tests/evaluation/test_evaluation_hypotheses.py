@@ -19,9 +19,8 @@ def write(path, lines):
 
 
 def test_reads_what_decoding_writes(tmp_path):
-    """The number of forced ends as versions wrote it, and as the list of sentences; separators of lines are text."""
-    forced = [1, [0], []]
-    lines = [line | {"score": -0.5, "forced_ends": ends} for line, ends in zip(LINES, forced, strict=True)]
+    """Keys that no score reads are allowed, and separators of lines are text."""
+    lines = [line | {"score": -0.5, "forced_ends": ends} for line, ends in zip(LINES, [1, 1, 0], strict=True)]
     lines[0]["sentences"] = ["a\u2028b", "c\u0085d\rd"]
     hypotheses = read_hypotheses(write(tmp_path / "h.jsonl", lines), INDEX)
     assert [hypothesis.sentences for hypothesis in hypotheses] == [["a\u2028b", "c\u0085d\rd"], ["y"], ["z", "w"]]

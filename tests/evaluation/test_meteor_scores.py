@@ -9,7 +9,7 @@ from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import EvaluationSettings, default_metrics, find_metric
+from docmt.evaluation.metrics import EvaluationSettings, find_metric
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]
@@ -120,7 +120,7 @@ def test_unaligned_hypotheses_are_scored_by_instances_only():
 
 def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
     monkeypatch.setattr(meteor, "find_meteor", lambda: pytest.fail("looked for"))
-    assert not any(find_metric(name).needs for name in default_metrics())
+    assert not any(find_metric(name).needs for name in EvaluationSettings().metrics)
     assert score(make_hypotheses(REFERENCE), settings=EvaluationSettings()) == []
 
 

@@ -85,7 +85,3 @@ def test_versions_of_optional_packages_count_where_their_metrics_are_named():
     plain, aligned = scoring_packages(["s-BLEU"]), scoring_packages(["s-BLEU", "METEOR", "APT"])
     assert {"sacrebleu", "sacremoses"} <= set(plain) <= {"sacrebleu", "sacremoses", "jieba"}
     assert set(aligned) - set(plain) <= {"eflomal", "pycocoevalcap"}
-
-
-def test_only_metrics_with_word_alignments_read_the_training_text():
-    assert [name for name in METRICS if metrics.needs_training_text([name])] == ["APT"]

@@ -9,7 +9,7 @@ from evaluation_fixtures import make_hypotheses, make_test, write_lines
 
 from docmt.errors import UserError
 from docmt.evaluation import pronouns
-from docmt.evaluation.external_programs import NotComputableError, find_program
+from docmt.evaluation.external_programs import find_program
 from docmt.evaluation.metrics import EvaluationSettings
 from docmt.evaluation.pronouns import (
     LISTS as FOLDER,
@@ -140,7 +140,7 @@ def score_aligned(monkeypatch):
 
     def score(test, *alignments):
         links = [set(map(read_link, line.split())) for text in alignments for line in text.splitlines()]
-        monkeypatch.setattr(pronouns, "find_aligner", lambda: "by hand")
+        monkeypatch.setattr(pronouns, "find_program", lambda name: "by hand")
         monkeypatch.setattr(pronouns, "align_words", lambda pairs, *, program: links)
         return score_pronouns(test)
 
@@ -199,12 +199,9 @@ def test_the_real_aligner_with_training_text(tmp_path):
 
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
     assert score_pronouns(translated(Path("t"), make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False))) == []
-
-    def missing():
-        raise NotComputableError("no aligner")
-
-    monkeypatch.setattr(pronouns, "find_aligner", missing)
-    for tgt_lang, reason in (("de", "no aligner"), ("ru", "no lists of pronouns for en-ru (only for en-de, zh-en)")):
+    monkeypatch.setattr(pronouns, "find_program", lambda name: None)
+    reasons = {"de": "pip install eflomal", "ru": "no lists of pronouns for en-ru (only for en-de, zh-en)"}
+    for tgt_lang, reason in reasons.items():
         rows = score_pronouns(translated(Path("t"), make_hypotheses(HYPOTHESES), tgt_lang=tgt_lang))
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
         assert reason in rows[0]["signature"]

@@ -9,7 +9,7 @@ from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
 from docmt.evaluation import commands as evaluation
-from docmt.evaluation.metrics import COMET, CXMI, needs_training_text, scoring_packages
+from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
 from docmt.report import commands as report
 
 COMET_PREFIX = "comet_"
@@ -27,7 +27,7 @@ class ScoreArtifacts(RunArtifacts):
         """Scores of a run on a test split."""
         settings = self._translation_settings()
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
-        is_aligned = needs_training_text(self.config.evaluation.metrics)
+        reads_training = any(TRAINING in find_metric(name).needs for name in self.config.evaluation.metrics)
         more = self._more_references(dataset, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/{split}.json"],
@@ -35,13 +35,13 @@ class ScoreArtifacts(RunArtifacts):
             {
                 "text": references,
                 "references": more,
-                "training": [self.dataset_split(dataset, "train")] if is_aligned else [],
+                "training": [self.dataset_split(dataset, "train")] if reads_training else [],
                 "hypotheses": hypotheses,
             },
             {
                 "settings": settings,
                 **self.scoring_options(dataset, split),
-                "training": self.prefix(dataset, "train") if is_aligned else None,
+                "training": self.prefix(dataset, "train") if reads_training else None,
             },
             evaluation.scores,
         )

@@ -67,7 +67,8 @@ class TextArtifacts(CorporaArtifacts):
     def vocabulary(self, dataset: str) -> Artifact:
         """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
         row, settings = self.config.datasets[dataset], text_settings(self.config, dataset)
-        params: dict[str, Any] = {"tags": list(row.languages) if row.is_for_pretraining else []}
+        is_for_pretraining = row.sentences or row.monolingual
+        params: dict[str, Any] = {"tags": list(row.languages) if is_for_pretraining else []}
         if settings.pretrained is not None:
             params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
             params |= self.language_pair(dataset)

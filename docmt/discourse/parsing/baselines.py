@@ -48,11 +48,6 @@ class Parser(ABC):
         """
         return [self.parse(document) for document in documents]
 
-    def parse_all(self, documents: Iterable[DiscourseDocument]) -> Iterator[DiscourseDocument]:
-        """Yield the documents with trees, in order; memory does not grow with their number."""
-        for batch in batches(documents):
-            yield from self.parse_batch(batch)
-
 
 def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDocument]]:
     """Yield documents in groups of at most `BATCH_EDUS` EDUs."""

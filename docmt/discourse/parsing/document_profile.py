@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from docmt.discourse.documents import DiscourseDocument, DocumentUnits
-from docmt.discourse.parsing.transitions import N_ACTIONS, Constituent, State
+from docmt.discourse.parsing.transitions import N_ACTIONS, Constituent
 
 BUCKETS = 8
 NO_BUCKET = BUCKETS
@@ -159,10 +159,6 @@ class DocumentProfile:
             vector=self.cohesion.vector(first, last),
         )
         return span
-
-    def stack_span(self, state: State, depth: int) -> Span:
-        """Return the span at a depth of the stack, 1 for the top; `NO_SPAN` where there is none."""
-        return self.span_of(state.stack[-depth]) if len(state.stack) >= depth else NO_SPAN
 
     def span_of(self, node: Constituent) -> Span:
         return self.span(node.first, node.last, node.nucleus, node.form)

@@ -72,11 +72,10 @@ def evaluate_parser(
         if hide_paragraphs:
             inputs = [replace(document, paragraphs=None) for document in inputs]
         if segmenter is not None:
-            starts = [segmenter.segment(document.sentences) for document in inputs]
-            inputs = [
-                replace(document, edus=edus_from_starts(found, map(len, document.sentences)))
-                for document, found in zip(inputs, starts, strict=True)
-            ]
+            for number, document in enumerate(inputs):
+                starts = segmenter.segment(document.sentences)
+                edus = edus_from_starts(starts, map(len, document.sentences))
+                inputs[number] = replace(document, edus=edus)
         for document, predicted in zip(batch, parser.parse_batch(inputs), strict=True):
             scores.add(document, predicted)
     return {**scores.report(), "enforced": parser.counts["enforced"] - before}

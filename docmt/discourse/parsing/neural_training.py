@@ -66,16 +66,17 @@ def train_neural(
     seed: int,
 ) -> NeuralParser:
     """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
-    counts = Counter(
-        word for document in documents for edu in range(len(document.edus)) for word in edge_words(document, edu)
-    )
-    words = tuple(sorted(word for word, n in counts.items() if word and n >= settings.neural.min_word_count))
+    counts: Counter[str] = Counter()  # of words at the edges of EDUs
+    for document in documents:
+        for edu in range(len(document.edus)):
+            counts.update(edge_words(document, edu))
+    words = tuple(sorted(word for word, count in counts.items() if word and count >= settings.neural.min_word_count))
     reads_lower = settings.neural.layers == "both"
     readings = segmenter.read(sentences_of(documents))
     states = word_states(readings, documents, reads_lower=reads_lower)
     examples = [
-        make_example(document, tree, own, relations=relations, numbers=number_words(words))
-        for document, tree, own in zip(documents, trees, states, strict=True)
+        make_example(document, tree, word_vectors, relations=relations, numbers=number_words(words))
+        for document, tree, word_vectors in zip(documents, trees, states, strict=True)
         if not tree.is_leaf
     ]
     sizes = {"n_words": len(words), "n_relations": len(relations)}

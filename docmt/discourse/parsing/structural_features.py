@@ -135,7 +135,8 @@ MERGE_TEMPLATES, _compute_merge = _compile([
 def state_values(profile: DocumentProfile, state: State) -> list[int]:
     """Compute one value per template of `STATE_TEMPLATES`."""
     units, front, n_stack = profile.units, state.next, len(state.stack)
-    s1, s2, s3 = (profile.stack_span(state, depth) for depth in (1, 2, 3))  # from the top
+    top = [profile.span_of(node) for node in reversed(state.stack[-3:])]
+    s1, s2, s3 = (top + [NO_SPAN] * 3)[:3]
     q1 = q_sentence = NO_SPAN  # the EDU at the front of the queue; with the rest of its sentence
     if front < state.n_edus:
         q1 = profile.span(front, front, front)

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
     coarse = coarse_classes(settings.relations)
     documents = [document for document in read_discourse(Path(f"{train}.discourse.jsonl")) if document.edus]
     trees = [training_tree(document, coarse) for document in documents]
-    relations = relation_names(trees)
+    relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
+    if not relations:
+        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
     gold = read_discourse(Path(f"{dev}.discourse.jsonl"))
     parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
     scores = score_variants(parser, gold, coarse)
@@ -54,14 +56,6 @@ def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
         return Node(node.first, node.last, tuple(children), node.nuclearity, names)
 
     return binarize(document.tree.fold(rename))
-
-
-def relation_names(trees: Iterable[Node]) -> tuple[str, ...]:
-    """Return all relations of the trees, sorted."""
-    names = {node.relation for tree in trees for node in tree.postorder() if not node.is_leaf}
-    if not names:
-        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
-    return tuple(sorted(names))
 
 
 def score_variants(parser: NeuralParser, gold: Sequence[DiscourseDocument], coarse: Coarse) -> dict[str, Any]:

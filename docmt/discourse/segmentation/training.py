@@ -8,7 +8,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -17,14 +16,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim.swa_utils import AveragedModel
 
-from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets, read_examples
+from docmt.discourse.segmentation.examples import IGNORED, ExampleSet, SentenceExample, Targets
 from docmt.discourse.segmentation.network import SegmenterNetwork, SentenceBatch
 from docmt.discourse.segmentation.segmenter import Segmenter, score_starts
 from docmt.discourse.segmentation.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
 from docmt.discourse.segmentation.vocabulary import LABELS, WordTypes, WordVocabulary
-from docmt.files import sha256_file
 from docmt.logs import progress
-from docmt.provenance import describe
 
 log = logging.getLogger(__name__)
 
@@ -32,14 +29,6 @@ LAST_LEARNING_RATE = 0.01
 """Share of the learning rate that is left at the last update."""
 PERFECT = 100.0
 """An F1 that no later epoch can beat."""
-
-
-def train_files(*, train: Path, dev: Path, settings: SegmenterSettings, seed: int, out: Path) -> None:
-    """Train on `TRAIN.discourse.jsonl` (and `.syntax.jsonl`), choose the epoch on `DEV.discourse.jsonl`, and save."""
-    segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
-    names = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
-    data = {path.name: sha256_file(path) for path in names if path.exists()}
-    replace(segmenter, provenance=describe(settings=settings.model_dump(), seed=seed, data=data)).save(out)
 
 
 def train_segmenter(
@@ -90,8 +79,8 @@ def train_segmenter(
                 average.update_parameters(network)
                 sums.update({name: part.item() for name, part in parts.items()})
             means = {name: value / len(batches) for name, value in sums.items()}
-            found = segmenter.segment([example.words for example in dev])
-            scores = score_starts(found, [example.starts for example in dev], n_sentences=len(dev))
+            starts = segmenter.segment([example.words for example in dev])
+            scores = score_starts(starts, [example.starts for example in dev], n_sentences=len(dev))
             history.append({"epoch": epoch, "losses": means, **scores})
             inside = scores["inside"]
             shown = " ".join(f"{name} {value:.4f}" for name, value in means.items())

@@ -20,7 +20,7 @@ from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, Ensemble
 from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, edu_inputs, number_words, word_states
 from docmt.discourse.parsing.neural_training import collate, make_example, total_loss, train_member
 from docmt.discourse.parsing.settings import NeuralSettings
-from docmt.discourse.parsing.training import relation_names, training_tree
+from docmt.discourse.parsing.training import training_tree
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
 RATES = ("input_dropout", "hidden_dropout", "feature_dropout", "relation_dropout", "relation_feature_dropout")
@@ -31,7 +31,7 @@ RECIPE = TINY | NOTHING_HIDDEN | {"epochs": 60, "documents_per_batch": 3, "learn
 def examples_of(documents, *, reads_lower=True):
     segmenter = StandInSegmenter()
     trees = [training_tree(document, coarse) for document in documents]
-    relations = relation_names(trees)
+    relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
     states = word_states(segmenter.read(sentences_of(documents)), documents, reads_lower=reads_lower)
     return relations, [
         make_example(document, tree, words, relations=relations, numbers=number_words(WORDS))

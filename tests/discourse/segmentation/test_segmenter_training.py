@@ -7,7 +7,7 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
-from docmt.checksums import forget
+from docmt.checksums import record_of
 from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.examples import ExampleSet, read_examples
 from docmt.discourse.segmentation.segmenter import Segmenter
@@ -114,7 +114,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
         "damaged": {"vocabulary": {"words": [1]}},
     }.items():
         torch.save(content | change, path)
-        forget(path)
+        record_of(path).unlink(missing_ok=True)
         with pytest.raises(UserError, match=name):
             Segmenter.load(path)
     with pytest.raises(UserError, match="no such file"):
