@@ -1,4 +1,5 @@
 # docmt: from corpora to the report. Targets are described in docs/workflow.md.
+import os
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -12,22 +13,14 @@ from docmt.config.references import (
     SEGMENTS_SUITES,
 )
 from docmt.errors import UserError
+from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
-from docmt.snakemake import (
-    cores_per_gpu,
-    heed_records,
-    keep_asking_squeue,
-    keep_one_timer,
-    note_farewell,
-    spread_training,
-    stop_from_another_thread,
-)
-from docmt.status.study import farewell
+from docmt.snakemake import check_records, cores_per_gpu, spread_training
+from docmt.snakemake_patches import keep_asking_squeue, stop_from_another_thread
 
 min_version("9.27")
 
-keep_one_timer()
 stop_from_another_thread()
 
 
@@ -39,13 +32,10 @@ if not workflow.overwrite_configfiles:
 
 try:
     plan = Plan.load(config, files=workflow.configfiles)
+    if workflow.is_main_process:
+        check_records()
 except UserError as error:
     raise WorkflowError(str(error)) from None
-
-# What results were made from, and in which order, is read from docmt's records beside them, whatever Snakemake knows
-# and whenever they were copied. The profile beside this file turns off Snakemake's own look at parameters and the
-# wording of commands.
-heed_records(workflow, plan.compare_records, plan.restore_times)
 
 
 # Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
@@ -74,15 +64,10 @@ wildcard_constraints:
     tgt="[a-z]{2,3}",
 
 
-say_farewell = note_farewell(workflow, lambda: farewell(Path.cwd(), plan))
-
-
-onerror:
-    say_farewell()
-
-
 onstart:
-    if not workflow.local_exec:
+    if workflow.local_exec:
+        os.environ[LOCAL_JOBS] = "1"
+    else:
         keep_asking_squeue()
         try:
             watch_jobs(Path.cwd())

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from docmt import __version__
-from docmt.checksums import FINGERPRINT_VARIABLE
 from docmt.files import write_json
 
+FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
+"""Environment variable of the fingerprint that the workflow gives a command (`--fingerprint`)."""
 PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
 
 

@@ -1,27 +1,23 @@
-"""Everything in docmt that depends on the internals of Snakemake and of its Slurm plugin.
+"""What Snakemake is told about resources, and what docmt reads of its logs and records.
 
-Neither promises to keep them. They were tested with the versions in `TESTED`; after an upgrade, run `tests/status`,
+Their form is not promised. It was tested with the versions in `TESTED`; after an upgrade, run `tests/status`,
 `tests/test_snakemake.py`, `tests/workflow` and `tests/slurm`. The module imports no Snakemake until it has to, so that
 `docmt status` starts fast.
 """
 
 import base64
 import contextlib
-import os
 import platform
 import re
-import signal
 import sys
-from _thread import start_new_thread
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Timer
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from docmt.checksums import FOLDER
+from docmt.errors import UserError
 from docmt.files import modified
-from docmt.gpu_locks import LOCAL_JOBS, visible_gpus
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -34,15 +30,15 @@ SLURM_LOGS = Path(".snakemake/slurm_logs")
 LOCKS = Path(".snakemake/locks")
 """Where Snakemake marks that it works in the folder of a study."""
 
+RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
+"""Where Snakemake records what the results of a study were made from, and which jobs it has not finished."""
+
 N_LOGS = 3
 """How many message files of Snakemake are read, the newest ones."""
 
 BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
-
-OTHER_CHANGE = "by docmt's record, its data, its settings or the version of its stage is another"
-"""The reason for a job that runs again, where Snakemake has no record of its parameters, or one of the same."""
 
 CORES_PER_GPU = 4
 """What a process on a GPU needs beside its own core: reading and noising instances, the driver, checkpoints."""
@@ -51,160 +47,21 @@ NOTICE = "--signal=TERM@120"
 inside the job, and Slurm then kills the training before it has saved."""
 
 
-def heed_records(
-    workflow: "SnakemakeWorkflow",
-    compare: Callable[[], tuple[list[str], list[str]]],
-    restore_times: Callable[[], None],
-) -> None:
-    """Make Snakemake rerun the jobs whose results are of other settings or data by docmt's own records, and no others.
+def check_records() -> None:
+    """Refuse results of a study that Snakemake has no records of: it would take them for results of these settings.
 
-    Snakemake compares settings with its records in `.snakemake`. They are absent in a copy of the results, they know
-    nothing of results that were replaced, and `--touch` overwrites them. Called from a Snakefile; nothing is forced
-    under `--rerun-triggers` without `input`.
-
-    Args:
-        workflow: of the Snakefile.
-        compare: gives the existing files that were recorded with another fingerprint, and those recorded without any,
-            which are made again only if Snakemake has no record of them either.
-        restore_times: gives copied files their old times; not called while another Snakemake runs in the folder.
+    Raises UserError; not with `--touch`, which makes Snakemake record the settings as they are now.
     """
-    from snakemake.jobs import Reason
-    from snakemake.logging import logger
-    from snakemake.settings.enums import RerunTrigger
-
-    class ReasonFromRecords(Reason):
-        __slots__ = ()
-
-        def is_provenance_triggered(self) -> bool:
-            return False  # Snakemake would advise to delete its own record, which changes nothing
-
-    class RecordReadingWorkflow(type(workflow)):
-        def _build_dag(self) -> None:
-            persistence, dag = self.persistence, self.dag
-            assert persistence is not None
-            assert dag is not None
-            _limit_gpus(self)
-            if self.is_main_process and not any(LOCKS.glob("*.lock")):
-                restore_times()
-            outdated: set[str] = set()
-            if self.is_main_process and RerunTrigger.INPUT in self.rerun_triggers:
-                files, unrecorded = compare()
-                unknown = [file for file in unrecorded if persistence._read_record(file) is None]
-                outdated |= set(files) - dag.forcefiles
-                dag.forcefiles.update(outdated, unknown)
-                if unknown:
-                    logger.warning(
-                        f"Neither docmt nor Snakemake recorded what {len(unknown)} file(s) were made from, such as "
-                        f"{unknown[0]}: they are made again where they are needed. If this folder is a copy, copy "
-                        ".checksums and .snakemake with it."
-                    )
-            super()._build_dag()
-            # Snakemake would give "Forced execution" as the reason: a dry run shows the settings before and now.
-            for job in dag.needrun_jobs():
-                reason = dag.reason(job)
-                if reason.forced and not outdated.isdisjoint(job.output):
-                    reason.__class__, reason.forced = ReasonFromRecords, False
-                    changes: Any = persistence.params_changed(job) or OTHER_CHANGE
-                    reason.params_changed = changes
-
-    workflow.__class__ = RecordReadingWorkflow
-
-
-def _limit_gpus(workflow: "SnakemakeWorkflow") -> None:
-    """Let as many GPU jobs run at once on this machine as it has GPUs, unless `--resources gpu=…` says otherwise."""
-    # Whether jobs run here is known only when the graph of jobs is built: a Snakefile is read before.
-    if not (workflow.local_exec and workflow.is_main_process):
+    has_records = any(path.is_file() for folder in RECORDS for path in folder.rglob("*"))
+    if has_records or {"--touch", "-t"} & {*sys.argv}:
         return
-    os.environ[LOCAL_JOBS] = "1"
-    is_limited = "gpu" in workflow.global_resources
-    if not is_limited and (n_gpus := len(visible_gpus())):
-        from snakemake.logging import logger
-
-        workflow.register_resource("gpu", n_gpus)
-        logger.info(f"{n_gpus} GPU job(s) at a time; --resources gpu=N for more")
-
-
-def keep_one_timer() -> None:
-    """Keep Snakemake from looking at all waiting jobs ever more often.
-
-    To respect its limit of jobs per second, each look at the waiting jobs starts a timer for another look a second
-    later. The looks that the ends of jobs cause start timers, too, and none of these chains ever ends while jobs wait:
-    after 500 jobs, a core does nothing but look. Here a timer is started only when no other is running.
-    """
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    waiting: set[JobScheduler] = set()
-
-    def schedule_once(self: JobScheduler, delay: int) -> None:
-        def look() -> None:
-            waiting.discard(self)
-            self._open_jobs.release()
-
-        if self not in waiting:
-            waiting.add(self)
-            Timer(delay, look).start()
-
-    JobScheduler._schedule_reevalutation = schedule_once
-
-
-def stop_from_another_thread() -> None:
-    """Keep SIGTERM from blocking Snakemake forever.
-
-    Its handler takes a lock that the main thread, in which handlers run, holds while it looks at finished jobs. Here
-    the handler starts a thread, which waits until the lock is free.
-    """
-    from snakemake.scheduling.job_scheduler import JobScheduler
-
-    stop = JobScheduler.exit_gracefully
-
-    def exit_gracefully(self: JobScheduler, *_: object) -> None:
-        start_new_thread(stop, (self,))  # not `Thread`, whose start takes a lock, too
-
-    JobScheduler.exit_gracefully = exit_gracefully
-
-
-def note_farewell(workflow: "SnakemakeWorkflow", farewell: Callable[[], str]) -> Callable[[], None]:
-    """Note Ctrl-C; returns what `onerror` calls: after Ctrl-C, it prints the line that `farewell` gives.
-
-    Snakemake itself ends with the errors of the jobs that were interrupted, as if they had failed. A second Ctrl-C
-    would end it with a traceback while it waits for them: a line answers it instead, and a third one is heeded.
-    """
-    noted = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.append(number)
-        if len(noted) == 2:
-            os.write(2, b"docmt: already stopping; trainings save what they have (Ctrl-C again: end at once)\n")
-        else:
-            signal.default_int_handler(number, frame)
-
-    def say() -> None:
-        if noted:
-            print(farewell(), file=sys.stderr, flush=True)
-
-    if workflow.is_main_process and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, note)
-    return say
-
-
-def keep_asking_squeue() -> None:
-    """Make the Slurm plugin keep using `squeue` while the controller is down.
-
-    Before each status check, the plugin asks the controller whether `squeue` remembers jobs for long enough, and falls
-    back to `sacct` when there is no answer. Without an accounting database `sacct` fails too: the plugin then forgets
-    its jobs and waits forever. Here the last answer is remembered.
-    """
-    import snakemake_executor_plugin_slurm as plugin
-
-    ask = plugin.get_min_job_age
-    last: int | None = None
-
-    def remembered() -> int | None:
-        nonlocal last
-        last = ask() or last
-        return last
-
-    plugin.get_min_job_age = remembered
+    if (made := next(Path("results").rglob(f"{FOLDER}/*.sha256"), None)) is not None:
+        raise UserError(
+            f"{Path.cwd()}: has results, such as {made.parents[1] / made.stem}, but Snakemake's records in .snakemake "
+            "are missing, so that nobody knows which settings they were made with. Copy a study with `cp -a` of its "
+            "whole folder; or, if these settings made the results, let Snakemake record that: "
+            "`snakemake all --touch --forceall --cores 1`; or remove the results"
+        )
 
 
 def cores_per_gpu(wildcards: Any, threads: int) -> int:

@@ -163,16 +163,10 @@ def instances(tmp_path):
     return write
 
 
-def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum_and_sha256sum_reads_them(
-    instances, tmp_path, monkeypatch
-):
+def test_sha256sum_reads_the_records(instances, tmp_path):
     write_lines(tmp_path / "own.en", WORDS)
-    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
     write_lines(tmp_path / "train.en", WORDS)
     instances()
-    for name, expected in {"own.en": None, "train.en": "0123456789ab", "instances": "0123456789ab", "no": None}.items():
-        assert checksums.recorded_fingerprint(tmp_path / name) == expected, name
-    assert read_lines(tmp_path / "train.en") == WORDS
     done = subprocess.run(
         "sha256sum -c .checksums/*", shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -183,42 +177,6 @@ def test_records_hold_the_fingerprint_of_a_job_beside_the_checksum_and_sha256sum
     (find,) = re.findall(r"^find .*", page, re.MULTILINE)
     done = subprocess.run(find, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout == "array.npy: FAILED\n"
-
-
-def test_a_copy_gets_the_time_of_the_original_again_unless_its_content_changed(instances, tmp_path, monkeypatch):
-    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
-    write_lines(tmp_path / "train.en", WORDS)
-    stamp = instances() / ".snakemake_timestamp"
-    stamp.touch()
-    files = [tmp_path / "train.en", tmp_path / "instances/array.npy", tmp_path / "instances/manifest.json"]
-    before = [os.stat(file).st_mtime_ns for file in files]
-    for changed in (False, True):
-        for file in [*files, stamp]:
-            if changed and file != stamp:
-                file.write_text("changed")
-            os.utime(file, (2e9, 2e9))
-        checksums.restore_time(tmp_path / "train.en")
-        checksums.restore_time(tmp_path / "instances")
-        expected = [2 * 10**18] * 4 if changed else [*before, max(before[1:])]
-        assert [os.stat(file).st_mtime_ns for file in [*files, stamp]] == expected
-    checksums.restore_time(tmp_path / "missing")
-
-
-@pytest.mark.parametrize(
-    ("is_copy", "seconds", "expected"),
-    [(False, 0, True), (False, 60, True), (False, 7200, False), (True, 0, True), (True, 60, False)],
-    ids=["made here", "end of its job", "same inode by chance", "restored copy", "copy"],
-)
-def test_a_copy_is_told_from_what_was_made_here(is_copy, seconds, expected, tmp_path, monkeypatch):
-    monkeypatch.setenv("DOCMT_FINGERPRINT", "0123456789ab")
-    path = tmp_path / "train.en"
-    write_lines(path, WORDS)
-    made = os.stat(path).st_mtime_ns
-    if is_copy:
-        (tmp_path / "copy").write_bytes(path.read_bytes())
-        os.replace(tmp_path / "copy", path)
-    os.utime(path, ns=(made, made + seconds * 10**9))
-    assert checksums.is_in_place(path) == expected
 
 
 def test_a_folder_holds_records_of_its_files_only(instances, tmp_path):
@@ -298,36 +256,6 @@ def test_a_record_that_cannot_be_written_is_an_error_and_the_file_before_stays(t
         write_lines(path, ["after"])
     assert read_lines(path) == ["before"]
     assert checksums.record_of(path).exists()
-
-
-@pytest.mark.parametrize(
-    ("planned", "is_read"),
-    [
-        ({}, True),
-        ({"run/test.en": "new"}, True),
-        ({"run/test.en": "new", "other/test.en": "old"}, True),
-        ({"run/test.en": "old"}, False),
-        ({"run/test.en": "old", "other/test.en": "new"}, False),
-        ({"run": "old"}, False),
-        ({"other/test.en": "old"}, True),
-    ],
-    ids=["nothing", "right", "right beside others", "other", "swapped", "other folder", "not in the plan"],
-)
-def test_a_file_of_another_run_is_refused_although_it_has_its_record(tmp_path, monkeypatch, planned, is_read):
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "run/test.en"
-    monkeypatch.setenv("DOCMT_FINGERPRINT", "new")
-    write_lines(path, WORDS)
-    monkeypatch.setenv("DOCMT_FINGERPRINT", "of the output")
-    tokens = [checksums.input_token(name, fingerprint) for name, fingerprint in planned.items()]
-    monkeypatch.setenv("DOCMT_INPUTS", ",".join(tokens))
-    if is_read:
-        assert read_lines(path) == WORDS
-        return
-    with pytest.raises(UserError, match=r"run/test\.en: made with other settings or data than this command is for"):
-        read_lines(path)
-    checksums.record_of(path).unlink()
-    assert read_lines(path) == WORDS
 
 
 def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_path, monkeypatch):

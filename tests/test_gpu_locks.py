@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from docmt import gpu_locks
-from docmt.snakemake import _limit_gpus
+from docmt.cli.run import limit_gpus
 
 ROOT = Path(__file__).parents[1]
 FIRST, SECOND = (f"GPU-{number}0bf21fc-51c8-dd37-9ec3-f4571f8a9a5d" for number in (1, 2))
@@ -158,59 +157,21 @@ def test_side_by_side_jobs_have_different_gpus_even_after_a_kill(machine, caplog
         process.communicate()
 
 
-SNAKEFILE = """
-from docmt.snakemake import heed_records
-heed_records(workflow, lambda: ([], []), lambda: None)
-
-rule all:
-    input: expand("made/{number}", number=range(5))
-
-rule compute:
-    output: "made/{number}"
-    resources: gpu=1
-    shell: "%s -c '%s' > {output}"
-"""
-
-USE = f"{CLAIM}; import time; print(time.time(), flush=True); time.sleep(1); print(time.time())"
-
-
 @pytest.mark.parametrize(
-    ("options", "at_once", "variables"),
-    [((), 2, {}), (("--resources", "gpu=1"), 1, {}), ((), 2, {"SLURM_JOB_ID": "7"})],
+    ("options", "expected"),
+    [
+        (["--cores", "5"], ["--cores", "5", "--resources", "gpu=2"]),
+        (["--resources", "gpu=1"], ["--resources", "gpu=1"]),
+        (["--resources", "mem_mb=9", "--quiet"], ["--resources", "gpu=2", "mem_mb=9", "--quiet"]),
+    ],
 )
-def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, at_once, variables, machine):
-    """On a machine without a scheduler, and within one job of Slurm."""
-    (machine / "Snakefile").write_text(SNAKEFILE % (sys.executable, USE))
-    command = [sys.executable, "-m", "snakemake", "--cores", "5", *options]
-    environment = {**os.environ, **variables, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=machine, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert ("2 GPU job(s) at a time; --resources gpu=N for more" in done.stderr) == (not options)
-    jobs = []
-    for file in (machine / "made").iterdir():
-        gpu, start, end = file.read_text().split()
-        jobs.append((float(start), float(end), gpu))
-    for start, _, gpu in jobs:
-        others = [each[2] for each in jobs if each[0] < start < each[1]]
-        assert gpu not in others
-        assert len(others) < at_once
-    assert len({gpu for *_, gpu in jobs}) == at_once
+def test_as_many_gpu_jobs_run_at_once_as_there_are_gpus(options, expected, machine):
+    assert limit_gpus(options) == expected
 
 
-@pytest.mark.parametrize(
-    ("is_local", "given", "expected"), [(True, {}, {"gpu": 2}), (True, {"gpu": 1}, {"gpu": 1}), (False, {}, {})]
-)
-def test_the_gpus_of_a_login_node_do_not_limit_the_jobs_of_a_cluster(is_local, given, expected, machine):
-    resources = dict(given)
-    workflow = SimpleNamespace(
-        local_exec=is_local,
-        is_main_process=True,
-        global_resources=resources,
-        register_resource=resources.__setitem__,
-    )
-    _limit_gpus(workflow)
-    assert resources == expected
-    assert (gpu_locks.LOCAL_JOBS in os.environ) == is_local
+def test_without_gpus_their_number_limits_nothing(machine, monkeypatch):
+    monkeypatch.setenv(gpu_locks.VISIBLE, "")
+    assert limit_gpus(["--cores", "5"]) == ["--cores", "5"]
 
 
 def test_all_gpus_are_taken_unless_another_job_uses_one(machine, monkeypatch):

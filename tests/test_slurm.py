@@ -8,7 +8,7 @@ import snakemake_executor_plugin_slurm as plugin
 
 from docmt.errors import UserError
 from docmt.slurm import QueueError, list_jobs, watch_jobs
-from docmt.snakemake import keep_asking_squeue
+from docmt.snakemake_patches import keep_asking_squeue
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import re
 import shutil
 import signal
-import time
 from importlib import metadata
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import warm
+import yaml
 from snakemake.exceptions import WorkflowError
 from snakemake.resources import Resources
 from snakemake.scheduling.job_scheduler import JobScheduler
@@ -18,7 +18,8 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from docmt.snakemake import TESTED, cores_per_gpu, keep_one_timer, spread_training, stop_from_another_thread
+from docmt.snakemake import TESTED, cores_per_gpu, spread_training
+from docmt.snakemake_patches import stop_from_another_thread
 
 ROOT = Path(__file__).parents[1]
 SNAKEFILE = """
@@ -66,28 +67,17 @@ def snakemake(tmp_path):
 REWORDED = ("echo {params.word}", "echo  {params.word}")
 
 
-def test_with_our_profile_neither_a_reworded_command_nor_a_parameter_reruns_anything(snakemake):
-    """The records of docmt decide about settings (tests/workflow/test_workflow_records.py)."""
+def test_with_our_profile_a_parameter_reruns_its_job_and_a_reworded_command_nothing(snakemake):
     assert snakemake() == {"first", "second"}
     assert snakemake(change=REWORDED) == set()
-    assert snakemake(change=("one", "two")) == set()
     assert snakemake("--dry-run", "--rerun-triggers", "code", change=REWORDED) == {"first", "second"}
-    assert snakemake("--dry-run", "--rerun-triggers", "params", change=("one", "two")) == {"first", "second"}
+    assert snakemake("--dry-run", change=("one", "two")) == {"first", "second"}
 
 
-def test_waiting_jobs_have_one_timer(monkeypatch):
-    class Scheduler:
-        _open_jobs = Semaphore(0)
-
-    monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", JobScheduler._schedule_reevalutation)
-    keep_one_timer()
-    scheduler = Scheduler()
-    for _ in range(2):
-        for _ in range(5):
-            JobScheduler._schedule_reevalutation(scheduler, 0.05)
-        assert scheduler._open_jobs.acquire(timeout=10)
-        time.sleep(0.2)
-        assert not scheduler._open_jobs.acquire(blocking=False)
+def test_our_profile_limits_new_jobs_by_the_minute():
+    """By the second, Snakemake looks at all waiting jobs once a second for every job that has ended (issue 3744)."""
+    profile = yaml.safe_load((ROOT / "profiles/default/config.yaml").read_text(encoding="utf-8"))
+    assert profile["max-jobs-per-timespan"].endswith("/1m")
 
 
 def test_sigterm_while_snakemake_looks_at_finished_jobs_does_not_block_it(monkeypatch):

@@ -27,14 +27,17 @@ IMPORTED = (
 )
 
 
-def run(program, arguments, *, environment=None, cwd=None):
-    """Like `subprocess.run` of a program with these arguments; the docmt that its jobs call starts as fast."""
+def run(program, arguments, *, environment=None, cwd=None, programs=()):
+    """Like `subprocess.run` of a program with these arguments; the docmt that its jobs call starts as fast.
+
+    What is in the folders `programs` goes before it.
+    """
     import subprocess
     import tempfile
 
     folder = _server()
     environment = dict(os.environ if environment is None else environment)
-    environment["PATH"] = os.pathsep.join([str(folder / "bin"), environment.get("PATH", "")])
+    environment["PATH"] = os.pathsep.join([*map(str, programs), str(folder / "bin"), environment.get("PATH", "")])
     with open(os.devnull) as nothing, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         code = ask(folder, [program, *map(str, arguments)], environment, cwd or os.getcwd(), (nothing, out, err))
         for file in (out, err):

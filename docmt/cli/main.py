@@ -13,10 +13,10 @@ from typing import Annotated, Any
 from cyclopts import CycloptsError, Group, Parameter
 
 from docmt import __version__
-from docmt.checksums import FINGERPRINT_VARIABLE, INPUTS_VARIABLE
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
+from docmt.provenance import FINGERPRINT_VARIABLE
 
 COLLECT_EVERY = 100_000
 """New objects between two searches for garbage. By default it is 700, and the searches take a sixth of the time of
@@ -61,24 +61,21 @@ def _run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     verbose: bool = False,
     fingerprint: Annotated[str | None, Parameter(show=False)] = None,
-    made_from: Annotated[str | None, Parameter(show=False)] = None,
 ) -> Any:
     """Run a command with the options that all commands share.
 
     Args:
         verbose: log more, and show where in the code an error of the system occurred.
-        fingerprint: hash of everything that shapes the output, recorded beside it. The workflow gives it.
-        made_from: the inputs with their fingerprints, which are compared with their records. The workflow gives it.
+        fingerprint: hash of everything that shapes the output, which scores record. The workflow gives it.
     """
     set_up_logging(verbose=verbose)
-    given = {FINGERPRINT_VARIABLE: fingerprint, INPUTS_VARIABLE: made_from}
-    given = {name: value for name, value in given.items() if value is not None}
-    os.environ.update(given)  # processes that the command starts read it, too
+    if fingerprint is None:
+        return run(words)
+    os.environ[FINGERPRINT_VARIABLE] = fingerprint  # processes that the command starts read it, too
     try:
         return run(words)
     finally:
-        for name in given:
-            del os.environ[name]
+        del os.environ[FINGERPRINT_VARIABLE]
 
 
 def run(arguments: Sequence[str]) -> int:

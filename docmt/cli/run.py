@@ -19,6 +19,7 @@ from docmt.config.loading import check_user_files, load_config, parse_yaml, read
 from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer, made_folder
+from docmt.gpu_locks import visible_gpus
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS
 
@@ -28,6 +29,8 @@ TARGETS = ("all", "demo", "tables", "figures", "claims")
 """Targets of the Snakefile besides its stages and rules."""
 PLACES = {"--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e"}
 """Options that tell Snakemake where, or on how many cores, jobs run."""
+ELSEWHERE = {"--profile", "--executor", "-e"}
+"""Options with which jobs may run on other machines than this one."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Options of Snakemake whose value can be a YAML file."""
 MERGED = Path("results/config.yaml")
@@ -91,8 +94,11 @@ def run(
         files = [merged]
         if not is_dry:
             log.info("configuration: %s (give it to docmt status and tidy as --configfile)", directory / MERGED)
+    has_profile = "SNAKEMAKE_PROFILE" in os.environ
     if not any(option.split("=")[0] in PLACES or re.match("-[cj][0-9]", option) for option in options):
-        options += [] if "SNAKEMAKE_PROFILE" in os.environ else ["--cores", "all"]
+        options += [] if has_profile else ["--cores", "all"]
+    if not has_profile and {option.split("=")[0] for option in options}.isdisjoint(ELSEWHERE):
+        options = limit_gpus(options)
     # Targets come first and files last: some options of Snakemake take several values, and would swallow what follows.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
     call += ["--dry-run"] if dry_run else []
@@ -115,6 +121,18 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
                 f"{name}: write `docmt run {given}`, and changes as `--set KEY=VALUE`; only `snakemake` itself "
                 f"takes {name}"
             )
+
+
+def limit_gpus(options: list[str]) -> list[str]:
+    """The options of Snakemake with as many GPU jobs at once as this machine has GPUs, unless they say how many."""
+    n_gpus = len(visible_gpus())
+    if not n_gpus or any(option.startswith("gpu=") for option in options):
+        return options
+    log.info("%d GPU job(s) at a time; --resources gpu=N for more", n_gpus)
+    if "--resources" not in options:
+        return [*options, "--resources", f"gpu={n_gpus}"]
+    before = options.index("--resources") + 1
+    return [*options[:before], f"gpu={n_gpus}", *options[before:]]
 
 
 def read_change(change: str) -> dict[str, Any]:

@@ -4,17 +4,13 @@
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
-import contextlib
-import functools
 import inspect
 import operator
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docmt.checksums import input_token, is_in_place, recorded_fingerprint, recorded_time, restore_time
-from docmt.commands import as_argument, flags, options_of
+from docmt.commands import as_argument, flags
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
@@ -58,10 +54,19 @@ class Rule:
         """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
         return as_argument(self._at(wildcards).params["settings"])
 
+    def fingerprint(self, wildcards: Any) -> str:
+        """A hash of the settings and of everything upstream, which Snakemake records: where it differs, a job reruns.
+
+        The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
+        its old result is missing, and records the parameters of a job that fails. After a failed training with new
+        settings, the scores of the old ones would count as up to date.
+        """
+        return self._at(wildcards).fingerprint
+
     def flags(self, wildcards: Any, input: Any, output: Any, threads: int, resources: Any) -> str:
         """The options of the command: the artifact's parameters, files by their names in the rule, and wildcards.
 
-        Snakemake does not record parameters that ask for `input` or `output`: the fingerprint decides what runs again.
+        Snakemake does not record parameters that ask for `input` or `output`.
         """
         artifact = self._at(wildcards)
         assert artifact.command is not None  # a rule without a command has no flags
@@ -69,13 +74,7 @@ class Rule:
         values = {"threads": threads, "jobs": threads, "fingerprints": list(_score_fingerprints(artifact))} | {
             name: value for named in given for name, value in named.items()
         }
-        mark = f" --fingerprint {artifact.fingerprint}" if artifact.is_recorded else ""
-        # Tables compare the fingerprints of scores themselves, and name systems where one is of another study.
-        compared = "scores" if "fingerprints" in dict(options_of(artifact.command)) else None
-        sources = (source for name in artifact.inputs if name != compared for source in artifact.sources(name))
-        recorded = [source for source in sources if isinstance(source, Artifact) and source.is_recorded]
-        tokens = [input_token(file, source.fingerprint) for source in recorded for file in source.files]
-        return flags(artifact.command, values) + mark + (f" --made-from {','.join(tokens)}" if tokens else "")
+        return f"{flags(artifact.command, values)} --fingerprint {artifact.fingerprint}"
 
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())
@@ -113,55 +112,6 @@ class Plan:
     def targets(self) -> dict[str, list[str]]:
         """The files of each stage that later stages or the user need."""
         return self.artifacts.targets
-
-    def compare_records(self) -> tuple[list[str], list[str]]:
-        """The existing files whose recorded fingerprint is not that of the plan, and those without any."""
-        outdated, unrecorded = [], []
-        for artifact in self.artifacts.all_made:
-            for file in artifact.files if artifact.is_recorded else ():
-                if not os.path.exists(file):
-                    continue
-                recorded = recorded_fingerprint(Path(file))
-                if recorded is None:
-                    unrecorded.append(file)
-                elif recorded != artifact.fingerprint:
-                    outdated.append(file)
-        return outdated, unrecorded
-
-    def restore_times(self) -> None:
-        """Put the files of a copied study in the order again in which they were made, which Snakemake reads from times.
-
-        A file that was copied into a study, whose own results were made from another one, keeps its time: what reads
-        it runs again. Marks without a record become as old as the results made from them, where these are as planned.
-        """
-        readers: dict[str, list[str]] = {}
-        recorded: dict[str, None] = {}
-        for artifact in self.artifacts.all_made:
-            named = [source for source in artifact.sources() if isinstance(source, str)]
-            recorded.update(dict.fromkeys([*artifact.files, *named] if artifact.is_recorded else []))
-            for file in artifact.input_files():
-                readers.setdefault(file, []).extend(artifact.files)
-        replaced = {file for files in self.compare_records() for file in files}
-
-        @functools.cache  # each file counts for all that it was made from
-        def stays(file: str) -> bool:
-            if os.path.exists(file):
-                return file not in replaced and is_in_place(Path(file))
-            # A temporary file: what was made from it counts. Trees of the user's are read from their own path.
-            return any(stays(reader) for reader in readers.get(file, []) if reader != file)
-
-        copies = [file for file in recorded if not any(map(stays, [file, *readers.get(file, [])]))]
-        # Oldest first: after a kill, no copy is left whose results have their old times.
-        for file in sorted(copies, key=lambda file: recorded_time(Path(file))):
-            restore_time(Path(file))
-        unmarked = [file for artifact in self.artifacts.all_made if not artifact.is_recorded for file in artifact.files]
-        for mark in filter(os.path.exists, unmarked):
-            made = [file for file in readers.get(mark, []) if os.path.exists(file)]
-            if made and replaced.isdisjoint(made) and mark not in self.artifacts.user_paths:
-                oldest = min(os.stat(file).st_mtime_ns for file in made)
-                if os.stat(mark).st_mtime_ns > oldest:
-                    with contextlib.suppress(OSError):  # someone else's file
-                        os.utime(mark, ns=(oldest, oldest))
 
     def urgency(self, wildcards: Any) -> float:
         """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""

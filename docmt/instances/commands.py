@@ -34,13 +34,13 @@ def build(
         documents: document index (.documents.tsv).
         vocabulary: vocabulary file; with masks, for monolingual text.
         discourse: trees of the source documents.
-        out: folder to write.
+        out: folder to write, or its manifest.json.
     """
     from docmt.instances.building import build_from_files
+    from docmt.instances.storage import folder_of
 
-    build_from_files(
-        texts, documents=documents, vocabulary=vocabulary, settings=settings, out=out, discourse=discourse or []
-    )
+    folder, trees = folder_of(out), discourse or []
+    build_from_files(texts, documents=documents, vocabulary=vocabulary, settings=settings, out=folder, discourse=trees)
 
 
 @commands.command
@@ -51,7 +51,7 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
         docmt instances statistics --folders ende/documents/train=instances/train --out statistics.csv
 
     Args:
-        folders: folders of instances, each as DATASET/CUTTING/SPLIT=FOLDER.
+        folders: folders of instances, or their manifests, each as DATASET/CUTTING/SPLIT=FOLDER.
     """
     from docmt.instances.storage import read_manifest
 

@@ -20,6 +20,7 @@ ARRAYS = {
     "instances": np.int64,
     "documents": np.int32,
 }
+MANIFEST = "manifest.json"
 # Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
 DOCUMENT_IDS = "document_ids"  # the file of the document ids, with `.txt`; and where they were in manifests before
@@ -128,7 +129,7 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         checksums = {path.stem: sha256_file(path) for path in temporary.glob("*.npy")}
-        write_json(temporary / "manifest.json", manifest | {"sha256": checksums})
+        write_json(temporary / MANIFEST, manifest | {"sha256": checksums})
 
 
 def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -155,7 +156,7 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 def load_instances(folder: Path) -> InstanceSet:
     """Open a folder of instances. Checksums are compared first: a damaged file is reported, never trained on."""
-    folder = Path(folder)
+    folder = folder_of(folder)
     # The checksums of the arrays are in the manifest, and the manifest has a record: nothing is read unchecked.
     manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
@@ -169,9 +170,14 @@ def load_instances(folder: Path) -> InstanceSet:
     return InstanceSet(**arrays, manifest=manifest, trees=trees, folder=folder)
 
 
+def folder_of(path: Path) -> Path:
+    """The folder of instances that a path names, itself or by its manifest, as the rules of the workflow do."""
+    return path.parent if path.name == MANIFEST else path
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of instances."""
-    path = folder / "manifest.json"
+    """The manifest of a folder of instances, given as the folder or as the manifest itself."""
+    path = folder_of(folder) / MANIFEST
     manifest = read_json(path)
     if not isinstance(manifest, dict) or "counts" not in manifest:
         raise UserError(f"{path}: not a manifest of instances: build the instances again")
@@ -191,7 +197,7 @@ def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]
         path = folder / f"{name}.npy"
         try:
             if is_checking() and sha256_file(path) != manifest["sha256"][name]:
-                raise UserError(f"{path}: checksum differs from {folder / 'manifest.json'}: build the instances again")
+                raise UserError(f"{path}: checksum differs from {folder / MANIFEST}: build the instances again")
             # Without pickles, which could execute code.
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError) as error:

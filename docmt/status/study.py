@@ -30,25 +30,6 @@ def show_study(folder: Path, plan: Plan) -> str:
     return "\n\n".join(filter(None, [_show_trainings(trainings), _show_failures(failures), rest]))
 
 
-def farewell(folder: Path, plan: Plan) -> str:
-    """The results that a stopped study keeps, in one line."""
-    # Snakemake is still exiting and would count as running: as idle, its trainings are the interrupted ones.
-    idle = Workflow("idle")
-    trainings = read_trainings(folder, plan, workflow=idle, failures=[])
-    saved = [training for training in trainings if training.state == "interrupted" and training.step is not None]
-    n_made, n_all = count_results(folder, plan, idle)
-    parts = [f"stopped: {n_made} of {n_all} results are made and stay"]
-    if saved:
-        more = f" and {len(saved) - MOST_NAMED} more" if len(saved) > MOST_NAMED else ""
-        updates = []
-        for training in saved[:MOST_NAMED]:
-            of = f" of {training.max_steps}" if training.max_steps else ""
-            updates.append(f"{training.system}/seed{training.seed} after update {training.step}{of}")
-        parts.append(f"saved: {', '.join(updates)}{more}")
-    resumes = "resumes trainings there and makes" if saved else "makes"
-    return f"docmt: {'; '.join(parts)}; the same command {resumes} the rest"
-
-
 def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
     """The trainings of a study, and its failed jobs that still matter."""
     finished = {

@@ -193,3 +193,11 @@ def test_a_dry_run_lists_jobs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.search(r"generate_corpus +\d", done.stdout + done.stderr)
     assert not (tmp_path / "results").exists()
+
+
+def test_gpus_limit_the_jobs_of_this_machine_only(called, monkeypatch):
+    monkeypatch.setattr("docmt.cli.run.visible_gpus", lambda: ["GPU-1", "GPU-2"])
+    assert called("my.yaml").resources == {"gpu": 2}
+    assert not called("my.yaml", "--profile", str(ROOT / "slurm")).resources
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", str(ROOT / "slurm"))
+    assert not called("my.yaml").resources

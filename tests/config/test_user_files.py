@@ -70,7 +70,7 @@ def test_missing_files_and_folders_are_named_with_their_key(folder):
 
 def test_user_files_are_found_also_where_they_are_the_artifact():
     own = UserFile.at("trees.jsonl", where="config.x")
-    trees = Artifact(own.files, [own], {"own": own}, is_recorded=False, stage="discourse")
+    trees = Artifact(own.files, [own], {"own": own}, stage="discourse")
     final = Artifact(["b"], [trees], {"trees": [trees]}, stage="instances")
     assert [type(made) for made in leading_to([final, final])] == [Artifact, Artifact, UserFile]
 

@@ -1,6 +1,5 @@
 """Trials of damage: a file of a finished study is changed, and a command that reads it runs again."""
 
-import hashlib
 import io
 import os
 import random
@@ -16,6 +15,7 @@ from docmt.checksums import record_of
 from docmt.cli.main import main
 
 DAMAGES = ("flipped", "cut", "emptied", "swapped", "reordered", "doubled")
+INSTANCES = re.compile(r"(results/[^/]+/instances/.*)/manifest\.json")
 VOLATILE = re.compile(rb'"(?:seconds|cpu_seconds|started|finished|wall_seconds)": [^,}\n]*')
 
 
@@ -60,10 +60,11 @@ def read_commands(text):
         command = re.search(r"^Shell command: (?:exec )?docmt (.*)$", block, re.MULTILINE)
         if command is None:
             continue
-        lists = {
-            key: tuple(found[1].split(", ")) if (found := re.search(rf"^    {key}: (.*)$", block, re.MULTILINE)) else ()
-            for key in ("input", "output")
-        }
+        lists = {}
+        for key in ("input", "output"):
+            named = re.search(rf"^    {key}: (.*)$", block, re.MULTILINE)
+            # Instances are a folder, which the rules name by its manifest.
+            lists[key] = tuple(INSTANCES.sub(r"\1", name) for name in named[1].split(", ")) if named else ()
         written = re.sub(r" 2?> \S+( 2>&1| 2> \S+)?$", "", command[1])
         yield Job(rule[1], lists["input"], lists["output"], tuple(shlex.split(written)))
 
@@ -82,10 +83,8 @@ def files_of(folder, jobs):
 class Laboratory:
     """A copy of a finished study in which files are damaged, one at a time, and mended again."""
 
-    def __init__(self, finished, folder, *, dry_run, capsys, seed, with_records=False):
-        """With `with_records`, each changed file has the record of the run that it would come from."""
+    def __init__(self, finished, folder, *, dry_run, capsys, seed):
         shutil.copytree(finished, folder)
-        self.with_records = with_records
         self.folder, self.capsys = folder, capsys
         self.jobs = list(read_commands(dry_run))
         self.files = files_of(folder, self.jobs)
@@ -115,14 +114,8 @@ class Laboratory:
         if changed is None or changed[path] == Path(path).read_bytes():
             return None
         kept = self._contents([*changed, *_all_files(job.outputs)])
-        records = {name: record_of(Path(name)) for name in changed}
-        old = {name: record.read_bytes() for name, record in records.items() if record.exists()}
         for name, content in changed.items():
             Path(name).write_bytes(content)
-            if self.with_records and name in old:
-                other = next((each for each in changed if each != name), None)
-                mark = old.get(other, b"").partition(b"\n")[2] or b"# fingerprint 000000000000\n"
-                records[name].write_bytes(hashlib.sha256(content).hexdigest().encode() + b"  name\n" + mark)
         found = _lasting_files(job.outputs)  # a swap may have changed one of them
         code, message = self._command(job)
         left = _lasting_files(job.outputs)

@@ -19,16 +19,19 @@ RECORDER = Path(__file__).parent / "recorder"
 RUN = ("--cores", "2", "--show-failed-logs")
 
 
-def snakemake(folder, *arguments, config=SMOKE):
+def snakemake(folder, *arguments, config=SMOKE, programs=()):
     """Run Snakemake on this repository in a separate folder, with one config file or a list, or the demo's (None)."""
-    return warm.run("snakemake", call_of(folder, arguments, config), environment=clean_environment())
+    call = call_of(folder, arguments, config)
+    return warm.run("snakemake", call, environment=clean_environment(), programs=programs)
 
 
-def start_snakemake(folder, *arguments, config=SMOKE, imports=None):
+def start_snakemake(folder, *arguments, config=SMOKE, imports=None, programs=()):
     """Start Snakemake as `snakemake` does, in a process group that a test can kill."""
+    environment = clean_environment(imports)
+    environment["PATH"] = os.pathsep.join([*map(str, programs), environment["PATH"]])
     return subprocess.Popen(
         [sys.executable, "-m", "snakemake", *call_of(folder, arguments, config)],
-        env=clean_environment(imports),
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -74,9 +77,9 @@ class Study:
         """Folder with the names of all modules that commands of the first run imported."""
         return self.folder / "imports"
 
-    def run(self, *arguments, changes=None):
+    def run(self, *arguments, changes=None, programs=()):
         """Run what is asked for."""
-        return snakemake(self.folder, *RUN, *arguments, config=self.config(changes))
+        return snakemake(self.folder, *RUN, *arguments, config=self.config(changes), programs=programs)
 
     def make(self):
         """Run it as a user does, every command in a new Python, and note what its commands import."""

@@ -68,6 +68,7 @@ rule read_corpus:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.corpus.fingerprint,
         flags=plan.corpus.flags,
     shell:
         "docmt corpora read {params.flags} 2> {log}"
@@ -100,6 +101,7 @@ rule convert_suite:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.corpus_suite.fingerprint,
         flags=plan.corpus_suite.flags,
     shell:
         "docmt corpora suite {params.flags} 2> {log}"
@@ -129,6 +131,7 @@ rule generate_corpus:
         "../../environment.yml"
     params:
         settings=plan.generated.settings,
+        fingerprint=plan.generated.fingerprint,
         flags=plan.generated.flags,
     shell:
         "docmt controlled generate {params.flags} 2> {log}"
@@ -171,6 +174,7 @@ rule combine_corpora:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.dataset_split.fingerprint,
         flags=plan.dataset_split.flags,
     shell:
         "docmt corpora combine {params.flags} 2> {log}"
@@ -200,6 +204,7 @@ rule count_overlap:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.overlap.fingerprint,
         flags=plan.overlap.flags,
     shell:
         "docmt corpora overlap {params.flags} 2> {log}"

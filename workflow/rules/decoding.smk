@@ -23,6 +23,7 @@ rule translate:
         cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.hypotheses.settings,
+        fingerprint=plan.hypotheses.fingerprint,
         flags=plan.hypotheses.flags,
     shell:
         "docmt decode translate {params.flags} 2> {log}"
@@ -50,6 +51,7 @@ rule contrast:
         cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.probabilities.settings,
+        fingerprint=plan.probabilities.fingerprint,
         flags=plan.probabilities.flags,
     shell:
         "docmt decode contrast {params.flags} 2> {log}"
@@ -75,6 +77,7 @@ rule generate:
         cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.generated_documents.settings,
+        fingerprint=plan.generated_documents.fingerprint,
         flags=plan.generated_documents.flags,
     shell:
         "docmt decode generate {params.flags} 2> {log}"
@@ -100,6 +103,7 @@ rule measure_context:
         cpus_per_gpu=cores_per_gpu,
     params:
         settings=plan.cxmi.settings,
+        fingerprint=plan.cxmi.fingerprint,
         flags=plan.cxmi.flags,
     shell:
         "docmt evaluate cxmi {params.flags} 2> {log}"
@@ -122,6 +126,7 @@ rule take_hypotheses:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.hypotheses.fingerprint,
         flags=plan.hypotheses.flags,
     shell:
         "docmt evaluate take-hypotheses {params.flags} 2> {log}"
@@ -144,6 +149,7 @@ rule take_log_probabilities:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.probabilities.fingerprint,
         flags=plan.probabilities.flags,
     shell:
         "docmt evaluate take-log-probabilities {params.flags} 2> {log}"

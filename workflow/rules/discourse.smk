@@ -18,6 +18,7 @@ rule read_treebank:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.treebank.fingerprint,
         flags=plan.treebank.flags,
     shell:
         "docmt discourse treebank {params.flags} 2> {log}"
@@ -40,6 +41,7 @@ rule train_segmenter:
         **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.segmenter.settings,
+        fingerprint=plan.segmenter.fingerprint,
         flags=plan.segmenter.flags,
     shell:
         "docmt discourse train-segmenter {params.flags} 2> {log}"
@@ -60,6 +62,7 @@ rule evaluate_segmenter:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.segmenter_evaluation.fingerprint,
         flags=plan.segmenter_evaluation.flags,
     shell:
         "docmt discourse evaluate-segmenter {params.flags} 2> {log}"
@@ -83,6 +86,7 @@ rule train_parser:
         **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.parser.settings,
+        fingerprint=plan.parser.fingerprint,
         flags=plan.parser.flags,
     shell:
         "docmt discourse train-parser {params.flags} 2> {log}"
@@ -103,6 +107,7 @@ rule evaluate_parser:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.parser_evaluation.fingerprint,
         flags=plan.parser_evaluation.flags,
     shell:
         "docmt discourse evaluate-parser {params.flags} 2> {log}"
@@ -130,6 +135,7 @@ rule annotate:
     resources:
         **growing(mem_mb=4000, runtime=240),
     params:
+        fingerprint=plan.trees.fingerprint,
         flags=plan.trees.flags,
     shell:
         "docmt discourse annotate {params.flags} 2> {log}"
@@ -151,6 +157,7 @@ rule annotate_suite:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.suite_trees.fingerprint,
         flags=plan.suite_trees.flags,
     shell:
         "docmt discourse annotate {params.flags} 2> {log}"
@@ -172,6 +179,7 @@ rule gather_gold:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.trees.fingerprint,
         flags=plan.trees.flags,
     shell:
         "docmt discourse gather {params.flags} 2> {log}"
@@ -191,6 +199,7 @@ rule count_trees:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.tree_statistics.fingerprint,
         flags=plan.tree_statistics.flags,
     shell:
         "docmt discourse statistics {params.flags} 2> {log}"

@@ -19,6 +19,7 @@ rule evaluate_translation:
         "../../environment.yml"
     params:
         settings=plan.scores.settings,
+        fingerprint=plan.scores.fingerprint,
         flags=plan.scores.flags,
     shell:
         "docmt evaluate scores {params.flags} 2> {log}"
@@ -46,6 +47,7 @@ rule evaluate_comet:
         ),
     params:
         settings=plan.comet.settings,
+        fingerprint=plan.comet.fingerprint,
         flags=plan.comet.flags,
     shell:
         "docmt evaluate comet {params.flags} 2> {log}"
@@ -69,6 +71,7 @@ rule compare_translation:
         "../../environment.yml"
     params:
         settings=plan.differences.settings,
+        fingerprint=plan.differences.fingerprint,
         flags=plan.differences.flags,
     shell:
         "docmt evaluate difference {params.flags} 2> {log}"
@@ -89,6 +92,7 @@ rule evaluate_contrast:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.suite_scores.fingerprint,
         flags=plan.suite_scores.flags,
     shell:
         "docmt evaluate contrast {params.flags} 2> {log}"
@@ -110,6 +114,7 @@ rule compare_contrast:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.suite_differences.fingerprint,
         flags=plan.suite_differences.flags,
     shell:
         "docmt evaluate contrast-difference {params.flags} 2> {log}"
@@ -130,6 +135,7 @@ rule evaluate_generation:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.generation_scores.fingerprint,
         flags=plan.generation_scores.flags,
     shell:
         "docmt evaluate generation {params.flags} 2> {log}"
@@ -151,6 +157,7 @@ rule compare_generation:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.generation_differences.fingerprint,
         flags=plan.generation_differences.flags,
     shell:
         "docmt evaluate generation-difference {params.flags} 2> {log}"
@@ -170,6 +177,7 @@ rule gather_system:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.system_scores.fingerprint,
         flags=plan.system_scores.flags,
     shell:
         "docmt report gather {params.flags} 2> {log}"
@@ -186,4 +194,5 @@ use rule gather_system as gather_dataset with:
         "results/benchmarks/gather_dataset/{dataset}.tsv"
     localrule: True
     params:
+        fingerprint=plan.dataset_scores.fingerprint,
         flags=plan.dataset_scores.flags,

@@ -9,7 +9,8 @@ rule build_instances:
         vocabulary="results/{dataset}/text/vocabulary.txt",
         discourse=plan.instances.input("discourse"),
     output:
-        out=directory("results/{dataset}/instances/{cutting}/{split}"),
+        # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
+        out="results/{dataset}/instances/{cutting}/{split}/manifest.json",
     log:
         "logs/build_instances/{dataset}_{cutting}_{split}.log",
     benchmark:
@@ -21,6 +22,7 @@ rule build_instances:
         **growing(mem_mb=8000, runtime=60),
     params:
         settings=plan.instances.settings,
+        fingerprint=plan.instances.fingerprint,
         flags=plan.instances.flags,
     shell:
         "docmt instances build {params.flags} 2> {log}"
@@ -40,6 +42,7 @@ rule count_instances:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.instance_statistics.fingerprint,
         flags=plan.instance_statistics.flags,
     shell:
         "docmt instances statistics {params.flags} 2> {log}"

@@ -17,6 +17,7 @@ use rule gather_system as gather with:
         "results/benchmarks/gather/gather.tsv"
     localrule: True
     params:
+        fingerprint=plan.all_scores.fingerprint,
         flags=plan.all_scores.flags,
 
 
@@ -36,6 +37,7 @@ rule study_table:
         "../../environment.yml"
     params:
         settings=plan.table.settings,
+        fingerprint=plan.table.fingerprint,
         flags=plan.table.flags,
     shell:
         "docmt report table {params.flags} > /dev/null 2> {log}"
@@ -58,6 +60,7 @@ rule study_cases:
         "../../environment.yml"
     params:
         settings=plan.case_study.settings,
+        fingerprint=plan.case_study.fingerprint,
         flags=plan.case_study.flags,
     shell:
         "docmt report cases {params.flags} 2> {log}"
@@ -79,6 +82,7 @@ rule study_figure:
         "../../environment.yml"
     params:
         settings=plan.figure.settings,
+        fingerprint=plan.figure.fingerprint,
         flags=plan.figure.flags,
     shell:
         "docmt report figure {params.flags} 2> {log}"
@@ -100,6 +104,7 @@ rule judge_claim:
         "../../environment.yml"
     params:
         settings=plan.claim.settings,
+        fingerprint=plan.claim.fingerprint,
         flags=plan.claim.flags,
     shell:
         "docmt report claims {params.flags} > /dev/null 2> {log}"
@@ -121,6 +126,7 @@ rule judge_claims:
         "../../environment.yml"
     params:
         settings=plan.claims.settings,
+        fingerprint=plan.claims.fingerprint,
         flags=plan.claims.flags,
     shell:
         "docmt report claims {params.flags} > /dev/null 2> {log}"
@@ -163,6 +169,7 @@ rule render:
         "../../environment.yml"
     params:
         settings=plan.report.settings,
+        fingerprint=plan.report.fingerprint,
         flags=plan.report.flags,
     shell:
         "docmt report render {params.flags} > {output.summary} 2> {log}"
@@ -188,6 +195,7 @@ rule render_reader:
         "../../environment.yml"
     params:
         settings=plan.reader.settings,
+        fingerprint=plan.reader.fingerprint,
         flags=plan.reader.flags,
     shell:
         "docmt report reader {params.flags} 2> {log}"

@@ -19,6 +19,7 @@ rule tokenize:
         **growing(mem_mb=4000, runtime=120),
     params:
         settings=plan.tokens.settings,
+        fingerprint=plan.tokens.fingerprint,
         flags=plan.tokens.flags,
     shell:
         "docmt text tokenize {params.flags} 2> {log}"
@@ -40,6 +41,7 @@ rule learn_truecaser:
     threads: processes
     params:
         settings=plan.truecaser.settings,
+        fingerprint=plan.truecaser.fingerprint,
         flags=plan.truecaser.flags,
     shell:
         "docmt text learn-truecaser {params.flags} 2> {log}"
@@ -61,6 +63,7 @@ rule truecase:
         "../../environment.yml"
     threads: processes
     params:
+        fingerprint=plan.truecased.fingerprint,
         flags=plan.truecased.flags,
     shell:
         "docmt text truecase {params.flags} 2> {log}"
@@ -84,6 +87,7 @@ rule learn_bpe:
         **growing(mem_mb=8000, runtime=240),
     params:
         settings=plan.codes.settings,
+        fingerprint=plan.codes.fingerprint,
         flags=plan.codes.flags,
     shell:
         "docmt text learn-bpe {params.flags} 2> {log}"
@@ -105,6 +109,7 @@ rule apply_bpe:
         "../../environment.yml"
     threads: processes
     params:
+        fingerprint=plan.subwords.fingerprint,
         flags=plan.subwords.flags,
     shell:
         "docmt text apply-bpe {params.flags} 2> {log}"
@@ -125,6 +130,7 @@ rule learn_vocabulary:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.vocabulary.fingerprint,
         flags=plan.vocabulary.flags,
     shell:
         "docmt text learn-vocabulary {params.flags} 2> {log}"
@@ -147,6 +153,7 @@ rule pack_pipeline:
         "../../environment.yml"
     params:
         settings=plan.pipeline.settings,
+        fingerprint=plan.pipeline.fingerprint,
         flags=plan.pipeline.flags,
     shell:
         "docmt text pack {params.flags} 2> {log}"
@@ -167,6 +174,7 @@ rule count_roundtrip:
     conda:
         "../../environment.yml"
     params:
+        fingerprint=plan.roundtrip.fingerprint,
         flags=plan.roundtrip.flags,
     shell:
         "docmt text roundtrip {params.flags} > {log} 2>&1"

@@ -41,6 +41,7 @@ rule train:
         device_tokens=0,  # of a micro-batch; 0 is chosen by memory
     params:
         settings=plan.model.settings,
+        fingerprint=plan.model.fingerprint,
         flags=plan.model.flags,
     shell:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.

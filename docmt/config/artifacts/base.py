@@ -38,8 +38,6 @@ class Artifact:
         params: what their rule passes to the command besides files, by the names of the command's parameters.
         command: the function that makes them, whose parameters are the options of a `docmt` command.
         is_kept: whether the files stay; False for intermediate text.
-        is_recorded: whether the command that makes the files records this fingerprint with their checksums; False for
-            files of the user, files that belong to another artifact, and marks that Snakemake sets.
         stage: the stage of the rules; `made_by` fills in both.
         rules: the alternative rules; one of them makes the files.
     """
@@ -50,7 +48,6 @@ class Artifact:
     params: Mapping[str, Any] = field(default_factory=dict)
     command: Callable[..., Any] | None = None
     is_kept: bool = True
-    is_recorded: bool = True
     stage: str = ""
     rules: tuple[str, ...] = ()
 
@@ -95,7 +92,7 @@ class UserFile(Artifact):
     @classmethod
     def at(cls, path: str, *, where: str) -> "UserFile":
         """The file of a path, relative to the folder of the study."""
-        return cls([path], is_kept=False, is_recorded=False, stage="corpora", where=where)
+        return cls([path], is_kept=False, stage="corpora", where=where)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -30,7 +30,7 @@ class CorporaArtifacts(Declarations):
         folder = f"resources/corpora/{corpus}/{version}/{split}"
         params = {"splits": [split], "out": folder, "mirror": self.config.corpora.mirror}
         # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
-        return Artifact([f"{folder}.fetched"], params=params, command=corpora.fetch, is_recorded=False)
+        return Artifact([f"{folder}.fetched"], params=params, command=corpora.fetch)
 
     @made_by("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
@@ -39,7 +39,7 @@ class CorporaArtifacts(Declarations):
         checks = [[name, source.check] for name, source in sources.items()]
         params = {"model": published, "out": folder, "mirror": self.config.corpora.mirror}
         parts = [published, folder, checks]
-        return Artifact([f"{folder}/{CONFIG}"], parts, params=params, command=models.fetch, is_recorded=False)
+        return Artifact([f"{folder}/{CONFIG}"], parts, params=params, command=models.fetch)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:

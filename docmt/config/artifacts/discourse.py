@@ -118,7 +118,7 @@ class DiscourseArtifacts(TextArtifacts):
             files = [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
         inputs: dict[str, Any] = {"suite": items} | ({"models": self._models(trees)} if row.segmenter else {})
         parts, params = [self._tree_parts(trees), items], self._annotation_params(dataset, trees)
-        return Artifact(files, parts, inputs, params, discourse.annotate, is_recorded=not row.gold)
+        return Artifact(files, parts, inputs, params, discourse.annotate)
 
     @made_by("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
@@ -165,7 +165,7 @@ class DiscourseArtifacts(TextArtifacts):
         # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
         path = self.config.discourse.trees[trees].files[name]
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
-        return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own}, is_recorded=False)
+        return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own})
 
     def _src_lang(self, dataset: str) -> str:
         return self.config.datasets[dataset].src_lang

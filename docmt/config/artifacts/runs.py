@@ -51,7 +51,7 @@ class RunArtifacts(DiscourseArtifacts):
         if (name := self.config.instances[cutting].trees) and split != MONOLINGUAL:
             trees = [self.trees(dataset, name, split)]
         return Artifact(
-            [f"results/{dataset}/instances/{cutting}/{split}"],
+            [f"results/{dataset}/instances/{cutting}/{split}/manifest.json"],
             [chosen, texts[0], *trees],
             {
                 "texts": texts,

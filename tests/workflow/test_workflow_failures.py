@@ -1,0 +1,71 @@
+"""A job that fails, is interrupted or is killed with new settings: the next run makes all anew that depends on them."""
+
+import os
+import signal
+
+import pytest
+from studies import start_snakemake
+from test_workflow_kills import wait_until, working_in
+
+FAILURES = {
+    "controlled": {"corpora": {"controlled": {"controlled": {"seed": 2}}}},
+    "text": {"text": {"bpe_merges": 80}},
+    "discourse": {"discourse": {"segmenters": {"tiny": {"seed": 2}}}},
+    "instances": {"instances": {"documents": {"max_tokens": 100}}},
+    "train": {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}},
+    "decode": {"decoding": {"beam_size": 3}},
+    "evaluate": {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
+    "report": {"report": {"title": "Another"}},
+}
+"""By the first word of the commands of each stage: a change that begins there."""
+
+HIDING_DOCMT = """#!/bin/sh
+if [ "$1" = {word} ]; then echo "$DOCMT_LOCAL_JOBS" > {folder}/reached; {deed}; fi
+PATH="${{PATH#*{folder}:}}" exec docmt "$@"
+"""
+
+
+@pytest.fixture
+def break_commands(tmp_path):
+    """Returns a folder for PATH whose `docmt` does something else instead of the commands that begin with a word."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+
+    def write(word, deed):
+        program = folder / "docmt"
+        program.write_text(HIDING_DOCMT.format(word=word, folder=folder, deed=deed))
+        program.chmod(0o755)
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("word", FAILURES)
+def test_after_a_failed_job_all_is_made_anew_that_depends_on_the_change(word, study, break_commands):
+    changes = FAILURES[word]
+    expected = study.jobs(changes)
+    assert expected
+    folder = break_commands(word, "exit 1")
+    failed = study.run("--keep-going", changes=changes, programs=[folder])
+    assert failed.returncode != 0
+    assert (folder / "reached").read_text() == "1\n", "jobs know that others run on this machine (docmt.gpu_locks)"
+    assert study.jobs(changes) == expected
+
+
+SLOW = [word if word == "train" else pytest.param(word, marks=pytest.mark.slow) for word in FAILURES]
+
+
+@pytest.mark.parametrize("word", SLOW)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_after_an_interruption_all_is_made_anew_that_depends_on_the_change(number, word, study, break_commands):
+    changes = FAILURES[word]
+    expected = study.jobs(changes)
+    folder = break_commands(word, "exec sleep 600")
+    process = start_snakemake(study.folder, "--cores", "1", config=study.config(changes), programs=[folder])
+    wait_until((folder / "reached").exists)
+    os.killpg(process.pid, number)
+    process.communicate()
+    wait_until(lambda: not list(working_in(study.folder)))
+    assert process.returncode != 0
+    study.run("--unlock", changes=changes)
+    assert study.jobs(changes) == expected
