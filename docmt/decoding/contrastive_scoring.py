@@ -36,7 +36,7 @@ from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import EOS
 
-# Larger batches gain nothing on a CPU, and leave its caches (docs/experiments/performance.md).
+# Larger batches gain nothing on a CPU, and leave its caches.
 CPU_BATCH_TOKENS = 2048
 
 
