@@ -5,11 +5,9 @@ line from them: it imports in 70 ms, reads Google docstrings, takes lists after 
 instead of ending the process. The rules of the workflow pass the options that `flags` derives from the same signature.
 """
 
-import dataclasses
 import inspect
 import json
 import re
-import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,29 +84,17 @@ def example_of(command: Callable[..., Any]) -> str | None:
     return "Example:\n  " + " \\\n    ".join(words)
 
 
-def flags(command: Callable[..., Any], values: Mapping[str, Any]) -> str:
-    """The options of a command as text for a shell: each option that has a value under its name.
-
-    None, empty text, empty lists and False leave an option out; settings become JSON.
-
-    Raises:
-        KeyError: an option without default has no value.
-    """
-    words: list[str] = []
-    # In the order of the signature, so that equal values give equal text, which Snakemake compares.
-    for name, is_needed in options_of(command):
-        value = values[name] if is_needed else values.get(name)
-        if value is None or value is False or value == "" or value == []:
-            continue
-        name = f"--{name.replace('_', '-')}"
-        if isinstance(value, Settings | Mapping):
-            value = as_argument(value)
-        items = [] if value is True else [value] if isinstance(value, str | int | float | Path) else value
-        if any(str(item).startswith("-") for item in items):  # which would be taken for options
-            words += (f"{name}={item}" for item in items)
-        else:
-            words += [name, *map(str, items)]
-    return shlex.join(words)
+def option_words(name: str, value: Any) -> list[str]:
+    """The words of an option by the name of its parameter; none if it has no value (None, empty text, empty list)."""
+    if value in (None, "", []):
+        return []
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, Settings | Mapping):
+        value = as_argument(value)
+    items = [str(item) for item in ([value] if isinstance(value, str | int | float | Path) else value)]
+    if any(item.startswith("-") for item in items):  # which would be taken for options
+        return [f"{flag}={item}" for item in items]
+    return [flag, *items]
 
 
 def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Callable[..., Any]]]:
@@ -119,17 +105,6 @@ def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
         if (function := app[name].default_command) is not None:
             yield (*words, name), function
         yield from leaves(app[name], (*words, name))
-
-
-def options_of(command: Callable[..., Any]) -> Iterator[tuple[str, bool]]:
-    """The options of a command by name, and whether each is needed; a dataclass gives way to its fields."""
-    for name, parameter in inspect.signature(command).parameters.items():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
-            continue
-        if isinstance(parameter.annotation, type) and dataclasses.is_dataclass(parameter.annotation):
-            yield from options_of(parameter.annotation)
-        else:
-            yield name, parameter.default is parameter.empty
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:

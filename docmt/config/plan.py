@@ -1,16 +1,17 @@
 """What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
 
-`plan.model.input("train")` and `plan.model.flags` are functions of wildcards; `model` is a declaration in
+`plan.model.input("train")` and `plan.model.settings` are functions of wildcards; `model` is a declaration in
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
 """
 
 import inspect
 import operator
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from docmt.commands import as_argument, flags
+from docmt.commands import as_argument, option_words
 from docmt.config.artifacts.base import Artifact
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
@@ -63,18 +64,26 @@ class Rule:
         """
         return self._at(wildcards).fingerprint
 
-    def flags(self, wildcards: Any, input: Any, output: Any, threads: int, resources: Any) -> str:
-        """The options of the command: the artifact's parameters, files by their names in the rule, and wildcards.
+    def param(self, name: str) -> Callable[[Any], Any]:
+        """What the declaration tells the command under one name."""
+        return lambda wildcards: self._at(wildcards).params[name]
 
-        Snakemake does not record parameters that ask for `input` or `output`.
+    def options(self, *names: str, is_recorded: bool = True) -> Callable[..., str]:
+        """Options of the command as text for a shell, each with its parameter or input files, if there are any.
+
+        Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
         """
-        artifact = self._at(wildcards)
-        assert artifact.command is not None  # a rule without a command has no flags
-        given = [resources, wildcards, input, output, artifact.params]  # later ones hide earlier ones
-        values = {"threads": threads, "jobs": threads, "fingerprints": list(_score_fingerprints(artifact))} | {
-            name: value for named in given for name, value in named.items()
-        }
-        return f"{flags(artifact.command, values)} --fingerprint {artifact.fingerprint}"
+
+        def text(wildcards: Any) -> str:
+            artifact = self._at(wildcards)
+            values = {name: artifact.params.get(name, artifact.input_files(name)) for name in names}
+            return shlex.join(word for name, value in values.items() for word in option_words(name, value))
+
+        return text if is_recorded else lambda wildcards, input: text(wildcards)
+
+    def score_fingerprints(self, wildcards: Any) -> str:
+        """The option with which tables compare the fingerprints of scores: an older study's may lie in their place."""
+        return " ".join(option_words("fingerprints", list(_score_fingerprints(self._at(wildcards)))))
 
     def _at(self, wildcards: Any) -> Artifact:
         values = dict(wildcards.items())

@@ -1,6 +1,5 @@
 """The command itself."""
 
-import shlex
 import subprocess
 import sys
 
@@ -8,8 +7,7 @@ import pytest
 
 from docmt import __version__
 from docmt.cli.main import main
-from docmt.commands import flags
-from docmt.text import commands
+from docmt.commands import option_words
 
 
 @pytest.mark.parametrize("module", ["docmt", "docmt.cli.main"])
@@ -81,6 +79,6 @@ def test_a_path_may_begin_with_a_dash(tmp_path, monkeypatch, names):
     monkeypatch.chdir(tmp_path)
     for name in {*names}:
         (tmp_path / name).write_text("word\n", encoding="utf-8")
-    words = flags(commands.learn_vocabulary, {"inputs": names, "out": "-out", "tags": None})
-    assert main(["text", "learn-vocabulary", *shlex.split(words)]) == 0
+    words = [*option_words("inputs", names), *option_words("out", "-out"), *option_words("tags", None)]
+    assert main(["text", "learn-vocabulary", *words]) == 0
     assert f"word\t{len(names)}\n" in (tmp_path / "-out").read_text(encoding="utf-8")

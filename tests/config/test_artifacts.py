@@ -3,13 +3,10 @@
 import copy
 import json
 import re
-from pathlib import Path
 
 import pytest
 from smoke_study import ROOT, smoke_config, smoke_study
 
-from docmt.cli.main import app
-from docmt.commands import leaves
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, read_config_file
@@ -53,41 +50,33 @@ def test_the_snakefile_includes_every_stage_in_order_and_names_a_target_for_each
     assert set(STAGE_VERSIONS) <= set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
 
 
-def test_every_rule_passes_the_flags_of_the_command_that_its_artifact_declares(smoke):
-    """Those of the artifacts that the smoke study makes; it reads no corpus but the generated one."""
-    commands = {function: " ".join(words) for words, function in leaves(app)}
-    # Where one of several rules makes an artifact, its command depends on the config.
-    declared = {
-        made.rules[0]: commands[made.command] for made in smoke.all_made if made.command and made.rules[1:] == ()
-    }
-    n_found = 0
-    for file in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        for block in re.split(r"^(?=rule |use rule )", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-            rule = re.match(r"(?:use )?rule (\w+)", block)[1]
-            if called := re.search(r'"(?:exec )?docmt ([a-z -]+?) \{params\.flags\}', block):
-                assert re.search(r"flags=plan\.\w+\.flags,", block), rule
-                if declared.get(rule, "controlled generate") != "controlled generate":  # one command, several rules
-                    assert called[1] == declared[rule], rule
-                    n_found += 1
-    assert n_found > 20
-
-
 def test_what_rules_ask_for_is_declared():
-    """Every `plan.X.input("y")` of the rules: shipped configs, and one with given output."""
+    """Every name in `plan.X.input`, `plan.X.param` and `plan.X.options`: shipped configs, and one with given output."""
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
-        asked |= set(re.findall(r'plan\.(\w+)\.input\("(\w+)"\)', file.read_text(encoding="utf-8")))
+        for artifact, names in re.findall(r"plan\.(\w+)\.(?:input|param|options)\((.*?)\)", file.read_text("utf-8")):
+            asked |= {(artifact, name) for name in re.findall(r'"(\w+)"', names)}
     declared = set()
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
-    suites = {"controlled": {"suites": ["controlled/pronoun", "ctxpro-ende/auxiliary_dev"]}}
+    suites = {
+        "controlled": {
+            "train": ["mine/all"],
+            "suites": ["mine/items", "controlled/pronoun", "ctxpro-ende/auxiliary_dev"],
+        }
+    }
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
-    given_values = {"systems": {"given": given}, "evaluation": evaluation}
+    mine = {
+        "all": {"files": {"en": "a.en", "de": "a.de"}},
+        "items": {"files": {"items": "b.jsonl"}, "format": {"reader": "jsonl_suite"}},
+    }
+    custom = {"mine": {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": mine}}
+    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": {"custom": custom}}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
         assert made.all_made
         for (name, *_), artifact in made.known.items():
-            declared |= {(name, key) for key in artifact.inputs}
+            declared |= {(name, key) for key in (*artifact.inputs, *artifact.params)}
     assert asked <= declared
 
 
@@ -229,14 +218,12 @@ def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
 def test_a_new_rule_needs_no_more_than_its_declaration():
     """Fingerprint, inputs, targets and the list of stages follow; the rule and its command come on top."""
 
-    def count_words(*, splits: list[Path], unit: str, lang: str | None = None, out: Path): ...
-
     class WithCounts(StudyArtifacts):
         @made_by("count_words", stage="text")
         def word_counts(self, dataset):
             splits = [self.dataset_split(dataset, split) for split in self.config.datasets[dataset].parts()]
             file = f"results/{dataset}/text/words.json"
-            return Artifact([file], [splits], {"splits": splits}, {"unit": "word"}, count_words)
+            return Artifact([file], [splits], {"splits": splits}, {"unit": "word", "lang": None})
 
     plan = Plan(smoke_config())
     plan.artifacts = WithCounts(plan.config)
@@ -244,8 +231,9 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     made = plan.artifacts.word_counts("controlled")
     assert plan.word_counts.input("splits")(wildcards) == made.input_files()
     assert "results/controlled/corpora/en-de/dev.en" in made.input_files()
-    flags = plan.word_counts.flags(wildcards, {"splits": ["a b", "c"]}, {"out": "words.json"}, 1, {})
-    assert flags == f"--splits 'a b' c --unit word --out words.json --fingerprint {made.fingerprint}"
+    assert plan.word_counts.param("unit")(wildcards) == "word"
+    options = plan.word_counts.options("splits", "unit", "lang")(wildcards)
+    assert options == f"--splits {' '.join(made.input_files())} --unit word"
     assert plan.word_counts.fingerprint(wildcards) == made.fingerprint
     assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
     assert "results/controlled/text/words.json" in handed_on([plan.artifacts.report(), made])["text"]

@@ -5,17 +5,27 @@ import subprocess
 import sys
 
 import pytest
+from damage import read_commands
 from studies import ROOT, SMOKE, Study, read_jobs, snakemake
+
+from docmt.cli.main import app
 
 CONFIGS = [ROOT / "config/config.yaml", *sorted((ROOT / "config/examples").rglob("*.yaml"))]
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda file: file.stem)
-def test_shipped_config_can_be_planned(config, tmp_path):
-    done = snakemake(tmp_path, "--dry-run", config=config)
+def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(config, tmp_path, monkeypatch):
+    done = snakemake(tmp_path, "--dry-run", "--printshellcmds", config=config)
     assert done.returncode == 0, done.stderr
-    jobs = list(read_jobs(done.stdout + done.stderr))
-    assert {"train", "translate", "evaluate_translation", "gather", "render"} <= {job.split()[0] for job in jobs}
+    jobs = {job.rule: job for job in read_commands(done.stdout + done.stderr)}
+    assert {"train", "translate", "evaluate_translation", "gather", "render"} <= jobs.keys()
+    monkeypatch.chdir(tmp_path)
+    for rule, job in jobs.items():
+        words = job.words
+        if not rule.startswith("fetch"):
+            *words, name, value = words
+            assert (name, len(value)) == ("--fingerprint", 12), rule
+        app.parse_args(words, exit_on_error=False, print_error=False)
 
 
 def test_demo_is_the_config_that_is_taken_without_a_name(tmp_path):

@@ -20,9 +20,10 @@ rule fetch_corpus:
     resources:
         **growing(mem_mb=1000, runtime=120),
     params:
-        flags=plan.fetched.flags,
+        mirror=plan.fetched.options("mirror", is_recorded=False),
     shell:
-        "docmt corpora fetch {params.flags} 2> {log}"
+        "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split}"
+        " --out resources/corpora/{wildcards.corpus}/{wildcards.version}/{wildcards.split} {params.mirror} 2> {log}"
 
 
 rule fetch_model:
@@ -44,9 +45,10 @@ rule fetch_model:
     resources:
         **growing(mem_mb=1000, runtime=240),
     params:
-        flags=plan.fetched_model.flags,
+        mirror=plan.fetched_model.options("mirror", is_recorded=False),
     shell:
-        "docmt models fetch {params.flags} 2> {log}"
+        "docmt models fetch --model {wildcards.published}"
+        " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
 
 
 rule read_corpus:
@@ -69,9 +71,12 @@ rule read_corpus:
         "../../environment.yml"
     params:
         fingerprint=plan.corpus.fingerprint,
-        flags=plan.corpus.flags,
+        source=plan.corpus.options("corpus", "spec", "files"),
+        languages=plan.corpus.param("languages"),
+        out=plan.corpus.param("out"),
     shell:
-        "docmt corpora read {params.flags} 2> {log}"
+        "docmt corpora read {params.source} --split {wildcards.split} --languages {params.languages}"
+        " --out {params.out} --fingerprint {params.fingerprint} 2> {log}"
 
 
 use rule read_corpus as read_monolingual with:
@@ -90,7 +95,7 @@ rule convert_suite:
     input:
         plan.corpus_suite.input(),
     output:
-        out="results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
+        "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
         "logs/convert_suite/{corpus}_{src}-{tgt}_{suite}.log",
     benchmark:
@@ -102,9 +107,10 @@ rule convert_suite:
         "../../environment.yml"
     params:
         fingerprint=plan.corpus_suite.fingerprint,
-        flags=plan.corpus_suite.flags,
+        source=plan.corpus_suite.options("corpus", "spec", "files"),
     shell:
-        "docmt corpora suite {params.flags} 2> {log}"
+        "docmt corpora suite {params.source} --split {wildcards.suite} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule generate_corpus:
@@ -130,11 +136,11 @@ rule generate_corpus:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.generated.settings,
         fingerprint=plan.generated.fingerprint,
-        flags=plan.generated.flags,
+        settings=plan.generated.settings,
     shell:
-        "docmt controlled generate {params.flags} 2> {log}"
+        "docmt controlled generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 use rule generate_corpus as generate_segments with:
@@ -175,9 +181,12 @@ rule combine_corpora:
         "../../environment.yml"
     params:
         fingerprint=plan.dataset_split.fingerprint,
-        flags=plan.dataset_split.flags,
+        inputs=plan.dataset_split.param("inputs"),
+        languages=plan.dataset_split.param("languages"),
+        out=plan.dataset_split.param("out"),
     shell:
-        "docmt corpora combine {params.flags} 2> {log}"
+        "docmt corpora combine --inputs {params.inputs} --languages {params.languages} --out {params.out}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 use rule combine_corpora as combine_monolingual with:
@@ -196,7 +205,7 @@ rule count_overlap:
     input:
         plan.overlap.input(),
     output:
-        out="results/{dataset}/corpora/overlap.json",
+        "results/{dataset}/corpora/overlap.json",
     log:
         "logs/count_overlap/{dataset}.log",
     benchmark:
@@ -205,6 +214,9 @@ rule count_overlap:
         "../../environment.yml"
     params:
         fingerprint=plan.overlap.fingerprint,
-        flags=plan.overlap.flags,
+        train=plan.overlap.param("train"),
+        tests=plan.overlap.param("tests"),
+        languages=plan.overlap.options("src_lang", "tgt_lang"),
     shell:
-        "docmt corpora overlap {params.flags} 2> {log}"
+        "docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"

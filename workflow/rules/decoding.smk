@@ -7,7 +7,7 @@ rule translate:
         model=plan.hypotheses.input("model"),
         instances=plan.hypotheses.input("instances"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
         "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -22,11 +22,11 @@ rule translate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.hypotheses.settings,
         fingerprint=plan.hypotheses.fingerprint,
-        flags=plan.hypotheses.flags,
+        settings=plan.hypotheses.settings,
     shell:
-        "docmt decode translate {params.flags} 2> {log}"
+        "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
+        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule contrast:
@@ -36,7 +36,7 @@ rule contrast:
         suite=plan.probabilities.input("suite"),
         discourse=plan.probabilities.input("discourse"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
         "logs/contrast/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -50,11 +50,14 @@ rule contrast:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.probabilities.settings,
         fingerprint=plan.probabilities.fingerprint,
-        flags=plan.probabilities.flags,
+        settings=plan.probabilities.settings,
+        discourse=plan.probabilities.options("discourse"),
+        rules=plan.probabilities.options("score", "target_context"),
     shell:
-        "docmt decode contrast {params.flags} 2> {log}"
+        "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        " {params.discourse} {params.rules} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule generate:
@@ -64,7 +67,7 @@ rule generate:
         suite=plan.generated_documents.input("suite"),
         discourse=plan.generated_documents.input("discourse"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
         "logs/generate/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -76,11 +79,12 @@ rule generate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.generated_documents.settings,
         fingerprint=plan.generated_documents.fingerprint,
-        flags=plan.generated_documents.flags,
+        settings=plan.generated_documents.settings,
+        discourse=plan.generated_documents.options("discourse"),
     shell:
-        "docmt decode generate {params.flags} 2> {log}"
+        "docmt decode generate --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule measure_context:
@@ -90,7 +94,7 @@ rule measure_context:
         text=plan.cxmi.input("text"),
         discourse=plan.cxmi.input("discourse"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
         "logs/measure_context/{dataset}_{system}_seed{seed}_{part}.log",
     benchmark:
@@ -102,11 +106,15 @@ rule measure_context:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        settings=plan.cxmi.settings,
         fingerprint=plan.cxmi.fingerprint,
-        flags=plan.cxmi.flags,
+        settings=plan.cxmi.settings,
+        text=plan.cxmi.options("prefix", "src_lang", "tgt_lang", "suite"),
+        discourse=plan.cxmi.options("discourse"),
+        test=plan.cxmi.param("test"),
     shell:
-        "docmt evaluate cxmi {params.flags} 2> {log}"
+        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.text} {params.discourse}"
+        " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
+        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule take_hypotheses:
@@ -115,7 +123,7 @@ rule take_hypotheses:
         hypotheses=plan.hypotheses.input("hypotheses"),
         documents=plan.hypotheses.input("documents"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
         "logs/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -127,9 +135,10 @@ rule take_hypotheses:
         "../../environment.yml"
     params:
         fingerprint=plan.hypotheses.fingerprint,
-        flags=plan.hypotheses.flags,
+        prefix=plan.hypotheses.param("prefix"),
     shell:
-        "docmt evaluate take-hypotheses {params.flags} 2> {log}"
+        "docmt evaluate take-hypotheses --hypotheses={input.hypotheses:q} --prefix {params.prefix} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule take_log_probabilities:
@@ -138,7 +147,7 @@ rule take_log_probabilities:
         scores=plan.probabilities.input("scores"),
         suite=plan.probabilities.input("suite"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
         "logs/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -150,6 +159,6 @@ rule take_log_probabilities:
         "../../environment.yml"
     params:
         fingerprint=plan.probabilities.fingerprint,
-        flags=plan.probabilities.flags,
     shell:
-        "docmt evaluate take-log-probabilities {params.flags} 2> {log}"
+        "docmt evaluate take-log-probabilities --scores={input.scores:q} --suite {input.suite} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"

@@ -19,9 +19,11 @@ rule read_treebank:
         "../../environment.yml"
     params:
         fingerprint=plan.treebank.fingerprint,
-        flags=plan.treebank.flags,
+        format=plan.treebank.param("format"),
+        files=plan.treebank.param("files"),
     shell:
-        "docmt discourse treebank {params.flags} 2> {log}"
+        "docmt discourse treebank --format {params.format} --files {params.files}"
+        " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule train_segmenter:
@@ -29,7 +31,7 @@ rule train_segmenter:
     input:
         files=plan.segmenter.input("files"),
     output:
-        out="results/discourse/segmenters/{segmenter}/segmenter.pt",
+        "results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
         "logs/train_segmenter/{segmenter}.log",
     benchmark:
@@ -40,11 +42,14 @@ rule train_segmenter:
     resources:
         **growing(mem_mb=8000, runtime=240),
     params:
-        settings=plan.segmenter.settings,
         fingerprint=plan.segmenter.fingerprint,
-        flags=plan.segmenter.flags,
+        settings=plan.segmenter.settings,
+        train=plan.segmenter.param("train"),
+        dev=plan.segmenter.param("dev"),
+        seed=plan.segmenter.param("seed"),
     shell:
-        "docmt discourse train-segmenter {params.flags} 2> {log}"
+        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.train} --dev {params.dev}"
+        " --seed {params.seed} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule evaluate_segmenter:
@@ -53,7 +58,7 @@ rule evaluate_segmenter:
         files=plan.segmenter_evaluation.input("files"),
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
-        out="results/discourse/segmenters/{segmenter}/evaluation.json",
+        "results/discourse/segmenters/{segmenter}/evaluation.json",
     log:
         "logs/evaluate_segmenter/{segmenter}.log",
     benchmark:
@@ -63,9 +68,10 @@ rule evaluate_segmenter:
         "../../environment.yml"
     params:
         fingerprint=plan.segmenter_evaluation.fingerprint,
-        flags=plan.segmenter_evaluation.flags,
+        gold=plan.segmenter_evaluation.param("gold"),
     shell:
-        "docmt discourse evaluate-segmenter {params.flags} 2> {log}"
+        "docmt discourse evaluate-segmenter --model {input.model} --gold {params.gold} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule train_parser:
@@ -74,7 +80,7 @@ rule train_parser:
         files=plan.parser.input("files"),
         segmenter=plan.parser.input("segmenter"),
     output:
-        out="results/discourse/parsers/{parser}/parser.pt",
+        "results/discourse/parsers/{parser}/parser.pt",
     log:
         "logs/train_parser/{parser}.log",
     benchmark:
@@ -85,11 +91,15 @@ rule train_parser:
     resources:
         **growing(mem_mb=8000, runtime=240),
     params:
-        settings=plan.parser.settings,
         fingerprint=plan.parser.fingerprint,
-        flags=plan.parser.flags,
+        settings=plan.parser.settings,
+        train=plan.parser.param("train"),
+        dev=plan.parser.param("dev"),
+        seed=plan.parser.param("seed"),
     shell:
-        "docmt discourse train-parser {params.flags} 2> {log}"
+        "docmt discourse train-parser --settings {params.settings:q} --train {params.train} --dev {params.dev}"
+        " --segmenter {input.segmenter} --seed {params.seed} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule evaluate_parser:
@@ -98,7 +108,7 @@ rule evaluate_parser:
         files=plan.parser_evaluation.input("files"),
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
-        out="results/discourse/parsers/{parser}/evaluation.json",
+        "results/discourse/parsers/{parser}/evaluation.json",
     log:
         "logs/evaluate_parser/{parser}.log",
     benchmark:
@@ -108,9 +118,11 @@ rule evaluate_parser:
         "../../environment.yml"
     params:
         fingerprint=plan.parser_evaluation.fingerprint,
-        flags=plan.parser_evaluation.flags,
+        gold=plan.parser_evaluation.param("gold"),
+        baselines=plan.parser_evaluation.param("baselines"),
     shell:
-        "docmt discourse evaluate-parser {params.flags} 2> {log}"
+        "docmt discourse evaluate-parser --parser {input.model} --gold {params.gold} --baselines {params.baselines}"
+        " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule annotate:
@@ -120,7 +132,7 @@ rule annotate:
         text=plan.trees.input("text"),
         documents=plan.trees.input("documents"),
     output:
-        out="results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
+        "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
         "logs/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.log",
     benchmark:
@@ -136,9 +148,12 @@ rule annotate:
         **growing(mem_mb=4000, runtime=240),
     params:
         fingerprint=plan.trees.fingerprint,
-        flags=plan.trees.flags,
+        models=plan.trees.options("segmenter", "parser", "sentences"),
+        lang=plan.trees.param("lang"),
     shell:
-        "docmt discourse annotate {params.flags} 2> {log}"
+        "docmt discourse annotate {params.models} --text {input.text} --documents {input.documents}"
+        " --lang {params.lang} --shard {wildcards.shard} --n-shards {wildcards.n_shards} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule annotate_suite:
@@ -147,7 +162,7 @@ rule annotate_suite:
         models=plan.suite_trees.input("models"),
         suite=plan.suite_trees.input("suite"),
     output:
-        out="results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
+        "results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
     log:
         "logs/annotate_suite/{dataset}_{trees}_{suite}.log",
     benchmark:
@@ -158,9 +173,11 @@ rule annotate_suite:
         "../../environment.yml"
     params:
         fingerprint=plan.suite_trees.fingerprint,
-        flags=plan.suite_trees.flags,
+        models=plan.suite_trees.options("segmenter", "parser", "sentences"),
+        lang=plan.suite_trees.param("lang"),
     shell:
-        "docmt discourse annotate {params.flags} 2> {log}"
+        "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule gather_gold:
@@ -169,7 +186,7 @@ rule gather_gold:
         inputs=plan.trees.input("inputs"),
         documents=plan.trees.input("documents"),
     output:
-        out="results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
     log:
         "logs/gather_gold/{dataset}_{trees}_{split}.log",
     benchmark:
@@ -180,9 +197,9 @@ rule gather_gold:
         "../../environment.yml"
     params:
         fingerprint=plan.trees.fingerprint,
-        flags=plan.trees.flags,
     shell:
-        "docmt discourse gather {params.flags} 2> {log}"
+        "docmt discourse gather --inputs {input.inputs} --documents {input.documents} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule count_trees:
@@ -190,7 +207,7 @@ rule count_trees:
     input:
         trees=plan.tree_statistics.input("trees"),
     output:
-        out="results/{dataset}/discourse/{trees}/statistics.csv",
+        statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
     log:
         "logs/count_trees/{dataset}_{trees}.log",
@@ -200,6 +217,7 @@ rule count_trees:
         "../../environment.yml"
     params:
         fingerprint=plan.tree_statistics.fingerprint,
-        flags=plan.tree_statistics.flags,
+        files=plan.tree_statistics.param("files"),
     shell:
-        "docmt discourse statistics {params.flags} 2> {log}"
+        "docmt discourse statistics --files {params.files} --out {output.statistics} --relations {output.relations}"
+        " --fingerprint {params.fingerprint} 2> {log}"

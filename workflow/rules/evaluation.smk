@@ -9,7 +9,7 @@ rule evaluate_translation:
         training=plan.scores.input("training"),
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/scores/{split}.json",
     log:
         "logs/evaluate_translation/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -18,11 +18,17 @@ rule evaluate_translation:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.scores.settings,
         fingerprint=plan.scores.fingerprint,
-        flags=plan.scores.flags,
+        settings=plan.scores.settings,
+        text=plan.scores.options("prefix", "src_lang", "tgt_lang"),
+        references=plan.scores.options("references"),
+        training=plan.scores.options("training"),
+        test=plan.scores.param("test"),
     shell:
-        "docmt evaluate scores {params.flags} 2> {log}"
+        "docmt evaluate scores --settings {params.settings:q} {params.text} {params.references}"
+        " --hypotheses {input.hypotheses} {params.training} --dataset {wildcards.dataset}"
+        " --system {wildcards.system} --seed {wildcards.seed} --test {params.test} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule evaluate_comet:
@@ -32,7 +38,7 @@ rule evaluate_comet:
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
         model=plan.comet.input("model"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
     log:
         "logs/evaluate_comet/{dataset}_{system}_seed{seed}_{split}.log",
     benchmark:
@@ -46,11 +52,14 @@ rule evaluate_comet:
             and plan.config.evaluation.comet.gpus
         ),
     params:
-        settings=plan.comet.settings,
         fingerprint=plan.comet.fingerprint,
-        flags=plan.comet.flags,
+        settings=plan.comet.settings,
+        text=plan.comet.options("prefix", "src_lang", "tgt_lang"),
+        test=plan.comet.param("test"),
     shell:
-        "docmt evaluate comet {params.flags} 2> {log}"
+        "docmt evaluate comet --settings {params.settings:q} {params.text} --hypotheses {input.hypotheses}"
+        " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
+        " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule compare_translation:
@@ -61,7 +70,7 @@ rule compare_translation:
         system=plan.differences.input("system"),
         baseline=plan.differences.input("baseline"),
     output:
-        out="results/{dataset}/runs/{system}/against/{baseline}/{split}.json",
+        "results/{dataset}/runs/{system}/against/{baseline}/{split}.json",
     log:
         "logs/compare_translation/{dataset}_{system}_{baseline}_{split}.log",
     benchmark:
@@ -70,11 +79,16 @@ rule compare_translation:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.differences.settings,
         fingerprint=plan.differences.fingerprint,
-        flags=plan.differences.flags,
+        settings=plan.differences.settings,
+        text=plan.differences.options("prefix", "src_lang", "tgt_lang"),
+        references=plan.differences.options("references"),
+        test=plan.differences.param("test"),
     shell:
-        "docmt evaluate difference {params.flags} 2> {log}"
+        "docmt evaluate difference --settings {params.settings:q} {params.text} {params.references}"
+        " --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
+        " --dataset {wildcards.dataset} --test {params.test} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule evaluate_contrast:
@@ -83,7 +97,7 @@ rule evaluate_contrast:
         suite=plan.suite_scores.input("suite"),
         log_probabilities="results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/scores/suite_{suite}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/scores/suite_{suite}.json",
     log:
         "logs/evaluate_contrast/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -93,9 +107,11 @@ rule evaluate_contrast:
         "../../environment.yml"
     params:
         fingerprint=plan.suite_scores.fingerprint,
-        flags=plan.suite_scores.flags,
+        ties=plan.suite_scores.param("ties"),
     shell:
-        "docmt evaluate contrast {params.flags} 2> {log}"
+        "docmt evaluate contrast --suite {input.suite} --log-probabilities {input.log_probabilities}"
+        " --ties {params.ties} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
+        " --test {wildcards.suite} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule compare_contrast:
@@ -105,7 +121,7 @@ rule compare_contrast:
         system=plan.suite_differences.input("system"),
         baseline=plan.suite_differences.input("baseline"),
     output:
-        out="results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json",
+        "results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json",
     log:
         "logs/compare_contrast/{dataset}_{system}_{baseline}_{suite}.log",
     benchmark:
@@ -115,9 +131,11 @@ rule compare_contrast:
         "../../environment.yml"
     params:
         fingerprint=plan.suite_differences.fingerprint,
-        flags=plan.suite_differences.flags,
+        ties=plan.suite_differences.param("ties"),
     shell:
-        "docmt evaluate contrast-difference {params.flags} 2> {log}"
+        "docmt evaluate contrast-difference --suite {input.suite} --ties {params.ties} --system {input.system}"
+        " --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline} --dataset {wildcards.dataset}"
+        " --test {wildcards.suite} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule evaluate_generation:
@@ -126,7 +144,7 @@ rule evaluate_generation:
         suite=plan.generation_scores.input("suite"),
         translations="results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/scores/generated_{suite}.json",
+        "results/{dataset}/runs/{system}/seed{seed}/scores/generated_{suite}.json",
     log:
         "logs/evaluate_generation/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
@@ -136,9 +154,12 @@ rule evaluate_generation:
         "../../environment.yml"
     params:
         fingerprint=plan.generation_scores.fingerprint,
-        flags=plan.generation_scores.flags,
+        tgt_lang=plan.generation_scores.param("tgt_lang"),
     shell:
-        "docmt evaluate generation {params.flags} 2> {log}"
+        "docmt evaluate generation --suite {input.suite} --tgt-lang {params.tgt_lang}"
+        " --translations {input.translations} --dataset {wildcards.dataset} --system {wildcards.system}"
+        " --seed {wildcards.seed} --test {wildcards.suite} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule compare_generation:
@@ -148,7 +169,7 @@ rule compare_generation:
         system=plan.generation_differences.input("system"),
         baseline=plan.generation_differences.input("baseline"),
     output:
-        out="results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json",
+        "results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json",
     log:
         "logs/compare_generation/{dataset}_{system}_{baseline}_{suite}.log",
     benchmark:
@@ -158,17 +179,20 @@ rule compare_generation:
         "../../environment.yml"
     params:
         fingerprint=plan.generation_differences.fingerprint,
-        flags=plan.generation_differences.flags,
+        tgt_lang=plan.generation_differences.param("tgt_lang"),
     shell:
-        "docmt evaluate generation-difference {params.flags} 2> {log}"
+        "docmt evaluate generation-difference --suite {input.suite} --tgt-lang {params.tgt_lang}"
+        " --system {input.system} --baseline {input.baseline} --names {wildcards.system} {wildcards.baseline}"
+        " --dataset {wildcards.dataset} --test {wildcards.suite} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule gather_system:
     """Gather scores into one table."""
     input:
-        scores=plan.system_scores.input("scores"),
+        plan.system_scores.input("scores"),
     output:
-        out="results/{dataset}/runs/{system}/scores.csv",
+        "results/{dataset}/runs/{system}/scores.csv",
     log:
         "logs/gather_system/{dataset}_{system}.log",
     benchmark:
@@ -178,16 +202,17 @@ rule gather_system:
         "../../environment.yml"
     params:
         fingerprint=plan.system_scores.fingerprint,
-        flags=plan.system_scores.flags,
+        fingerprints=plan.system_scores.score_fingerprints,
     shell:
-        "docmt report gather {params.flags} 2> {log}"
+        "docmt report gather --scores {input} {params.fingerprints} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 use rule gather_system as gather_dataset with:
     input:
-        scores=plan.dataset_scores.input("scores"),
+        plan.dataset_scores.input("scores"),
     output:
-        out="results/{dataset}/scores.csv",
+        "results/{dataset}/scores.csv",
     log:
         "logs/gather_dataset/{dataset}.log",
     benchmark:
@@ -195,4 +220,4 @@ use rule gather_system as gather_dataset with:
     localrule: True
     params:
         fingerprint=plan.dataset_scores.fingerprint,
-        flags=plan.dataset_scores.flags,
+        fingerprints=plan.dataset_scores.score_fingerprints,

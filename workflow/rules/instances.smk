@@ -10,7 +10,7 @@ rule build_instances:
         discourse=plan.instances.input("discourse"),
     output:
         # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
-        out="results/{dataset}/instances/{cutting}/{split}/manifest.json",
+        "results/{dataset}/instances/{cutting}/{split}/manifest.json",
     log:
         "logs/build_instances/{dataset}_{cutting}_{split}.log",
     benchmark:
@@ -21,11 +21,13 @@ rule build_instances:
     resources:
         **growing(mem_mb=8000, runtime=60),
     params:
-        settings=plan.instances.settings,
         fingerprint=plan.instances.fingerprint,
-        flags=plan.instances.flags,
+        settings=plan.instances.settings,
+        discourse=plan.instances.options("discourse"),
     shell:
-        "docmt instances build {params.flags} 2> {log}"
+        "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
+        " --vocabulary {input.vocabulary} {params.discourse} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule count_instances:
@@ -33,7 +35,7 @@ rule count_instances:
     input:
         plan.instance_statistics.input(),
     output:
-        out="results/{dataset}/instances/statistics.csv",
+        "results/{dataset}/instances/statistics.csv",
     log:
         "logs/count_instances/{dataset}.log",
     benchmark:
@@ -43,6 +45,7 @@ rule count_instances:
         "../../environment.yml"
     params:
         fingerprint=plan.instance_statistics.fingerprint,
-        flags=plan.instance_statistics.flags,
+        folders=plan.instance_statistics.param("folders"),
     shell:
-        "docmt instances statistics {params.flags} 2> {log}"
+        "docmt instances statistics --folders {params.folders} --out {output} --fingerprint {params.fingerprint}"
+        " 2> {log}"

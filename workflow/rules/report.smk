@@ -3,9 +3,9 @@
 
 use rule gather_system as gather with:
     input:
-        scores=plan.all_scores.input("scores"),
+        plan.all_scores.input("scores"),
     output:
-        out=report(
+        report(
             "results/report/scores.csv",
             category="Scores",
             labels={"table": "all scores"},
@@ -18,7 +18,7 @@ use rule gather_system as gather with:
     localrule: True
     params:
         fingerprint=plan.all_scores.fingerprint,
-        flags=plan.all_scores.flags,
+        fingerprints=plan.all_scores.score_fingerprints,
 
 
 rule study_table:
@@ -36,11 +36,15 @@ rule study_table:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.table.settings,
         fingerprint=plan.table.fingerprint,
-        flags=plan.table.flags,
+        settings=plan.table.settings,
+        columns=plan.table.options("paper_columns"),
+        differences=plan.table.options("differences"),
+        fingerprints=plan.table.score_fingerprints,
     shell:
-        "docmt report table {params.flags} > /dev/null 2> {log}"
+        "docmt report table --settings {params.settings:q} {params.columns} --name {wildcards.table}"
+        " --scores {input.scores} {params.differences} {params.fingerprints}"
+        " --out results/tables/{wildcards.table} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
 rule study_cases:
@@ -59,11 +63,13 @@ rule study_cases:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.case_study.settings,
         fingerprint=plan.case_study.fingerprint,
-        flags=plan.case_study.flags,
+        settings=plan.case_study.settings,
+        text=plan.case_study.options("prefix", "src_lang", "tgt_lang"),
     shell:
-        "docmt report cases {params.flags} 2> {log}"
+        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} {params.text}"
+        " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule study_figure:
@@ -81,11 +87,13 @@ rule study_figure:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.figure.settings,
         fingerprint=plan.figure.fingerprint,
-        flags=plan.figure.flags,
+        settings=plan.figure.settings,
+        columns=plan.figure.options("paper_columns"),
+        shown=plan.figure.options("scores", "manifest"),
     shell:
-        "docmt report figure {params.flags} 2> {log}"
+        "docmt report figure --settings {params.settings:q} {params.columns} --name {wildcards.figure}"
+        " {params.shown} --out results/figures/{wildcards.figure} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule judge_claim:
@@ -103,11 +111,14 @@ rule judge_claim:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.claim.settings,
         fingerprint=plan.claim.fingerprint,
-        flags=plan.claim.flags,
+        settings=plan.claim.settings,
+        shown=plan.claim.options("scores", "manifest"),
+        fingerprints=plan.claim.score_fingerprints,
     shell:
-        "docmt report claims {params.flags} > /dev/null 2> {log}"
+        "docmt report claims --settings {params.settings:q} --name {wildcards.claim}"
+        " {params.shown} {params.fingerprints} --out results/claims/{wildcards.claim}"
+        " --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
 rule judge_claims:
@@ -125,11 +136,13 @@ rule judge_claims:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.claims.settings,
         fingerprint=plan.claims.fingerprint,
-        flags=plan.claims.flags,
+        settings=plan.claims.settings,
+        shown=plan.claims.options("scores", "manifest"),
+        fingerprints=plan.claims.score_fingerprints,
     shell:
-        "docmt report claims {params.flags} > /dev/null 2> {log}"
+        "docmt report claims --settings {params.settings:q} {params.shown} {params.fingerprints}"
+        " --out results/claims --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
 rule render:
@@ -168,11 +181,15 @@ rule render:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.report.settings,
         fingerprint=plan.report.fingerprint,
-        flags=plan.report.flags,
+        settings=plan.report.settings,
+        columns=plan.report.options("paper_columns"),
+        manifest=plan.report.param("manifest"),
+        fingerprints=plan.report.score_fingerprints,
     shell:
-        "docmt report render {params.flags} > {output.summary} 2> {log}"
+        "docmt report render --settings {params.settings:q} {params.columns} --scores {input.scores}"
+        " --manifest {params.manifest:q} {params.fingerprints} --out results/report"
+        " --fingerprint {params.fingerprint} > {output.summary} 2> {log}"
 
 
 rule render_reader:
@@ -180,7 +197,7 @@ rule render_reader:
     input:
         shown=plan.reader.input("shown"),
     output:
-        out=report(
+        report(
             "results/report/reader.html",
             category="Report",
             labels={"page": "translations to read"},
@@ -194,8 +211,9 @@ rule render_reader:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.reader.settings,
         fingerprint=plan.reader.fingerprint,
-        flags=plan.reader.flags,
+        settings=plan.reader.settings,
+        manifest=plan.reader.param("manifest"),
     shell:
-        "docmt report reader {params.flags} 2> {log}"
+        "docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"

@@ -4,9 +4,9 @@
 rule tokenize:
     """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        input=plan.tokens.input("input"),
+        plan.tokens.input("input"),
     output:
-        out=temp("results/{dataset}/text/{split}.tok.{lang}"),
+        temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
         "logs/tokenize/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -18,19 +18,19 @@ rule tokenize:
     resources:
         **growing(mem_mb=4000, runtime=120),
     params:
-        settings=plan.tokens.settings,
         fingerprint=plan.tokens.fingerprint,
-        flags=plan.tokens.flags,
+        settings=plan.tokens.settings,
     shell:
-        "docmt text tokenize {params.flags} 2> {log}"
+        "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --input {input} --out {output}"
+        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        inputs=plan.truecaser.input("inputs"),
+        plan.truecaser.input("inputs"),
     output:
-        out="results/{dataset}/text/truecaser.{lang}.json",
+        "results/{dataset}/text/truecaser.{lang}.json",
     log:
         "logs/learn_truecaser/{dataset}_{lang}.log",
     benchmark:
@@ -40,20 +40,20 @@ rule learn_truecaser:
         "../../environment.yml"
     threads: processes
     params:
-        settings=plan.truecaser.settings,
         fingerprint=plan.truecaser.fingerprint,
-        flags=plan.truecaser.flags,
+        settings=plan.truecaser.settings,
     shell:
-        "docmt text learn-truecaser {params.flags} 2> {log}"
+        "docmt text learn-truecaser --settings {params.settings:q} --inputs {input} --out {output} --jobs {threads}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule truecase:
     """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
         model="results/{dataset}/text/truecaser.{lang}.json",
-        input="results/{dataset}/text/{split}.tok.{lang}",
+        text="results/{dataset}/text/{split}.tok.{lang}",
     output:
-        out="results/{dataset}/text/{split}.true.{lang}",
+        "results/{dataset}/text/{split}.true.{lang}",
     log:
         "logs/truecase/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -64,9 +64,9 @@ rule truecase:
     threads: processes
     params:
         fingerprint=plan.truecased.fingerprint,
-        flags=plan.truecased.flags,
     shell:
-        "docmt text truecase {params.flags} 2> {log}"
+        "docmt text truecase --model {input.model} --input {input.text} --out {output} --jobs {threads}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule learn_bpe:
@@ -75,7 +75,7 @@ rule learn_bpe:
         inputs=plan.codes.input("inputs"),
         published=plan.codes.input("published"),
     output:
-        out="results/{dataset}/text/bpe.codes",
+        "results/{dataset}/text/bpe.codes",
     log:
         "logs/learn_bpe/{dataset}.log",
     benchmark:
@@ -86,20 +86,21 @@ rule learn_bpe:
     resources:
         **growing(mem_mb=8000, runtime=240),
     params:
-        settings=plan.codes.settings,
         fingerprint=plan.codes.fingerprint,
-        flags=plan.codes.flags,
+        settings=plan.codes.settings,
+        languages=plan.codes.options("src_lang", "tgt_lang"),
     shell:
-        "docmt text learn-bpe {params.flags} 2> {log}"
+        "docmt text learn-bpe --settings {params.settings:q} --inputs {input.inputs} {params.languages}"
+        " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule apply_bpe:
     """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
     input:
         codes="results/{dataset}/text/bpe.codes",
-        input="results/{dataset}/text/{split}.true.{lang}",
+        text="results/{dataset}/text/{split}.true.{lang}",
     output:
-        out="results/{dataset}/text/{split}.bpe.{lang}",
+        "results/{dataset}/text/{split}.bpe.{lang}",
     log:
         "logs/apply_bpe/{dataset}_{split}_{lang}.log",
     benchmark:
@@ -110,9 +111,9 @@ rule apply_bpe:
     threads: processes
     params:
         fingerprint=plan.subwords.fingerprint,
-        flags=plan.subwords.flags,
     shell:
-        "docmt text apply-bpe {params.flags} 2> {log}"
+        "docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --out {output}"
+        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule learn_vocabulary:
@@ -121,7 +122,7 @@ rule learn_vocabulary:
         inputs=plan.vocabulary.input("inputs"),
         published=plan.vocabulary.input("published"),
     output:
-        out="results/{dataset}/text/vocabulary.txt",
+        "results/{dataset}/text/vocabulary.txt",
     log:
         "logs/learn_vocabulary/{dataset}.log",
     benchmark:
@@ -131,9 +132,11 @@ rule learn_vocabulary:
         "../../environment.yml"
     params:
         fingerprint=plan.vocabulary.fingerprint,
-        flags=plan.vocabulary.flags,
+        tags=plan.vocabulary.options("tags"),
+        published=plan.vocabulary.options("pretrained", "keep", "src_lang", "tgt_lang"),
     shell:
-        "docmt text learn-vocabulary {params.flags} 2> {log}"
+        "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.published} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule pack_pipeline:
@@ -142,7 +145,7 @@ rule pack_pipeline:
         truecasers=plan.pipeline.input("truecasers"),
         codes="results/{dataset}/text/bpe.codes",
     output:
-        out="results/{dataset}/text/pipeline.json",
+        "results/{dataset}/text/pipeline.json",
     log:
         "logs/pack_pipeline/{dataset}.log",
     benchmark:
@@ -152,11 +155,12 @@ rule pack_pipeline:
     conda:
         "../../environment.yml"
     params:
-        settings=plan.pipeline.settings,
         fingerprint=plan.pipeline.fingerprint,
-        flags=plan.pipeline.flags,
+        settings=plan.pipeline.settings,
+        languages=plan.pipeline.options("src_lang", "tgt_lang"),
     shell:
-        "docmt text pack {params.flags} 2> {log}"
+        "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
+        " --codes {input.codes} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule count_roundtrip:
@@ -165,7 +169,7 @@ rule count_roundtrip:
         files=plan.roundtrip.input("files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
-        out="results/{dataset}/text/roundtrip.json",
+        "results/{dataset}/text/roundtrip.json",
     log:
         "logs/count_roundtrip/{dataset}.log",
     benchmark:
@@ -175,6 +179,7 @@ rule count_roundtrip:
         "../../environment.yml"
     params:
         fingerprint=plan.roundtrip.fingerprint,
-        flags=plan.roundtrip.flags,
+        inputs=plan.roundtrip.param("inputs"),
     shell:
-        "docmt text roundtrip {params.flags} > {log} 2>&1"
+        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs} --out {output}"
+        " --fingerprint {params.fingerprint} > {log} 2>&1"

@@ -15,7 +15,7 @@ rule train:
         pipeline="results/{dataset}/text/pipeline.json",
         init=plan.model.input("init"),
     output:
-        out="results/{dataset}/runs/{system}/seed{seed}/model.pt",
+        model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(
             "results/{dataset}/runs/{system}/seed{seed}/history.csv",
             category="Trainings",
@@ -40,9 +40,18 @@ rule train:
         cpus_per_gpu=cores_per_gpu,
         device_tokens=0,  # of a micro-batch; 0 is chosen by memory
     params:
-        settings=plan.model.settings,
         fingerprint=plan.model.fingerprint,
-        flags=plan.model.flags,
+        settings=plan.model.settings,
+        pairs=plan.model.options("pairs"),
+        monolingual=plan.model.options("monolingual", "monolingual_lang"),
+        init=plan.model.options("init"),
+        # Not recorded: loggers only watch.
+        loggers=plan.model.options("loggers", is_recorded=False),
+        folder=subpath(output.model, parent=True),
     shell:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
-        "exec docmt train {params.flags} 2> {log}"
+        "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev} {params.pairs}"
+        " {params.monolingual} --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
+        " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
+        " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
+        " --device-tokens {resources.device_tokens} {params.loggers} --fingerprint {params.fingerprint} 2> {log}"

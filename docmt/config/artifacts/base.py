@@ -35,8 +35,7 @@ class Artifact:
         parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
             covers is left out.
         inputs: what their rule reads, by the names of the rule's inputs.
-        params: what their rule passes to the command besides files, by the names of the command's parameters.
-        command: the function that makes them, whose parameters are the options of a `docmt` command.
+        params: what their rule passes to the command and no wildcard or file says, by the options of the command.
         is_kept: whether the files stay; False for intermediate text.
         stage: the stage of the rules; `made_by` fills in both.
         rules: the alternative rules; one of them makes the files.
@@ -46,7 +45,6 @@ class Artifact:
     parts: Sequence[Any] = ()
     inputs: Mapping[str, "Artifact | str | Sequence[Artifact | str]"] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
-    command: Callable[..., Any] | None = None
     is_kept: bool = True
     stage: str = ""
     rules: tuple[str, ...] = ()

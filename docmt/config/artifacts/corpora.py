@@ -1,7 +1,7 @@
 """Artifacts of the corpora stage."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,9 @@ from typing import Any
 from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
-from docmt.controlled.commands import generate
-from docmt.corpora import commands as corpora
 from docmt.corpora.catalog import load_catalog
 from docmt.corpora.file_patterns import matching_files
 from docmt.errors import UserError
-from docmt.models import commands as models
 from docmt.models.published.catalog import CONFIG, find_model, is_published, load_models, study_folder
 from docmt.settings import nearest
 
@@ -28,18 +25,17 @@ class CorporaArtifacts(Declarations):
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
-        params = {"splits": [split], "out": folder, "mirror": self.config.corpora.mirror}
+        params = {"out": folder, "mirror": self.config.corpora.mirror}
         # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
-        return Artifact([f"{folder}.fetched"], params=params, command=corpora.fetch)
+        return Artifact([f"{folder}.fetched"], params=params)
 
     @made_by("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
         """The config.json of a published model of the catalog, which is fetched last: where it is, all files are."""
         folder, sources = study_folder(published), find_model(published).sources()
         checks = [[name, source.check] for name, source in sources.items()]
-        params = {"model": published, "out": folder, "mirror": self.config.corpora.mirror}
-        parts = [published, folder, checks]
-        return Artifact([f"{folder}/{CONFIG}"], parts, params=params, command=models.fetch)
+        params = {"mirror": self.config.corpora.mirror}
+        return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
@@ -47,27 +43,25 @@ class CorporaArtifacts(Declarations):
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
         params = {"languages": languages.split("-"), "out": prefix}
         files = _with_index(prefix, params["languages"])
-        return self._of_corpus(corpus, split, files, params, command=corpora.read)
+        return self._of_corpus(corpus, split, files, params)
 
     @made_by("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
         """A contrastive test set of a corpus."""
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
-        return self._of_corpus(corpus, suite, [file], {}, command=corpora.suite)
+        return self._of_corpus(corpus, suite, [file], {})
 
     @made_by("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """A controlled corpus as a whole."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
 
-    def _of_corpus(
-        self, corpus: str, split: str, files: list[str], params: dict[str, Any], *, command: Callable[..., Any]
-    ) -> Artifact:
+    def _of_corpus(self, corpus: str, split: str, files: list[str], params: dict[str, Any]) -> Artifact:
         kind = corpus_kind(self.config, corpus, where="config.corpora")
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus]
             params = {"settings": settings, "out": f"results/corpora/{corpus}/en-de"}
-            return Artifact(files, [corpus, settings], params=params, command=generate)
+            return Artifact(files, [corpus, settings], params=params)
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format, described]
@@ -80,14 +74,14 @@ class CorporaArtifacts(Declarations):
                 for _, path in matching_files(Path(name)) or [(name, Path(name))]
             ]
             # The description names the files, relative to the folder of the study.
-            params |= {"corpus": None, "spec": row, "split": split, "files": "."}
+            params |= {"spec": row, "files": "."}
             parts = [corpus, parts, [[file.file, file] for file in own]]
-            return Artifact(files, parts, {"user_files": own}, params, command)
+            return Artifact(files, parts, {"user_files": own}, params)
         entry = load_catalog()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
-        params |= {"split": split, "files": fetched.params["out"]}
-        return Artifact(files, [corpus, parts], {"fetched": fetched}, params, command)
+        params |= {"corpus": corpus, "files": fetched.params["out"]}
+        return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
     @made_by("combine_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
@@ -104,7 +98,6 @@ class CorporaArtifacts(Declarations):
                 "languages": languages,
                 "out": self.prefix(dataset, split),
             },
-            corpora.combine,
         )
 
     @made_by(stage="corpora")
@@ -126,7 +119,7 @@ class CorporaArtifacts(Declarations):
             **self.language_pair(dataset),
         }
         files = [f"results/{dataset}/corpora/overlap.json"]
-        return Artifact(files, [splits], {"splits": splits}, params, corpora.overlap)
+        return Artifact(files, [splits], {"splits": splits}, params)
 
     def member(self, dataset: str, reference: str, part: str) -> Artifact:
         """A corpus split behind a part of a dataset, read in the direction of the dataset if it has two languages."""

@@ -1,6 +1,6 @@
 """Artifacts of the discourse stage: treebanks, segmenters, parsers, and the trees of each dataset."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,6 @@ from docmt.config.artifacts.text import TextArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
 from docmt.corpora.catalog import load_catalog
-from docmt.discourse import commands as discourse
 
 TREEBANK_SPLIT = "all"
 """The split of the catalog that holds all files of a treebank."""
@@ -36,7 +35,6 @@ class DiscourseArtifacts(TextArtifacts):
             [treebank, entry.corpus.version, [file.check for file in entry.family.files.values()]],
             {"fetched": fetched},
             {"format": TREEBANKS[treebank], "files": fetched.params["out"], "out": prefix},
-            discourse.treebank,
         )
 
     @made_by("train_segmenter", stage="discourse")
@@ -49,7 +47,6 @@ class DiscourseArtifacts(TextArtifacts):
             [row, treebank],
             {"files": treebank},
             _training_params(row, treebank),
-            discourse.train_segmenter,
         )
 
     @made_by("train_parser", stage="discourse")
@@ -63,20 +60,19 @@ class DiscourseArtifacts(TextArtifacts):
             [row.model_dump(mode="json", exclude={"segmenter"}), treebank, segmenter],
             {"files": treebank, "segmenter": segmenter},
             _training_params(row, treebank),
-            discourse.train_parser,
         )
 
     @made_by("evaluate_segmenter", stage="discourse")
     def segmenter_evaluation(self, segmenter: str) -> Artifact:
         """The scores of a segmenter on the test split of its treebank."""
         model = self.segmenter(segmenter)
-        return _evaluation(model, {"model": model.file}, discourse.evaluate_segmenter)
+        return _evaluation(model, {})
 
     @made_by("evaluate_parser", stage="discourse")
     def parser_evaluation(self, parser: str) -> Artifact:
         """The scores of a parser on the test split of its treebank."""
         model = self.parser(parser)
-        return _evaluation(model, {"parser": model.file, "baselines": BASELINES}, discourse.evaluate_parser)
+        return _evaluation(model, {"baselines": BASELINES})
 
     @made_by("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, split: str) -> Artifact:
@@ -90,19 +86,16 @@ class DiscourseArtifacts(TextArtifacts):
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
         inputs: dict[str, Any] = {"documents": text.only(".documents.tsv")}
-        command = None
         if row.gold:
             references = self.config.datasets[dataset].parallel_parts()[split]
             inputs["inputs"] = [
                 self.treebank(corpus).only(f"/{part}.discourse.jsonl")
                 for corpus, part in (reference.split("/") for reference in references)
             ]
-            command = discourse.gather
         elif row.segmenter:
             inputs |= {"models": self._models(trees), "text": text.only(f".{self._src_lang(dataset)}")}
-            command = discourse.annotate
         params = self._annotation_params(dataset, trees)
-        return Artifact(files, [self._tree_parts(trees), text], inputs, params, command)
+        return Artifact(files, [self._tree_parts(trees), text], inputs, params)
 
     @made_by("annotate_suite", stage="discourse")
     def suite_trees(self, dataset: str, trees: str, suite: str) -> Artifact:
@@ -118,7 +111,7 @@ class DiscourseArtifacts(TextArtifacts):
             files = [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
         inputs: dict[str, Any] = {"suite": items} | ({"models": self._models(trees)} if row.segmenter else {})
         parts, params = [self._tree_parts(trees), items], self._annotation_params(dataset, trees)
-        return Artifact(files, parts, inputs, params, discourse.annotate)
+        return Artifact(files, parts, inputs, params)
 
     @made_by("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
@@ -131,7 +124,6 @@ class DiscourseArtifacts(TextArtifacts):
             [list(splits.values())],
             {"trees": list(splits.values())},
             {"files": named},
-            discourse.statistics,
         )
 
     def _tree_parts(self, trees: str) -> list[Any]:
@@ -181,8 +173,8 @@ def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:
     }
 
 
-def _evaluation(model: Artifact, params: dict[str, Any], command: Callable[..., Any]) -> Artifact:
+def _evaluation(model: Artifact, params: Mapping[str, Any]) -> Artifact:
     file = f"{model.file.rpartition('/')[0]}/evaluation.json"
     inputs = {"files": model.inputs["files"], "model": model}
     gold = f"{model.params['train'].removesuffix('/train')}/test.discourse.jsonl"
-    return Artifact([file], model.parts, inputs, {"gold": gold, **params}, command)
+    return Artifact([file], model.parts, inputs, {"gold": gold, **params})

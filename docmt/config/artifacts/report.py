@@ -20,7 +20,6 @@ from docmt.config.paper_columns import paper_columns
 from docmt.config.report_checks import claim_runs
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
-from docmt.report import commands
 from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENCES, "cxmi"), COMET: "comet"}
@@ -44,8 +43,7 @@ class StudyArtifacts(ScoreArtifacts):
         files = [f"results/tables/{table}.{suffix}" for suffix in ("txt", "md", "csv", "tex")]
         inputs = {"scores": scores, "differences": differences}
         hashed = self._report_params()
-        params = {**hashed, "name": table, "out": f"results/tables/{table}"}
-        return Artifact(files, [scores, *differences, *_as_text(hashed)], inputs, params, commands.table)
+        return Artifact(files, [scores, *differences, *_as_text(hashed)], inputs, hashed)
 
     @made_by("study_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
@@ -65,10 +63,7 @@ class StudyArtifacts(ScoreArtifacts):
             {
                 "settings": self.config.report.model_dump(mode="json", include={"cases", "labels"}),
                 **self.scoring_options(dataset, split),
-                "name": cases,
-                "out": f"results/tables/{cases}",
             },
-            commands.cases,
         )
 
     @made_by("study_figure", stage="report")
@@ -87,8 +82,7 @@ class StudyArtifacts(ScoreArtifacts):
             ]
             read = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
             inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
-        params = {**hashed, "name": figure, "out": f"results/figures/{figure}"}
-        return Artifact(files, [read, *_as_text(hashed)], inputs, params, commands.figure)
+        return Artifact(files, [read, *_as_text(hashed)], inputs, hashed)
 
     @made_by("judge_claim", stage="report")
     def claim(self, claim: str) -> Artifact:
@@ -141,9 +135,8 @@ class StudyArtifacts(ScoreArtifacts):
         params = {
             **self._report_params(),
             "manifest": json.dumps(manifest, ensure_ascii=False),  # its order is that of the report
-            "out": "results/report",
         }
-        return Artifact(["results/report/report.html"], parts, inputs, params, commands.render)
+        return Artifact(["results/report/report.html"], parts, inputs, params)
 
     @made_by("render_reader", stage="report")
     def reader(self) -> Artifact:
@@ -194,7 +187,7 @@ class StudyArtifacts(ScoreArtifacts):
         settings = report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})
         params = {"settings": settings, "manifest": json.dumps(manifest, ensure_ascii=False)}
         hashed = [parts, as_argument(settings), params["manifest"]]
-        return Artifact(["results/report/reader.html"], hashed, {"shown": parts}, params, commands.reader)
+        return Artifact(["results/report/reader.html"], hashed, {"shown": parts}, params)
 
     def _colored_systems(self) -> list[str]:
         # Scored systems first, so that a pre-training without scores does not shift the colors of all tables.
@@ -236,9 +229,8 @@ class StudyArtifacts(ScoreArtifacts):
             "settings": self.config.report.model_dump(mode="json", include={"claims", "labels"}),
             "manifest": {"runs": seeds_by_system(histories)},
         }
-        params = {**hashed, "name": names, "out": prefix}
         files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
-        return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, params, commands.claims)
+        return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, hashed)
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
         """Files on trees, segmenters and parsers, by the names of the report's manifest."""

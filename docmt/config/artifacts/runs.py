@@ -16,12 +16,8 @@ from docmt.config.systems import (
     model_settings,
     training_settings,
 )
-from docmt.decoding import commands as decoding
-from docmt.evaluation import commands as evaluation
 from docmt.evaluation.metrics import CXMI, ContrastSettings
-from docmt.instances import commands as cutting_commands
 from docmt.text.published_text import MODEL_FILES
-from docmt.training.commands import train
 
 CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
 """Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
@@ -60,7 +56,6 @@ class RunArtifacts(DiscourseArtifacts):
                 "discourse": trees,
             },
             {"settings": chosen},
-            cutting_commands.build,
         )
 
     @made_by("count_instances", stage="instances")
@@ -75,7 +70,6 @@ class RunArtifacts(DiscourseArtifacts):
             [list(made.values())],
             {"folders": list(made.values())},
             {"folders": [f"{name}={made.file}" for name, made in made.items()]},
-            cutting_commands.statistics,
         )
 
     @made_by("train", stage="training")
@@ -120,10 +114,8 @@ class RunArtifacts(DiscourseArtifacts):
             {
                 "settings": {"model": model, "training": training},
                 "monolingual_lang": monolingual_lang if more["monolingual"] else None,
-                "checkpoints": f"{folder}/checkpoints",
                 "loggers": self.config.training[row.recipe].loggers if row.recipe else [],
             },
-            train,
         )
 
     @made_by("translate", "take_hypotheses", stage="decoding")
@@ -137,7 +129,6 @@ class RunArtifacts(DiscourseArtifacts):
                 [own, Path(file).suffix, text],
                 {"hypotheses": own, "documents": text.only(".documents.tsv")},
                 {"prefix": self.prefix(dataset, split)},
-                evaluation.take_hypotheses,
             )
         settings = decoding_settings(self.config, system)
         model = self.model(dataset, system, seed).only("model.pt")
@@ -147,7 +138,6 @@ class RunArtifacts(DiscourseArtifacts):
             [settings, model, instances],
             {"model": model, "instances": instances},
             {"settings": settings},
-            decoding.translate,
         )
 
     @made_by("contrast", "take_log_probabilities", stage="decoding")
@@ -160,7 +150,6 @@ class RunArtifacts(DiscourseArtifacts):
                 [f"{run_folder(dataset, system, seed)}/decoding/suite_{suite}.json"],
                 [own, Path(file).suffix, items],
                 {"scores": own, "suite": items},
-                command=evaluation.take_log_probabilities,
             )
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
@@ -178,7 +167,6 @@ class RunArtifacts(DiscourseArtifacts):
                 "score": rules.score,
                 "target_context": rules.context,
             },
-            decoding.contrast,
         )
 
     @made_by("generate", stage="decoding")
@@ -192,7 +180,6 @@ class RunArtifacts(DiscourseArtifacts):
             [settings, model, items, *trees],
             {"model": model, "suite": items, "discourse": trees},
             {"settings": settings},
-            decoding.generate,
         )
 
     @made_by("measure_context", stage="decoding")
@@ -211,7 +198,6 @@ class RunArtifacts(DiscourseArtifacts):
                 "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
                 **(self.scoring_options(dataset, part) if suite is None else {"suite": text.file, "test": suite}),
             },
-            evaluation.cxmi,
         )
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:

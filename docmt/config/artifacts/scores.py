@@ -8,9 +8,7 @@ from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
-from docmt.evaluation import commands as evaluation
 from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
-from docmt.report import commands as report
 
 COMET_PREFIX = "comet_"
 """File-name prefix of COMET's scores of a test split."""
@@ -43,7 +41,6 @@ class ScoreArtifacts(RunArtifacts):
                 **self.scoring_options(dataset, split),
                 "training": self.prefix(dataset, "train") if reads_training else None,
             },
-            evaluation.scores,
         )
 
     @made_by("evaluate_comet", stage="evaluation")
@@ -61,7 +58,6 @@ class ScoreArtifacts(RunArtifacts):
                 "settings": self.config.evaluation.model_dump(mode="json", include={"comet"}),
                 **self.scoring_options(dataset, split),
             },
-            evaluation.comet,
         )
 
     @made_by("evaluate_contrast", stage="evaluation")
@@ -72,8 +68,7 @@ class ScoreArtifacts(RunArtifacts):
             [f"{run_folder(dataset, system, seed)}/scores/suite_{suite}.json"],
             [probabilities, *self._ties],
             {"suite": self.suite(dataset, suite), "log_probabilities": probabilities},
-            {"ties": self.config.evaluation.contrast.ties, "test": suite},
-            evaluation.contrast,
+            {"ties": self.config.evaluation.contrast.ties},
         )
 
     @made_by("evaluate_generation", stage="evaluation")
@@ -84,8 +79,7 @@ class ScoreArtifacts(RunArtifacts):
             [f"{run_folder(dataset, system, seed)}/scores/generated_{suite}.json"],
             [generated, self._packages],
             {"suite": self.suite(dataset, suite), "translations": generated},
-            {"tgt_lang": self.config.datasets[dataset].tgt_lang, "test": suite},
-            evaluation.generation,
+            {"tgt_lang": self.config.datasets[dataset].tgt_lang},
         )
 
     @made_by("compare_translation", stage="evaluation")
@@ -101,9 +95,7 @@ class ScoreArtifacts(RunArtifacts):
             {
                 "settings": settings,
                 **self.scoring_options(dataset, split),
-                "names": [system, baseline],
             },
-            evaluation.difference,
         )
 
     @made_by("compare_contrast", stage="evaluation")
@@ -114,8 +106,7 @@ class ScoreArtifacts(RunArtifacts):
             [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
             [*pair, *self._ties, PAIRED_TESTS],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"ties": self.config.evaluation.contrast.ties, "names": [system, baseline], "test": suite},
-            evaluation.contrast_difference,
+            {"ties": self.config.evaluation.contrast.ties},
         )
 
     @made_by("compare_generation", stage="evaluation")
@@ -126,8 +117,7 @@ class ScoreArtifacts(RunArtifacts):
             [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
             [*pair, self._packages, PAIRED_TESTS],
             {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"tgt_lang": self.config.datasets[dataset].tgt_lang, "names": [system, baseline], "test": suite},
-            evaluation.generation_difference,
+            {"tgt_lang": self.config.datasets[dataset].tgt_lang},
         )
 
     @made_by("gather_dataset", stage="evaluation")
@@ -143,7 +133,7 @@ class ScoreArtifacts(RunArtifacts):
 
     def _table(self, file: str, runs: list[Run]) -> Artifact:
         scores = [made for run in runs for made in self.run_scores(run).values()]
-        return Artifact([file], [scores], {"scores": scores}, command=report.gather)
+        return Artifact([file], [scores], {"scores": scores})
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
         """The test splits of a dataset that all of these systems translate or have user output for."""

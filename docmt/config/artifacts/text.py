@@ -1,13 +1,12 @@
 """Artifacts of the text stage: from sentences to subwords."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from docmt.config.artifacts.base import Artifact, made_by
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
 from docmt.models.published.catalog import published_folder
-from docmt.text import commands as text_commands
 from docmt.text.published_text import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
@@ -27,7 +26,6 @@ class TextArtifacts(CorporaArtifacts):
             [settings, text],
             {"input": text.only(f".{lang}")},
             {"settings": settings},
-            text_commands.tokenize,
             is_kept=False,
         )
 
@@ -46,7 +44,6 @@ class TextArtifacts(CorporaArtifacts):
             parts,
             {"inputs": tokens},
             {"settings": self._token_settings(dataset)},
-            text_commands.learn_truecaser,
         )
 
     @made_by("truecase", stage="text")
@@ -55,13 +52,13 @@ class TextArtifacts(CorporaArtifacts):
         tokens, truecaser = self.tokens(dataset, split, lang), self.truecaser(dataset, lang)
         files = [f"results/{dataset}/text/{split}.true.{lang}"]
         inputs = {"model": truecaser, "input": tokens}
-        return Artifact(files, [tokens, truecaser], inputs, command=text_commands.truecase)
+        return Artifact(files, [tokens, truecaser], inputs)
 
     @made_by("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
         """The BPE merges of a dataset, learned on both sides of its training text."""
         inputs = {"inputs": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
-        return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset), text_commands.learn_bpe)
+        return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset))
 
     @made_by("learn_vocabulary", stage="text")
     def vocabulary(self, dataset: str) -> Artifact:
@@ -73,21 +70,21 @@ class TextArtifacts(CorporaArtifacts):
             params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
             params |= self.language_pair(dataset)
         inputs = {"inputs": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
-        return self._of_bpe(dataset, "vocabulary.txt", inputs, params, text_commands.learn_vocabulary)
+        return self._of_bpe(dataset, "vocabulary.txt", inputs, params)
 
     @made_by("pack_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
         """Settings, truecasers and codes in one file."""
         truecasers = [self.truecaser(dataset, lang) for lang in self.config.datasets[dataset].languages]
         inputs = {"truecasers": truecasers, "codes": self.codes(dataset)}
-        return self._of_bpe(dataset, "pipeline.json", inputs, self.language_pair(dataset), text_commands.pack)
+        return self._of_bpe(dataset, "pipeline.json", inputs, self.language_pair(dataset))
 
     @made_by("apply_bpe", stage="text")
     def subwords(self, dataset: str, split: str, lang: str) -> Artifact:
         """One side of a split in subwords."""
         codes, text = self.codes(dataset), self.truecased(dataset, split, lang)
         files = [f"results/{dataset}/text/{split}.bpe.{lang}"]
-        return Artifact(files, [codes, text], {"codes": codes, "input": text}, command=text_commands.apply_bpe)
+        return Artifact(files, [codes, text], {"codes": codes, "input": text})
 
     @made_by("count_roundtrip", stage="text")
     def roundtrip(self, dataset: str) -> Artifact:
@@ -107,12 +104,9 @@ class TextArtifacts(CorporaArtifacts):
                 "pipeline": self.pipeline(dataset),
             },
             {"inputs": texts},
-            text_commands.roundtrip,
         )
 
-    def _of_bpe(
-        self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any], command: Callable[..., Any]
-    ) -> Artifact:
+    def _of_bpe(self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any]) -> Artifact:
         """Codes, vocabulary or pipeline: files that the same settings and text determine."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
@@ -120,7 +114,7 @@ class TextArtifacts(CorporaArtifacts):
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
         params = {"settings": settings | read, **params}
-        return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params, command)
+        return Artifact([f"results/{dataset}/text/{name}"], parts, inputs, params)
 
     def _published_text(self, dataset: str) -> list[Artifact]:
         folder = text_settings(self.config, dataset).pretrained
