@@ -9,6 +9,7 @@ from typing import Annotated, Literal, cast
 
 from docmt.commands import CommandGroup, OutFile, option, settings_at
 from docmt.corpora.documents import read_index
+from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.errors import UserError
@@ -257,7 +258,7 @@ def annotate(
         raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
     trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
     if suite is not None:
-        texts = annotation.suite_texts(suite)
+        texts = (annotation.PlainText(item.id, list(item.src)) for item in read_items(suite, read_either))
     elif documents is None:
         texts = annotation.blank_line_texts(cast(Path, text))
     else:
