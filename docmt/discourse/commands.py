@@ -264,10 +264,10 @@ def annotate(
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
         texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
-    found = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
+    annotated = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
     if sentences == "chain":
-        found = map(annotation.chain_sentences, found)
-    write_discourse(out, progress(found, label="annotate", unit="documents"))
+        annotated = map(annotation.chain_sentences, annotated)
+    write_discourse(out, progress(annotated, label="annotate", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
 
 
