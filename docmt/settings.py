@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, get_args
 
@@ -115,6 +115,18 @@ def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
     """The known word closest to `name`, or the shortest that contains it."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
+
+
+def one_of(known: Callable[[], Iterable[str]], must: str) -> AfterValidator:
+    """The check that a value is a known name; `must` begins the error, which names the closest one."""
+
+    def check(name: str) -> str:
+        names = list(known())
+        if name not in names:
+            raise ValueError(f"{must} ({nearest(name, names)})")
+        return name
+
+    return AfterValidator(check)
 
 
 def look_up(mapping: Mapping[str, Any], name: str | None, *, where: str, what: str) -> Any:

@@ -83,9 +83,9 @@ class Speed:
     def batch(self, n: int | None = None) -> Batch:
         return self.workload.batch(self.settings, self.device, self.dtype, n=n)
 
-    def seconds(self, function: Callable[[], Any], *, warm_ups: int = 2) -> float:
+    def seconds(self, function: Callable[[], Any]) -> float:
         """Mean time of a call, without waiting in between."""
-        for _ in range(warm_ups):
+        for _ in range(2):  # to warm up
             function()
         self._wait()
         started = time.perf_counter()

@@ -67,9 +67,9 @@ def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> T
     return model
 
 
-def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int, seed: int = 0) -> InstanceSet:
+def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> InstanceSet:
     """An instance of each number of sentences, of random words; each sentence of two EDUs if it has two words."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     n_sentences, sides = sum(counts), {}
     for side in ("src", "tgt"):
         offsets = offsets_of(generator.integers(shortest + 2, longest + 3, n_sentences))
@@ -165,10 +165,10 @@ class Workload:
         batch.prepare(kernel_for(device, dtype, settings.width // settings.heads))
         return batch if device.type == "cpu" else batch.pin_memory().to(device)
 
-    def sources(self, settings: ModelSettings, *, n: int | None = None) -> list[Source]:
-        """The source sides of the first n instances."""
+    def sources(self, settings: ModelSettings) -> list[Source]:
+        """The source sides of the instances."""
         instances = self.instances
         return [
             Source(instances.sentences(k, "src"), instance_trees(instances, k) if settings.needs_trees else None)
-            for k in range(n or len(instances))
+            for k in range(len(instances))
         ]

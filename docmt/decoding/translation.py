@@ -92,11 +92,6 @@ def search_best(
     return [hypotheses[0] for hypotheses in search_instances(*arguments)]
 
 
-def batch_budget(max_batch_tokens: int, device: str) -> int:
-    """Source tokens of a batch on a device: on a GPU at least `GPU_BATCH_TOKENS`, memory permitting."""
-    return max(max_batch_tokens, GPU_BATCH_TOKENS) if device == "cuda" else max_batch_tokens
-
-
 def run_in_batches(
     items: Sequence[Item],
     run: Callable[[Sequence[Item]], Sequence[Result]],
@@ -139,7 +134,8 @@ class Translator:
         trained: the model with its text pipeline.
         settings: of the search.
         device: `cpu` or `cuda`.
-        batch_tokens: most source tokens side by side; None lets the device decide, see `batch_budget`.
+        batch_tokens: most source tokens side by side; None means as the settings say, on a GPU at least
+            `GPU_BATCH_TOKENS`.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
             parser.
     """
@@ -157,7 +153,8 @@ class Translator:
         self.with_trees = with_trees and trained.discourse is not None and trained.model.settings.needs_trees
         self.trained, self.settings = trained, settings
         self.counts = TranslationCounts()
-        self.batch_tokens = batch_tokens or batch_budget(settings.max_batch_tokens, device)
+        least = GPU_BATCH_TOKENS if device == "cuda" else 0
+        self.batch_tokens = batch_tokens or max(settings.max_batch_tokens, least)
         self.model = prepare_search(trained.model, settings, device)
         self.symbols = TargetSymbols.of(trained.marks, trained.vocabulary)
         self.is_aligned = trained.model.settings.target_stream == "aligned"

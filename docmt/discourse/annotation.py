@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from docmt.corpora.documents import DocumentIndex, read_index
-from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, iterate_discourse, sentences_of
@@ -48,12 +47,6 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
         yield PlainText(name, sentences)
     if next(lines, None) is not None:
         raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
-
-
-def suite_texts(suite: Path) -> Iterator[PlainText]:
-    """Read the source documents of a contrastive or generative test set; each has the id of its item."""
-    for item in read_items(suite, read_either):
-        yield PlainText(item.id, list(item.src))
 
 
 def blank_line_texts(path: Path) -> Iterator[PlainText]:

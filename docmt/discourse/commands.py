@@ -9,6 +9,7 @@ from typing import Annotated, Literal, cast
 
 from docmt.commands import CommandGroup, OutFile, option, settings_at
 from docmt.corpora.documents import read_index
+from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.errors import UserError
@@ -257,16 +258,16 @@ def annotate(
         raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
     trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
     if suite is not None:
-        texts = annotation.suite_texts(suite)
+        texts = (annotation.PlainText(item.id, list(item.src)) for item in read_items(suite, read_either))
     elif documents is None:
         texts = annotation.blank_line_texts(cast(Path, text))
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
         texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
-    found = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
+    annotated = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
     if sentences == "chain":
-        found = map(annotation.chain_sentences, found)
-    write_discourse(out, progress(found, label="annotate", unit="documents"))
+        annotated = map(annotation.chain_sentences, annotated)
+    write_discourse(out, progress(annotated, label="annotate", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
 
 

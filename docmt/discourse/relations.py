@@ -19,8 +19,6 @@ class Inventory(Settings):
     """The treebank."""
     source: str
     """Publication that describes names and classes."""
-    same_unit: str | None
-    """The class that joins the parts of an interrupted unit; null when the treebank has none."""
     suffixes: list[str] = []
     """Suffixes that do not change the class; each is removed once, in this order."""
     classes: dict[str, list[str]]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from docmt.corpora.documents import text_path
 from docmt.decoding.settings import ContrastScore
@@ -19,7 +19,7 @@ from docmt.errors import UserError
 from docmt.files import read_lines
 from docmt.languages import has_blanks, language_of
 from docmt.provenance import package_versions
-from docmt.settings import Settings, nearest
+from docmt.settings import Settings, one_of
 
 if TYPE_CHECKING:  # planning a study reads this module and computes nothing
     import numpy as np
@@ -262,15 +262,10 @@ def selectable_metrics() -> list[str]:
     ]
 
 
-def check_metric(name: str) -> str:
-    """Return the name; ValueError when the settings of evaluation may not have it."""
-    if name not in (known := selectable_metrics()):
-        raise ValueError(f"must name a metric ({nearest(name, known)})")
-    return name
-
-
 MetricName = Annotated[
-    str, AfterValidator(check_metric), WithJsonSchema({"enum": selectable_metrics(), "type": "string"})
+    str,
+    one_of(selectable_metrics, "must name a metric"),
+    WithJsonSchema({"enum": selectable_metrics(), "type": "string"}),
 ]
 
 

@@ -143,8 +143,3 @@ class GatedEncoderLayer(EncoderLayer):
 
 ENCODER_LAYERS: dict[str, type[EncoderLayer]] = {"distances": GatedEncoderLayer}
 """Classes of encoder layers of patterns that have their own."""
-
-
-def build_encoder_layer(settings: ModelSettings, pattern: str) -> EncoderLayer:
-    """The layer of a pattern, with fresh parameters."""
-    return ENCODER_LAYERS.get(pattern, EncoderLayer)(settings, pattern=pattern)

@@ -2,20 +2,12 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
-from docmt.models.attention.patterns import (
-    NO_GATE,
-    PATTERNS,
-    Fusion,
-    check_pattern,
-    find_part,
-    part_names,
-    pattern_slots,
-)
+from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_part, part_names, pattern_slots
 from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
-from docmt.settings import Settings, nearest
+from docmt.settings import Settings, one_of
 
 Context = Literal["document", "none"]
 """What a model with a context module reads: whole documents, or sentences without context."""
@@ -27,16 +19,10 @@ MAX_LAYERS = 1000
 """A model file that asks for more is refused: each layer takes memory before the weights can be compared."""
 
 
-def _check_context(name: str) -> str:
-    if name not in CONTEXTS:
-        raise ValueError(f"must be a context module ({nearest(name, list(CONTEXTS))})")
-    return name
-
-
 _PATTERNS = WithJsonSchema({"enum": [name for name in PATTERNS if pattern_slots(name)], "type": "string"})
-PatternName = Annotated[str, AfterValidator(check_pattern), _PATTERNS]
+PatternName = Annotated[str, one_of(PATTERNS.keys, "must be an attention pattern"), _PATTERNS]
 _CONTEXTS = WithJsonSchema({"enum": list(CONTEXTS), "type": "string"})
-ContextName = Annotated[str, AfterValidator(_check_context), _CONTEXTS]
+ContextName = Annotated[str, one_of(CONTEXTS.keys, "must be a context module"), _CONTEXTS]
 
 
 class AttentionSettings(Settings):

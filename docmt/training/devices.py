@@ -84,11 +84,6 @@ def prepare_cuda(precision: str) -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for each shape, in 0.2 to 0.9 seconds
 
 
-def matmul_dtype(fabric: Fabric) -> torch.dtype:
-    """Data type of matrix products."""
-    return DTYPES[fabric.strategy.precision.precision]
-
-
 def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
     """The type of matrix products that a setting means for a model of this width on this machine."""
     if precision in ("float32", "tf32"):

@@ -30,7 +30,7 @@ from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
 from docmt.training.compiling import compiled_loss
-from docmt.training.devices import matmul_dtype
+from docmt.training.devices import DTYPES
 from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
@@ -75,7 +75,8 @@ class Trainer:
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses; with float16 alone
-        kernel = kernel_for(fabric.device, matmul_dtype(fabric), model.settings.width // model.settings.heads)
+        dtype = DTYPES[fabric.strategy.precision.precision]  # of matrix products
+        kernel = kernel_for(fabric.device, dtype, model.settings.width // model.settings.heads)
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
         self.raw_module.compiled = self.compiled
         self.reader = UpdateReader(
@@ -162,7 +163,6 @@ class Trainer:
                             is_failed, error.with_traceback(None).__context__ = True, None
                             continue
                         bar.update()
-                        self._end_pass()
                         self._after_step(bar)
                 if is_failed:
                     self.optimizer.zero_grad()
@@ -219,7 +219,10 @@ class Trainer:
         )
         state.add_seconds(seconds)
         state.step += 1
-        state.tasks[number].position += 1
+        task = state.tasks[number]
+        task.position += 1
+        if task.position >= update.n_updates:
+            task.epoch, task.position = task.epoch + 1, 0
 
     def _can_repeat(self, failure: Exception) -> bool:
         """Whether the update that failed can be repeated: in smaller parts or without the compiler from here on.
@@ -255,13 +258,6 @@ class Trainer:
             self._save()
         if not (self._is_done() and state.validated_step == state.step):
             self.signals.check()
-
-    def _end_pass(self) -> None:
-        """Start the next pass over the instances of the task just trained, if it has read all of them."""
-        number = (self.state.step - 1) % len(self.tasks)
-        task = self.state.tasks[number]
-        if task.position >= self.reader.n_updates(number, task.epoch):
-            task.epoch, task.position = task.epoch + 1, 0
 
     def _is_done(self) -> bool:
         state, settings = self.state, self.settings

@@ -123,9 +123,13 @@ class UpdateReader:
             return
         shares = []
         for number, task in enumerate(tasks):
-            positions = range(min(self.n_updates(number, task.epoch), IDLE_UPDATES))
-            updates = [self.drawn(number, task.epoch, position) for position in positions]
-            shares.append(idle_share(updates, self.tasks[number].tokens, n_ranks=self.n_ranks))
+            tokens, n_updates = self.tasks[number].tokens, min(self.n_updates(number, task.epoch), IDLE_UPDATES)
+            loads = np.zeros((n_updates, self.n_ranks))
+            for position in range(n_updates):
+                instances = np.concatenate(self.drawn(number, task.epoch, position))
+                loads[position] = [tokens[part].sum() for part in balance(instances, tokens, self.n_ranks)]
+            # If time is proportional to tokens.
+            shares.append(float(1 - loads.mean(1).sum() / loads.max(1).sum()))
         share = max(shares)
         advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
         log.log(
@@ -290,14 +294,6 @@ def share_update(
         if all(len(part) == 1 or tokens[part].sum() <= device_tokens for part in parts):
             return parts
     return [share[i : i + 1] for i in range(len(share))]
-
-
-def idle_share(updates: Sequence[Sequence[np.ndarray]], tokens: np.ndarray, *, n_ranks: int) -> float:
-    """Share of time for which devices wait for the busiest one, if time is proportional to tokens."""
-    loads = np.zeros((len(updates), n_ranks))
-    for position, batches in enumerate(updates):
-        loads[position] = [tokens[part].sum() for part in balance(np.concatenate(batches), tokens, n_ranks)]
-    return float(1 - loads.mean(1).sum() / loads.max(1).sum())
 
 
 def read_ahead(

@@ -9,7 +9,7 @@ from core_fixtures import DOCUMENTS, translate
 
 from docmt.decoding import beam_search, translation
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator, batch_budget, run_in_batches
+from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator, run_in_batches
 from docmt.errors import UserError
 from docmt.models.model_file import load_model
 
@@ -60,10 +60,13 @@ def test_no_items_make_no_batches():
     assert run([], SmallMemory(1), 10) == []
 
 
-def test_a_gpu_takes_large_batches_whatever_the_settings_say():
-    assert batch_budget(4096, "cpu") == 4096
-    assert batch_budget(4096, "cuda") == GPU_BATCH_TOKENS
-    assert batch_budget(1_000_000, "cuda") == 1_000_000
+def test_a_gpu_takes_large_batches_whatever_the_settings_say(overfitted, monkeypatch):
+    monkeypatch.setattr(translation, "prepare_search", lambda model, *_: model)
+    trained = load_model(overfitted("g_transformer"))
+    budgets = [(4096, "cpu", 4096), (4096, "cuda", GPU_BATCH_TOKENS), (1_000_000, "cuda", 1_000_000)]
+    for tokens, device, expected in budgets:
+        translator = Translator(trained, DecodingSettings(max_batch_tokens=tokens), device=device)
+        assert translator.batch_tokens == expected
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
@@ -104,5 +107,5 @@ def test_a_test_set_of_the_size_of_europarl_takes_few_steps():
         batches = run_in_batches(tokens, lambda batch: batch, budget, cost=lambda cost: cost)
         return sum(1.1 * max(cost for cost, _ in batch) for batch in batches)
 
-    assert n_steps(batch_budget(4096, "cuda")) < 1500
-    assert n_steps(batch_budget(4096, "cpu")) > 10_000
+    assert n_steps(GPU_BATCH_TOKENS) < 1500
+    assert n_steps(4096) > 10_000

@@ -16,13 +16,12 @@ from docmt.discourse.annotation import (
     chain_sentences,
     read_texts,
     rename,
-    suite_texts,
     take_shard,
 )
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.parser_names import load_parser
-from docmt.discourse.segmentation.segmenter import SentenceReading
+from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -119,14 +118,19 @@ def test_shards_in_order_are_all_documents_once(n_shards):
         assert all(sum(len(text.sentences) for text in shard) >= 10 for shard in shards)
 
 
-def test_suites_become_documents(tmp_path):
+def test_suites_become_documents(tmp_path, monkeypatch):
+    monkeypatch.setattr(Segmenter, "load", lambda _: EveryThirdWord())
     items = [
         {"id": f"i{n}", "phenomenon": "p", "src": ["A b.", "C."], "candidates": [["x", "y"], ["z", "w"]], "correct": 0}
         for n in range(2)
     ]
-    path = tmp_path / "s.jsonl"
+    path, out = tmp_path / "s.jsonl", tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
-    assert [(text.id, text.sentences) for text in suite_texts(path)] == [("i0", ["A b.", "C."]), ("i1", ["A b.", "C."])]
+    command = f"discourse annotate --segmenter s.pt --parser chain --suite {path} --lang en --out {out}"
+    assert not main(command.split())
+    documents = read_discourse(out)
+    assert [document.id for document in documents] == ["i0", "i1"]
+    assert all(document.sentences == (("A", "b", "."), ("C.",)) for document in documents)
 
 
 def test_text_with_blank_lines_becomes_documents(tmp_path):

@@ -9,16 +9,11 @@ from docmt.discourse.relations import inventory_names, load_inventory
 from docmt.errors import UserError
 
 
-@pytest.mark.parametrize(
-    ("name", "n_classes", "same_unit"),
-    [("gum", 15, "same-unit"), ("gcdt", 15, "same-unit"), ("rst_dt", 18, "Same-Unit"), ("controlled", 8, None)],
-)
-def test_inventories(name, n_classes, same_unit):
+@pytest.mark.parametrize(("name", "n_classes"), [("gum", 15), ("gcdt", 15), ("rst_dt", 18), ("controlled", 8)])
+def test_inventories(name, n_classes):
     inventory = load_inventory(name)
     assert len(inventory.classes) == n_classes
     assert list(inventory.classes) == sorted(inventory.classes)
-    assert inventory.same_unit == same_unit
-    assert same_unit is None or same_unit in inventory.classes
     assert set(inventory.class_of.values()) == set(inventory.classes)
 
 

@@ -91,7 +91,7 @@ rank = int(os.environ["LOCAL_RANK"])
 devices.cpu_has_bfloat16 = lambda: True
 devices.fastest_precision = lambda steps: "float32" if rank else "bfloat16"
 fabric = devices.make_fabric("fastest", "cpu", width=512, devices=2)
-print(rank, devices.matmul_dtype(fabric), fabric.broadcast(rank))
+print(rank, devices.DTYPES[fabric.strategy.precision.precision], fabric.broadcast(rank))
 """
 
 

@@ -31,7 +31,7 @@ from docmt.discourse.parsing.neural_parser import (
 )
 from docmt.discourse.parsing.settings import NeuralSettings, ParserSettings
 from docmt.discourse.parsing.structural_features import merge_values, state_values
-from docmt.discourse.parsing.transitions import State, gold_actions
+from docmt.discourse.parsing.transitions import FORMS, State
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.segmentation.training import adam, averaged
 
@@ -163,7 +163,7 @@ def make_example(
     The word states and numbers are as for `edu_inputs`.
     """
     # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
-    actions = gold_actions(tree)
+    actions = [FORMS.index(node.nuclearity) for node in tree.postorder()]
     names = [node.relation for node in tree.postorder() if not node.is_leaf]
     step_values, node_values, slots, node_slots = [], [], [], []
     for variant in (document, replace(document, paragraphs=None)):

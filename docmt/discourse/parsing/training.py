@@ -2,16 +2,13 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.documents import DiscourseDocument, read_discourse
 from docmt.discourse.parsing.evaluation import Coarse, coarse_classes, evaluate
 from docmt.discourse.parsing.model_file import TrainedParser
-from docmt.discourse.parsing.neural_parser import NeuralParser
 from docmt.discourse.parsing.neural_training import train_neural
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.segmenter import Segmenter
@@ -34,9 +31,14 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
         raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
     gold = read_discourse(Path(f"{dev}.discourse.jsonl"))
     parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
-    scores = score_variants(parser, gold, coarse)
-    for name, row in scores.items():
-        log.info("development set, %s: original Parseval %s", name, row["parseval"])
+    # On gold EDUs: with paragraphs, if any document has them, and without.
+    variants = {"without paragraphs": [replace(document, paragraphs=None) for document in gold]}
+    if any(document.paragraphs is not None for document in gold):
+        variants = {"with paragraphs": gold} | variants
+    scores = {}
+    for name, variant in variants.items():
+        scores[name] = evaluate(zip(gold, parser.parse_batch(variant), strict=True), coarse=coarse)
+        log.info("development set, %s: original Parseval %s", name, scores[name]["parseval"])
     provenance = describe(
         settings=settings.model_dump(),
         seed=seed,
@@ -56,14 +58,3 @@ def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
         return Node(node.first, node.last, tuple(children), node.nuclearity, names)
 
     return binarize(document.tree.fold(rename))
-
-
-def score_variants(parser: NeuralParser, gold: Sequence[DiscourseDocument], coarse: Coarse) -> dict[str, Any]:
-    """Score a parser on gold EDUs: with paragraphs, if any document has them, and without."""
-    variants = {"without paragraphs": [replace(document, paragraphs=None) for document in gold]}
-    if any(document.paragraphs is not None for document in gold):
-        variants = {"with paragraphs": list(gold)} | variants
-    return {
-        name: evaluate(zip(gold, parser.parse_batch(documents), strict=True), coarse=coarse)
-        for name, documents in variants.items()
-    }

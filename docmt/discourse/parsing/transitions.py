@@ -85,11 +85,6 @@ def possible(state: State) -> tuple[bool, bool]:
     return state.next < state.n_edus, len(state.stack) >= 2
 
 
-def gold_actions(tree: Node) -> list[int]:
-    """Return the actions that build a binary tree: its nodes, children first."""
-    return [FORMS.index(node.nuclearity) for node in tree.postorder()]
-
-
 def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
     """Build the tree of the actions, with the relation of each Reduce action."""
     edus, names = itertools.count(), iter(relations)

@@ -8,8 +8,6 @@ and joins their outputs: `FUSIONS` in multi_head.py has its class. A new one nee
 from dataclasses import dataclass
 from typing import Literal
 
-from docmt.settings import nearest
-
 SLOTS = ("encoder", "decoder", "cross")
 """The attentions of a model without context modules."""
 Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before", "near", "drafted"]
@@ -85,13 +83,6 @@ NO_GATE = (
     "new_parts 'silent': this model has several attentions in one place with no gate between them, so it cannot start "
     "as the sentence model that it is initialized from; use an architecture with gates"
 )
-
-
-def check_pattern(name: str) -> str:
-    """Return the name of a pattern or fusion. Raises ValueError that names the nearest one if there is none."""
-    if name not in PATTERNS:
-        raise ValueError(f"must be an attention pattern ({nearest(name, list(PATTERNS))})")
-    return name
 
 
 def part_names(name: str) -> tuple[str, ...]:

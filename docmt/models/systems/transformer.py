@@ -16,7 +16,7 @@ from docmt.models.attention.compiled_layout import CompiledLayout
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import Attention
 from docmt.models.attention.patterns import Side
-from docmt.models.layers import DecoderLayer, EncoderLayer, build_encoder_layer
+from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
 from docmt.models.numerics import call_layer, dropout, product_dtype
 from docmt.models.settings import ModelSettings, Positions
 from docmt.models.systems.cadec import SecondDecoder
@@ -99,8 +99,9 @@ class Transformer(nn.Module):
         self.tgt_inputs = Inputs(settings)
         self.output_bias = nn.Parameter(torch.zeros(n_symbols)) if settings.form.output_bias else None
         n, m = settings.encoder_layers, settings.decoder_layers
+        patterns = [settings.encoder_attention.pattern(i, n) for i in range(n)]
         self.encoder = nn.ModuleList(
-            build_encoder_layer(settings, settings.encoder_attention.pattern(i, n)) for i in range(n)
+            ENCODER_LAYERS.get(pattern, EncoderLayer)(settings, pattern=pattern) for pattern in patterns
         )
         self.context: ContextModule | None = None
         if settings.context is not None:
