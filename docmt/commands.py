@@ -2,7 +2,7 @@
 
 The parameters of the function are the options of the command, and its docstring is the help. cyclopts makes the command
 line from them: it imports in 70 ms, reads Google docstrings, takes lists after one option, and raises its errors
-instead of ending the process. The rules of the workflow pass the options that `flags` derives from the same signature.
+instead of ending the process.
 """
 
 import inspect
