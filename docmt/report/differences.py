@@ -1,6 +1,6 @@
 """Paired tests against a baseline, as marks in tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,11 @@ class Difference(PairedDifference):
     baseline: str
 
     @property
+    def key(self) -> tuple[str, str, ScoreKey]:
+        """Baseline, system and score, by which tables look up the difference."""
+        return self.baseline, self.system, ScoreKey(self.dataset, self.test, self.metric, self.phenomenon)
+
+    @property
     def highest_p(self) -> float:
         """The p value that decides: all tests must fall below a level, since each finds too much in some data."""
         return max(self.p, self.randomization_p or 0.0)
@@ -43,22 +48,14 @@ class Difference(PairedDifference):
 
 
 ROW = TypeAdapter(Difference)
-# The paired tests of a study by baseline (None has none), system and score
+# The paired tests of a study by `key`; tables without a baseline look up None and find nothing
 Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
 UNTESTED: Differences = {}
 
 
-def by_score(differences: Iterable[Difference]) -> Differences:
-    """Paired tests in the form in which tables look them up."""
-    return {
-        (each.baseline, each.system, ScoreKey(each.dataset, each.test, each.metric, each.phenomenon)): each
-        for each in differences
-    }
-
-
 def read_differences(paths: Sequence[Path]) -> Differences:
     """Read the files of `docmt evaluate difference` and `contrast-difference`."""
-    return by_score(row for path in paths for row in _read(path))
+    return {difference.key: difference for path in paths for difference in _read(path)}
 
 
 def _read(path: Path) -> Iterator[Difference]:
@@ -76,12 +73,12 @@ def _read(path: Path) -> Iterator[Difference]:
             ) from None
 
 
-def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str:
+def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> str:
     """Meaning of the marks of a table; nothing without any test."""
-    if not found:
+    if not tested:
         return ""
-    baselines = ", ".join(dict.fromkeys(settings.label(each.baseline) for each in found))
-    tests = (each.method + ("" if each.randomization_p is None else ", and by randomization") for each in found)
+    baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
+    tests = (test.method + ("" if test.randomization_p is None else ", and by randomization") for test in tested)
     return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
 
 

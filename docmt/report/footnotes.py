@@ -159,14 +159,6 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
     }
 
 
-def unlike_footnote(unlike: Mapping[tuple[str, str], tuple[str, str]]) -> str:
-    """Which scores cannot be compared with the others of their test and metric, by row and column."""
-    return " ".join(
-        f"† {row}, {name}: not comparable, computed with {ours}; the others with {theirs}."
-        for (row, name), (ours, theirs) in unlike.items()
-    )
-
-
 def signatures_footnote(cells: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
     """Warnings and reasons of missing scores, from the signatures by row and column."""
     remarks: dict[str, dict[str, None]] = {}
