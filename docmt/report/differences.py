@@ -41,11 +41,6 @@ class Difference(PairedDifference):
         """`*`, `**` or nothing."""
         return next((mark for level, mark in LEVELS if self.highest_p < level), "")
 
-    @property
-    def fewest(self) -> tuple[int, int]:
-        """The fewest segments or items with which `*` and `**` are possible."""
-        return FEWEST_ITEMS if self.randomization_p is None else FEWEST_SEGMENTS
-
 
 ROW = TypeAdapter(Difference)
 # The paired tests of a study by `key`; tables without a baseline look up None and find nothing
@@ -82,12 +77,13 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
     return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
 
 
-def few_segments_footnote(found: Sequence[Difference]) -> str:
+def few_segments_footnote(tested: Sequence[Difference]) -> str:
     """Which marks scores cannot have because they are over too few segments; nothing when none."""
     named: dict[str, dict[str, None]] = {}
-    for each in found:
-        single, double = each.fewest
-        if each.n < double:
-            marks = f"any mark (* takes {single})" if each.n < single else f"** (takes {double})"
-            named.setdefault(marks, {})[f"{each.dataset}/{each.test} {each.metric} ({each.n})"] = None
+    for test in tested:
+        # The fewest segments, or items of suites (which have no test by randomization), for `*` and for `**`.
+        single, double = FEWEST_ITEMS if test.randomization_p is None else FEWEST_SEGMENTS
+        if test.n < double:
+            marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"
+            named.setdefault(marks, {})[f"{test.dataset}/{test.test} {test.metric} ({test.n})"] = None
     return " ".join(f"Too few segments or items for {marks}: {', '.join(names)}." for marks, names in named.items())
