@@ -1,5 +1,6 @@
 """The format and the languages of a user's files, from their names and first lines."""
 
+import contextlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -47,8 +48,12 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         _, file = next(iter(matching_files(path)), (path.name, path))
         if not file.exists():
             raise UserError(f"{where}: {path}: no such file")
-        if suffix_of(file) == ".xml" and _is_of_opus(file):
-            raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
+        if suffix_of(file) == ".xml":
+            head = ""
+            with contextlib.suppress(UserError):  # XML in another encoding than UTF-8, which OPUS does not have
+                head = " ".join(itertools.islice(iterate_lines(file), 5))
+            if OPUS_XML.match(head):
+                raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
     if len(paths) == 1:
@@ -72,13 +77,6 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     src, tgt = found
     described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
     return FoundSplit(described.format, dict(zip(roles, paths, strict=True)), (src, tgt))
-
-
-def _is_of_opus(file: Path) -> bool:
-    try:
-        return OPUS_XML.match(" ".join(itertools.islice(iterate_lines(file), 5))) is not None
-    except UserError:  # XML in another encoding than UTF-8, which OPUS does not have
-        return False
 
 
 def language_in(path: Path) -> str | None:
