@@ -174,16 +174,16 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     keys: list[str] = []
     options = [cls]
     for part in map(str, location):
-        if len(options) > 1 and (chosen := [each for each in options if part in fixed_values(each).values()]):
+        if len(options) > 1 and (chosen := [option for option in options if part in fixed_values(option).values()]):
             options = chosen
             continue
         # Pydantic's mark of a wrong key of a mapping; the part before it is that key.
         if part == "[key]":
             continue
         keys.append(part)
-        field = next((each.model_fields[part] for each in options if part in each.model_fields), None)
+        field = next((option.model_fields[part] for option in options if part in option.model_fields), None)
         if field is not None:
-            options = [found for _, found in _settings_in(field.annotation)] or options
+            options = [inner for _, inner in _settings_in(field.annotation)] or options
     return keys, options[0]
 
 

@@ -65,7 +65,7 @@ def download(
     *,
     is_right: Callable[[Path], bool] = lambda _: True,
     most_bytes: int = MOST_BYTES,
-    patience: Patience | None = None,
+    patience: Patience = Patience(),
 ) -> None:
     """Fetch `url` to `target`.
 
@@ -75,7 +75,7 @@ def download(
 
     Raises AddressError when the address does not serve the file.
     """
-    transfer = _Transfer(url, target, most_bytes, patience or Patience())
+    transfer = _Transfer(url, target, most_bytes, patience)
     for is_last in (False, True):
         was_resumed = transfer.fetch()
         if is_right(transfer.part):

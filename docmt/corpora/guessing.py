@@ -58,23 +58,23 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
     if len(paths) == 1:
         (path,) = paths
-        found = tuple(languages) or _languages_of_one(path)
-        guessed = _format_of_one(path, found, form)
+        codes = tuple(languages) or _languages_of_one(path)
+        guessed = _format_of_one(path, codes, form)
         roles = ["both"]
     elif len(paths) <= 3:
-        found = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
+        codes = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
         # Languages may be given as `eng` where names have `en`.
-        given = {_code(code): code for code in found}
-        roles = [given.get(language_in(path) or "", "") for path in paths[:2]]
-        roles = roles if sorted(roles) == sorted(found) else list(found)
+        by_code = {_code(code): code for code in codes}
+        roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
+        roles = roles if sorted(roles) == sorted(codes) else list(codes)
         roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
     else:
         raise UserError(f"{where}: {len(paths)} files: give one, one per language, or quote a pattern: 'en/*.txt'")
-    if len(set(found)) != 2:
-        seen = f"not {' '.join(found)!r}" if found else "which no name tells"
+    if len(set(codes)) != 2:
+        seen = f"not {' '.join(codes)!r}" if codes else "which no name tells"
         raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: give --languages SOURCE TARGET")
-    src, tgt = found
+    src, tgt = codes
     described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
     return FoundSplit(described.format, dict(zip(roles, paths, strict=True)), (src, tgt))
 
