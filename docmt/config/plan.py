@@ -150,10 +150,10 @@ class Plan:
             # A temporary file: what was made from it counts. Trees of the user's are read from their own path.
             return any(stays(reader) for reader in readers.get(file, []) if reader != file)
 
-        copies = [file for file in recorded if not any(map(stays, [file, *readers.get(file, [])]))]
+        copies = [Path(file) for file in recorded if not any(map(stays, [file, *readers.get(file, [])]))]
         # Oldest first: after a kill, no copy is left whose results have their old times.
-        for file in sorted(copies, key=lambda file: recorded_time(Path(file))):
-            restore_time(Path(file))
+        for file in sorted(copies, key=recorded_time):
+            restore_time(file)
         unmarked = [file for artifact in self.artifacts.all_made if not artifact.is_recorded for file in artifact.files]
         for mark in filter(os.path.exists, unmarked):
             made = [file for file in readers.get(mark, []) if os.path.exists(file)]
