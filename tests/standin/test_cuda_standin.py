@@ -1,4 +1,4 @@
-"""The CUDA path on a machine without a GPU: every preset on a device that says `cuda:0`, against the CPU.
+"""The CUDA path on a machine without a GPU: presets on a device that says `cuda:0`, against the CPU.
 
 Everything runs in one separate process (measure.py); the tests look at what it wrote. Skipped without a C++ compiler.
 """
