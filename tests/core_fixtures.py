@@ -240,11 +240,6 @@ def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, 
         return load_instances(out)
 
 
-def subwords_of(path: Path) -> list[list[str]]:
-    """The subwords of each line."""
-    return [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def instance_trees(built: InstanceSet) -> InstanceTrees:
     """Random trees for instances that were built without."""
     lengths = np.split(np.diff(built.src_offsets), built.instances[1:-1])

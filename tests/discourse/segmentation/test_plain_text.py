@@ -12,13 +12,6 @@ from docmt.files import write_lines
 from docmt.text.tokenizer import sentence_words
 
 
-def test_words_carry_neither_marks_nor_escapes():
-    line = 'R&D said [it\'s] a@b 10 % and/or "x"'
-    words = sentence_words(line, "en")
-    assert "".join(words) == line.replace(" ", "")
-    assert sentence_words("  ", "en") == ()
-
-
 def make_text(tmp_path, lengths, n_lines):
     write_lines(tmp_path / "t.en", [f"He said {i} that Mary left." for i in range(n_lines)])
     index = [f"d{number}\t{length}" for number, length in enumerate(lengths)]
