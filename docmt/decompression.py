@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 from io import BufferedReader
+from typing import Any
 
 from docmt.errors import UserError
 
@@ -35,21 +36,11 @@ class _Limited(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1, /) -> bytes:
-        if size < 0:
-            return self.readall()
-        data = self._content.read(size)
-        self._n_bytes += len(data)
+    def readinto(self, buffer: Any, /) -> int:
+        n_bytes = self._content.readinto(buffer)
+        self._n_bytes += n_bytes
         check_expansion(self._n_bytes, self._n_packed, where=self._where)
-        return data
-
-    def readall(self) -> bytes:
-        return b"".join(iter(lambda: self.read(BLOCK_BYTES), b""))
-
-    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        return n_bytes
 
 
 def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:

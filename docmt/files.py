@@ -248,12 +248,6 @@ def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
         yield file
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that belongs to the user: it appears only when it is whole, and no checksum is recorded."""
-    with atomic_path(path, checksum=False) as temporary:
-        temporary.write_bytes(data)
-
-
 def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> None:
     r"""Write one line per string.
 

@@ -186,23 +186,23 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
     keys: list[str] = []
     options = [cls]
     for part in map(str, location):
-        if len(options) > 1 and (chosen := [each for each in options if part in _fixed_values(each)]):
+        if len(options) > 1 and (chosen := [option for option in options if part in fixed_values(option).values()]):
             options = chosen
             continue
         # Pydantic's mark of a wrong key of a mapping; the part before it is that key.
         if part == "[key]":
             continue
         keys.append(part)
-        field = next((each.model_fields[part] for each in options if part in each.model_fields), None)
+        field = next((option.model_fields[part] for option in options if part in option.model_fields), None)
         if field is not None:
-            options = [found for _, found in _settings_in(field.annotation)] or options
+            options = [inner for _, inner in _settings_in(field.annotation)] or options
     return keys, options[0]
 
 
-def _fixed_values(cls: type[BaseModel]) -> set[Any]:
-    """The values of the keys that can only have one."""
-    arguments = [get_args(field.annotation) for field in cls.model_fields.values()]
-    return {values[0] for values in arguments if len(values) == 1 and isinstance(values[0], str)}
+def fixed_values(cls: type[BaseModel]) -> dict[str, str]:
+    """The keys with a single possible value, such as `reader: blank_lines`: they tell alternative classes apart."""
+    arguments = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
+    return {name: values[0] for name, values in arguments.items() if len(values) == 1 and isinstance(values[0], str)}
 
 
 def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:

@@ -17,7 +17,7 @@ import torch
 
 from docmt.bench import workload
 from docmt.bench.workload import TINY, random_model
-from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.corpora.documents import INDEX_HEADER
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files, build_instances
 from docmt.instances.packing import PackedSentences
@@ -207,8 +207,8 @@ def make_study(folder: Path, *, tags: Sequence[str] = (), trained: TrainedModel 
     (trained.vocabulary if trained else vocabulary).save(folder / "vocabulary.txt")
     for lang, sentences in subwords.items():
         write_lines(folder / f"train.bpe.{lang}", map(" ".join, sentences))
-    index = DocumentIndex(tuple(f"d{i}" for i in range(len(DOCUMENTS))), tuple(map(len, DOCUMENTS)))
-    write_index(folder / "train.documents.tsv", index)
+    index = [f"d{number}\t{len(document)}" for number, document in enumerate(DOCUMENTS)]
+    write_lines(folder / "train.documents.tsv", [INDEX_HEADER, *index])
     for name, values in (("documents", {"max_tokens": 512}), ("sentences", {"max_sentences": 1})):
         build_from_files(
             [folder / "train.bpe.en", folder / "train.bpe.de"],
@@ -238,11 +238,6 @@ def build_and_load(src, tgt, index, vocabulary, settings: InstancesSettings, *, 
         out = out or Path(folder) / "set"
         build_instances(src, tgt, index, vocabulary, settings, out=out)
         return load_instances(out)
-
-
-def subwords_of(path: Path) -> list[list[str]]:
-    """The subwords of each line."""
-    return [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def instance_trees(built: InstanceSet) -> InstanceTrees:

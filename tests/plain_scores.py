@@ -9,12 +9,14 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
 from docmt.models.model_file import TrainedModel
-from docmt.text.vocabulary import BOS, EOS
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
 
 
-def untrained(study, architecture, *, form=None, **cutting):
-    model = make_model(architecture, n_symbols=len(study.vocabulary), form=form or {})
-    return TrainedModel(model, study.vocabulary, study.pipeline, cutting, {})
+def untrained(study, architecture, *, form=None, extras=(), seed=0, **cutting):
+    """A model with random weights, and the vocabulary of a study with more specials."""
+    vocabulary = Vocabulary([(symbol, 1) for symbol in study.vocabulary.symbols[N_SPECIALS:]], extras=extras)
+    model = make_model(architecture, n_symbols=len(vocabulary), form=form or {}, seed=seed)
+    return TrainedModel(model, vocabulary, study.pipeline, cutting, {})
 
 
 def scorer(trained, **values):

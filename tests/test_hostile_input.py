@@ -80,7 +80,7 @@ def test_a_sparse_file_in_a_tar_is_refused(tmp_path):
 
 def fetched(body, tmp_path, monkeypatch):
     """Fetch the file `a` of an archive with this content."""
-    from test_download import QUICK, entry  # in another folder of tests
+    from test_download import entry  # in another folder of tests
 
     def write(url, target, **options):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def fetched(body, tmp_path, monkeypatch):
 
     monkeypatch.setattr("docmt.corpora.fetching.download", write)
     described = entry({"a": {"addresses": [{"url": "https://here/x", "member": "a"}], "sha256": "0" * 64}})
-    return fetch_corpus(described, tmp_path / "c", patience=QUICK)
+    return fetch_corpus(described, tmp_path / "c")
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz"])

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from docmt.commands import CommandGroup
-from docmt.config.loading import check_user_files, load_config_files
+from docmt.config.loading import check_user_files, load_config, read_config_file
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
 from docmt.config.systems import list_runs, model_settings, training_settings
@@ -30,7 +30,7 @@ def check(*files: Path) -> None:
         raise UserError("docmt config check: give at least one file")
     for file in files:
         try:
-            config = load_config_files([file])
+            config = load_config(read_config_file(file))
             check_user_files(config)
         except UserError as error:
             raise UserError(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
@@ -50,7 +50,7 @@ def show(file: Path, system: str, /) -> None:
         file: YAML or JSON file.
         system: name of the system.
     """
-    config = load_config_files([file])
+    config = load_config(read_config_file(file))
     row = look_up(config.systems, system, where="SYSTEM", what="system")
     if row.has_user_output:
         print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))

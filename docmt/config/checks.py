@@ -111,7 +111,13 @@ def _check_discourse(config: Config) -> None:
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     where = f"config.systems.{name}"
     if system.has_user_output:
-        _check_user_output(config, name)
+        datasets = config.datasets.items()
+        tests = {f"{dataset}/{test}": None for dataset, row in datasets for test in row.test}
+        for test in system.hypotheses:
+            look_up(tests, test, where=f"{where}.hypotheses", what="test set")
+        suites = {f"{dataset}/{suite}": None for dataset, row in datasets for suite in row.suite_names()}
+        for suite in system.log_probabilities:
+            look_up(suites, suite, where=f"{where}.log_probabilities", what="suite")
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
@@ -143,16 +149,6 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
             f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
         )
-
-
-def _check_user_output(config: Config, system: str) -> None:
-    row, datasets = config.systems[system], config.datasets
-    tests = {f"{name}/{test}": None for name, dataset in datasets.items() for test in dataset.test}
-    suites = {f"{name}/{suite}": None for name, dataset in datasets.items() for suite in dataset.suite_names()}
-    for test in row.hypotheses:
-        look_up(tests, test, where=f"config.systems.{system}.hypotheses", what="test set")
-    for suite in row.log_probabilities:
-        look_up(suites, suite, where=f"config.systems.{system}.log_probabilities", what="suite")
 
 
 def _check_trees(config: Config, system: str) -> None:

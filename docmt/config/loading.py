@@ -128,8 +128,3 @@ def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:
     for path in paths:
         values = merge(values, read_config_file(path))
     return values
-
-
-def load_config_files(paths: Iterable[Path]) -> Config:
-    """Read configuration files, later ones on top of earlier ones, and validate the result."""
-    return load_config(read_config_files(paths))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from docmt.errors import UserError
-from docmt.files import atomic_writer, iterate_lines, write_lines
+from docmt.files import atomic_writer, iterate_lines
 
 INDEX_HEADER = "document\tn_sentences"
 
@@ -118,11 +118,6 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
     counts = Counter(name for name in ids if hash(name) in shared)
     if duplicate := next((name for name, count in counts.items() if count > 1), None):
         raise UserError(f"{path}: duplicate document id {duplicate!r}")
-
-
-def write_index(path: Path, rows: Iterable[tuple[str, int]]) -> None:
-    """Write `PREFIX.documents.tsv`: the id and the number of sentences of each document."""
-    write_lines(path, itertools.chain([INDEX_HEADER], (f"{name}\t{length}" for name, length in rows)))
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:

@@ -3,6 +3,7 @@
 Written by hand because pooch, the usual library, neither resumes nor limits the size and the slowness of an answer.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -64,7 +65,7 @@ def download(
     *,
     is_right: Callable[[Path], bool] = lambda _: True,
     most_bytes: int = MOST_BYTES,
-    patience: Patience | None = None,
+    patience: Patience = Patience(),
 ) -> None:
     """Fetch `url` to `target`.
 
@@ -74,7 +75,7 @@ def download(
 
     Raises AddressError when the address does not serve the file.
     """
-    transfer = _Transfer(url, target, most_bytes, patience or Patience())
+    transfer = _Transfer(url, target, most_bytes, patience)
     for is_last in (False, True):
         was_resumed = transfer.fetch()
         if is_right(transfer.part):
@@ -134,7 +135,12 @@ class _Transfer:
 
     def _request(self) -> bool:
         """Make one request. Returns whether it resumed a part. Raises _TemporaryError or AddressError."""
-        start, validator = self._resumable()
+        start, validator = 0, None
+        with contextlib.suppress(OSError, ValueError):
+            origin = json.loads(self.origin.read_text(encoding="utf-8"))
+            # Without a validator, the server may since have changed the file unnoticed: start over.
+            if origin.get("url") == self.url and origin.get("validator"):
+                start, validator = self.n_bytes, origin["validator"]
         # The catalog's checksums refer to the uncompressed file, so ask for no transfer compression.
         headers = {"Accept-Encoding": "identity"}
         if start and validator:
@@ -188,16 +194,6 @@ class _Transfer:
             answer.add_done_callback(lambda late: late.exception() or late.result().close())
             seconds = self.patience.slow_seconds
             raise AddressError(f"{self.url}: sends no complete headers in {seconds:g} s; try again later") from None
-
-    def _resumable(self) -> tuple[int, str | None]:
-        """The number of bytes from this address, and the validator; 0 and None when the part cannot be resumed."""
-        try:
-            origin = json.loads(self.origin.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return 0, None
-        # Without a validator, the server may since have changed the file unnoticed: start over.
-        is_usable = origin.get("url") == self.url and origin.get("validator")
-        return (self.n_bytes, origin["validator"]) if is_usable else (0, None)
 
     def _check_status(self, response: requests.Response) -> None:
         status = response.status_code

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from docmt import checksums
 from docmt.corpora.catalog import Address, Entry, SourceFile
-from docmt.corpora.download import MOST_BYTES, AddressError, Patience, download
+from docmt.corpora.download import MOST_BYTES, AddressError, download
 from docmt.corpora.readers.tar_files import CORRUPT_TAR
 from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
@@ -30,27 +30,16 @@ CORRUPT_ARCHIVE = (*CORRUPT_TAR, zipfile.BadZipFile, ValueError, NotImplementedE
 
 
 def fetch_corpus(
-    entry: Entry,
-    out: Path,
-    *,
-    splits: list[str] | None = None,
-    mirror: Path | None = None,
-    patience: Patience | None = None,
+    entry: Entry, out: Path, *, splits: list[str] | None = None, mirror: Path | None = None
 ) -> dict[str, str]:
     """Fetch the files of a corpus, or of some of its splits; see `fetch_files`."""
     files = {name: entry.family.files[name] for name in entry.file_names(splits)}
     folder = entry.family.mirror_folder
-    return fetch_files(files, out, where=entry.where, mirror_folder=folder, mirror=mirror, patience=patience)
+    return fetch_files(files, out, where=entry.where, mirror_folder=folder, mirror=mirror)
 
 
 def fetch_files(
-    files: Mapping[str, SourceFile],
-    out: Path,
-    *,
-    where: str,
-    mirror_folder: str,
-    mirror: Path | None = None,
-    patience: Patience | None = None,
+    files: Mapping[str, SourceFile], out: Path, *, where: str, mirror_folder: str, mirror: Path | None = None
 ) -> dict[str, str]:
     """Put files into the folder `out`, uncompressed, under their publisher's names, in their order.
 
@@ -70,7 +59,7 @@ def fetch_files(
                 with checksums.open_verified(target):
                     record.setdefault(name, "placed by hand")
                 continue
-            record[name] = _fetch_file(name, file, out, where=where, held=held, patience=patience)
+            record[name] = _fetch_file(name, file, out, where=where, held=held)
             log.info("%s: %s", target, record[name])
             # After every file: an interrupted fetch must remember the origin of unchecked ones.
             write_json(record_path, record, checksum=False)
@@ -79,9 +68,7 @@ def fetch_files(
     return record
 
 
-def _fetch_file(
-    name: str, file: SourceFile, out: Path, *, where: str, held: Path | None, patience: Patience | None
-) -> str:
+def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Path | None) -> str:
     """Put one file into place, from the folder of a mirror or an address. Returns its origin."""
     target = out / name
     tried = ["the existing file has another checksum"] if target.is_file() else []
@@ -97,7 +84,7 @@ def _fetch_file(
                 tried.append(f"mirror: {error}")
     for address in file.addresses:
         try:
-            _fetch_address(address, target, file, archives=out / ARCHIVES, patience=patience)
+            _fetch_address(address, target, file, archives=out / ARCHIVES)
             return address.url
         except AddressError as error:
             log.warning("%s", error)
@@ -113,9 +100,7 @@ def mirrored(folder: Path, name: str) -> Path | None:
     return next((found for found in (path, path.with_name(path.name + ".gz")) if found.is_file()), None)
 
 
-def _fetch_address(
-    address: Address, target: Path, file: SourceFile, *, archives: Path, patience: Patience | None
-) -> None:
+def _fetch_address(address: Address, target: Path, file: SourceFile, *, archives: Path) -> None:
     """Fetch a file, or an archive that has it as a member. Raises AddressError."""
     # Named by the address, so that several members of an archive share one download.
     key = hashlib.sha256(address.url.encode("utf-8")).hexdigest()[:16]
@@ -133,13 +118,13 @@ def _fetch_address(
         # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
         is_known = file.bytes and address.is_checked
         most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MOST_BYTES
-        download(address.url, arrived, is_right=is_right, most_bytes=most_bytes, patience=patience)
+        download(address.url, arrived, is_right=is_right, most_bytes=most_bytes)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
     archive = archives / key
     if not archive.exists():
-        download(address.url, archive, most_bytes=MOST_BYTES, patience=patience)
+        download(address.url, archive, most_bytes=MOST_BYTES)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
         member = Path(folder) / "member"
         _extract(archive, address.member, target=member, url=address.url)

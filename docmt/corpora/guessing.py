@@ -1,5 +1,6 @@
 """The format and the languages of a user's files, from their names and first lines."""
 
+import contextlib
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -47,38 +48,35 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         _, file = next(iter(matching_files(path)), (path.name, path))
         if not file.exists():
             raise UserError(f"{where}: {path}: no such file")
-        if suffix_of(file) == ".xml" and _is_of_opus(file):
-            raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
+        if suffix_of(file) == ".xml":
+            head = ""
+            with contextlib.suppress(UserError):  # XML in another encoding than UTF-8, which OPUS does not have
+                head = " ".join(itertools.islice(iterate_lines(file), 5))
+            if OPUS_XML.match(head):
+                raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
     if len(paths) == 1:
         (path,) = paths
-        found = tuple(languages) or _languages_of_one(path)
-        guessed = _format_of_one(path, found, form)
+        codes = tuple(languages) or _languages_of_one(path)
+        guessed = _format_of_one(path, codes, form)
         roles = ["both"]
     elif len(paths) <= 3:
-        found = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
+        codes = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
         # Languages may be given as `eng` where names have `en`.
-        given = {_code(code): code for code in found}
-        roles = [given.get(language_in(path) or "", "") for path in paths[:2]]
-        roles = roles if sorted(roles) == sorted(found) else list(found)
+        by_code = {_code(code): code for code in codes}
+        roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
+        roles = roles if sorted(roles) == sorted(codes) else list(codes)
         roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
     else:
         raise UserError(f"{where}: {len(paths)} files: give one, one per language, or quote a pattern: 'en/*.txt'")
-    if len(set(found)) != 2:
-        seen = f"not {' '.join(found)!r}" if found else "which no name tells"
+    if len(set(codes)) != 2:
+        seen = f"not {' '.join(codes)!r}" if codes else "which no name tells"
         raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: give --languages SOURCE TARGET")
-    src, tgt = found
+    src, tgt = codes
     described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
     return FoundSplit(described.format, dict(zip(roles, paths, strict=True)), (src, tgt))
-
-
-def _is_of_opus(file: Path) -> bool:
-    try:
-        return OPUS_XML.match(" ".join(itertools.islice(iterate_lines(file), 5))) is not None
-    except UserError:  # XML in another encoding than UTF-8, which OPUS does not have
-        return False
 
 
 def language_in(path: Path) -> str | None:

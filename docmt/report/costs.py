@@ -129,17 +129,11 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
-    """What a job recorded about itself, in a separate file or under `provenance` in its output.
-
-    Returns:
-        None when an older docmt made the file, or made none.
-    """
+    """What a job recorded about itself, in a separate file or under `provenance` in its output; None without it."""
     if not path.is_file():
         return None
     content = read_json(path)
     facts = content.get("provenance", content) if isinstance(content, dict) else content
-    if isinstance(facts, dict) and "device" not in facts:
-        return None
     try:
         return JobFacts.model_validate(facts)
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """Paired tests against a baseline, as marks in tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,11 @@ class Difference(PairedDifference):
     baseline: str
 
     @property
+    def key(self) -> tuple[str, str, ScoreKey]:
+        """Baseline, system and score, by which tables look up the difference."""
+        return self.baseline, self.system, ScoreKey(self.dataset, self.test, self.metric, self.phenomenon)
+
+    @property
     def highest_p(self) -> float:
         """The p value that decides: all tests must fall below a level, since each finds too much in some data."""
         return max(self.p, self.randomization_p or 0.0)
@@ -36,29 +41,16 @@ class Difference(PairedDifference):
         """`*`, `**` or nothing."""
         return next((mark for level, mark in LEVELS if self.highest_p < level), "")
 
-    @property
-    def fewest(self) -> tuple[int, int]:
-        """The fewest segments or items with which `*` and `**` are possible."""
-        return FEWEST_ITEMS if self.randomization_p is None else FEWEST_SEGMENTS
-
 
 ROW = TypeAdapter(Difference)
-# The paired tests of a study by baseline (None has none), system and score
+# The paired tests of a study by `key`; tables without a baseline look up None and find nothing
 Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
 UNTESTED: Differences = {}
 
 
-def by_score(differences: Iterable[Difference]) -> Differences:
-    """Paired tests in the form in which tables look them up."""
-    return {
-        (each.baseline, each.system, ScoreKey(each.dataset, each.test, each.metric, each.phenomenon)): each
-        for each in differences
-    }
-
-
 def read_differences(paths: Sequence[Path]) -> Differences:
     """Read the files of `docmt evaluate difference` and `contrast-difference`."""
-    return by_score(row for path in paths for row in _read(path))
+    return {difference.key: difference for path in paths for difference in _read(path)}
 
 
 def _read(path: Path) -> Iterator[Difference]:
@@ -76,21 +68,22 @@ def _read(path: Path) -> Iterator[Difference]:
             ) from None
 
 
-def describe_marks(found: Sequence[Difference], settings: ReportSettings) -> str:
+def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> str:
     """Meaning of the marks of a table; nothing without any test."""
-    if not found:
+    if not tested:
         return ""
-    baselines = ", ".join(dict.fromkeys(settings.label(each.baseline) for each in found))
-    tests = (each.method + ("" if each.randomization_p is None else ", and by randomization") for each in found)
+    baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
+    tests = (test.method + ("" if test.randomization_p is None else ", and by randomization") for test in tested)
     return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
 
 
-def few_segments_footnote(found: Sequence[Difference]) -> str:
+def few_segments_footnote(tested: Sequence[Difference]) -> str:
     """Which marks scores cannot have because they are over too few segments; nothing when none."""
     named: dict[str, dict[str, None]] = {}
-    for each in found:
-        single, double = each.fewest
-        if each.n < double:
-            marks = f"any mark (* takes {single})" if each.n < single else f"** (takes {double})"
-            named.setdefault(marks, {})[f"{each.dataset}/{each.test} {each.metric} ({each.n})"] = None
+    for test in tested:
+        # The fewest segments, or items of suites (which have no test by randomization), for `*` and for `**`.
+        single, double = FEWEST_ITEMS if test.randomization_p is None else FEWEST_SEGMENTS
+        if test.n < double:
+            marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"
+            named.setdefault(marks, {})[f"{test.dataset}/{test.test} {test.metric} ({test.n})"] = None
     return " ".join(f"Too few segments or items for {marks}: {', '.join(names)}." for marks, names in named.items())

@@ -90,9 +90,8 @@ def write_plot(prefix: Path, plot: Plot) -> None:
     for suffix, text in {"svg": plot.picture.svg, "csv": plot.values.to_csv(index=False)}.items():
         with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
             file.write(text)
-    if plot.picture.png is not None:
-        with atomic_path(prefix.with_name(f"{prefix.name}.png")) as path:
-            path.write_bytes(plot.picture.png)
+    with atomic_path(prefix.with_name(f"{prefix.name}.png")) as path:
+        path.write_bytes(plot.picture.png)
 
 
 def training_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:

@@ -23,7 +23,7 @@ def updates_footnote(
     origins: Mapping[str, Sequence[str]],
     systems: Sequence[str],
     settings: ReportSettings,
-    summary: pd.DataFrame | None = None,
+    summary: pd.DataFrame,
 ) -> str:
     """Notes on systems with fewer or more updates than the system that they are compared with.
 
@@ -71,10 +71,8 @@ def updates_footnote(
     return " ".join(sentences)
 
 
-def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame | None) -> set[int]:
+def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
     """The signs of the differences of two systems in the main tables; both where one is zero or nothing is known."""
-    if summary is None:
-        return {-1, 1}
     rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # of those computed
     ours, theirs = select(rows, system=system), select(rows, system=compared)
     pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
@@ -157,14 +155,6 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
         for row, found in parts.items()
         if (own := [computation for computation in found if computation != usual])
     }
-
-
-def unlike_footnote(unlike: Mapping[tuple[str, str], tuple[str, str]]) -> str:
-    """Which scores cannot be compared with the others of their test and metric, by row and column."""
-    return " ".join(
-        f"† {row}, {name}: not comparable, computed with {ours}; the others with {theirs}."
-        for (row, name), (ours, theirs) in unlike.items()
-    )
 
 
 def signatures_footnote(cells: Mapping[str, Mapping[str, Sequence[str]]]) -> str:

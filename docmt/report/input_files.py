@@ -1,6 +1,6 @@
 """The input of the report: the long table of scores, and the files that the manifest lists."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,10 @@ def _read_history(path: Path) -> pd.DataFrame:
     return table.dropna(subset=["step"])
 
 
-def read_statistics(paths: Sequence[Path]) -> pd.DataFrame:
-    """Join the CSV files of `docmt instances statistics`."""
-    keys = ("dataset", "cutting", "split")
-    return _join([read_table(path, needed=keys, words=keys) for path in paths])
+def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
+    """Join CSV files of one kind, read as by `read_table`; an empty table without any."""
+    tables = [read_table(path, needed=needed, words=words) for path in paths]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
@@ -101,23 +101,14 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
     return found
 
 
-def read_tree_tables(paths: Sequence[Path], *, needed: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of `docmt discourse statistics`."""
-    return _join([read_table(path, needed=["name", *needed], words=("name", "relation")) for path in paths])
-
-
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
     """Read JSON files that hold a mapping, or another one under `key`, given by name."""
-    found = []
+    contents = []
     for name, path in paths.items():
         content = read_json(path)
         if not isinstance(content, dict):
             raise UserError(f"{path}: must be a mapping")
         if key is not None and not isinstance(content.get(key), dict):
             raise UserError(f"{path}: not a file of the expected kind: key {key!r} is missing")
-        found.append((name, content))
-    return found
-
-
-def _join(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+        contents.append((name, content))
+    return contents

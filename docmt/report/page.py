@@ -18,27 +18,21 @@ from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study
 from docmt.report.findings import key_findings
 from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
-from docmt.report.input_files import (
-    read_histories,
-    read_measurements,
-    read_overlaps,
-    read_statistics,
-    read_tree_tables,
-)
+from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
 from docmt.report.manifest import Manifest
 from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
+    INSTANCE_KEYS,
     counts_table,
     overlap_table,
     parser_table,
     passes_table,
-    provenance_table,
+    provenance_tables,
     roundtrip_table,
     segmenter_table,
-    signature_table,
     statistics_table,
     study_table,
     training_table,
@@ -150,7 +144,7 @@ def build_report(
         _section("costs", "Costs", [costs_table(manifest, scores)]),
         _section("more", "More scores and trainings", more),
         *_data_sections(manifest, overlaps, settings),
-        _section("provenance", "Provenance of the numbers", [signature_table(scores), provenance_table(scores)]),
+        _section("provenance", "Provenance of the numbers", provenance_tables(scores)),
     ]
     return Report(
         title=settings.title,
@@ -182,15 +176,19 @@ def _main_tables(
 
 def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
     """The sections on trees and on data."""
-    relations = ("relation", "arcs", "percent", "between_sentences_percent")
+    statistics = read_tables(manifest.statistics.values(), needed=INSTANCE_KEYS, words=INSTANCE_KEYS)
+    counts = read_tables(manifest.tree_statistics.values(), needed=["name"], words=["name"])
+    labels = ("name", "relation")
+    needed = (*labels, "arcs", "percent", "between_sentences_percent")
+    relations = read_tables(manifest.tree_relations.values(), needed=needed, words=labels)
     trees = [
-        study_table("trees", read_tree_tables(list(manifest.tree_statistics.values()), needed=())),
-        study_table("tree_relations", read_tree_tables(list(manifest.tree_relations.values()), needed=relations)),
+        study_table("trees", counts),
+        study_table("tree_relations", relations),
         segmenter_table(read_measurements(manifest.segmenters, key="scores")),
         parser_table(read_measurements(manifest.parsers, key="parseval")),
     ]
     data = [
-        statistics_table(read_statistics(list(manifest.statistics.values())), settings),
+        statistics_table(statistics, settings),
         overlap_table(overlaps),
         counts_table(read_measurements(manifest.counts)),
         roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),

@@ -52,7 +52,14 @@ def paper_table(
     if rows.empty:
         return None
     if layout.average:
-        rows = _add_averages(rows)
+        # The mean over tests of each metric of each run that has all of them.
+        tests = rows[["dataset", "test"]].drop_duplicates()
+        runs = rows.groupby(["system", "seed", "metric"], sort=False, as_index=False)
+        # The sum of segments tells averages over other segments apart.
+        means = runs.agg(value=("value", "mean"), n=("n", "sum"), n_tests=("value", "count"))
+        means = means[means["n_tests"] == len(tests)].drop(columns="n_tests")
+        # Without `astype`, pandas would turn the columns that averages lack into objects.
+        rows = pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))
     headings = name_columns(rows, layout)
     keys = {heading: key for key, heading in headings.items()}
     digits = max(find_metric(metric).digits for metric in layout.metrics)
@@ -93,17 +100,6 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
     is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
     kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
     return kept.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
-
-
-def _add_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the mean over tests of each metric of each run that has all of them."""
-    tests = rows[["dataset", "test"]].drop_duplicates()
-    runs = rows.groupby(["system", "seed", "metric"], sort=False, as_index=False)
-    # The sum of segments tells averages over other segments apart.
-    means = runs.agg(value=("value", "mean"), n=("n", "sum"), found=("value", "count"))
-    means = means[means["found"] == len(tests)].drop(columns="found")
-    # Without `astype`, pandas would turn the columns that averages lack into objects.
-    return pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:

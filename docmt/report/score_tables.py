@@ -12,7 +12,7 @@ from docmt.evaluation.metrics import ACCURACY, GENERATIVE, Metric, find_metric
 from docmt.report.dataframes import is_missing, means, records, select
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
 from docmt.report.distances import sort_ranges
-from docmt.report.footnotes import signatures_footnote, unlike_footnote, unlike_parts
+from docmt.report.footnotes import signatures_footnote, unlike_parts
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, score_keys, translation_scores
@@ -161,10 +161,11 @@ def _signature_notes(
 ) -> list[str]:
     titles = {label: " ".join(filter(None, ("/".join(label[:-1]), settings.label(label[-1])))) for label in cells}
     signatures = {titles[label]: {name: cell.signatures for name, cell in row.items()} for label, row in cells.items()}
-    return [
-        unlike_footnote({(titles[label], name): parts for (label, name), parts in unlike.items()}),
-        signatures_footnote({title: row for title, row in signatures.items() if any(row.values())}),
+    notes = [
+        f"† {titles[label]}, {name}: not comparable, computed with {ours}; the others with {theirs}."
+        for (label, name), (ours, theirs) in unlike.items()
     ]
+    return [*notes, signatures_footnote({title: row for title, row in signatures.items() if any(row.values())})]
 
 
 def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differences: Differences) -> Cells:

@@ -39,6 +39,8 @@ HEADINGS = {
     "seen_pairs": "pairs seen",
     "seen_documents": "documents seen",
 }
+# Columns of `docmt instances statistics` that are not counts
+INSTANCE_KEYS = ("dataset", "cutting", "split")
 # Scores in `evaluation.json` by heading; the names of nested ones are joined by spaces
 SEGMENTER_SCORES = {
     f"{place} {heading}": f"{place} {measure}"
@@ -212,18 +214,19 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
     if statistics.empty:
         return None
-    keys = ["dataset", "cutting", "split"]
-    columns = [name for name in statistics.columns if name not in keys]
+    columns = [name for name in statistics.columns if name not in INSTANCE_KEYS]
     papers = {number.paper for number in load_published() if number.row in settings.published.values()}
     rows, muted = [], set()
     for record in records(statistics):
-        labels = [str(record[name]) for name in keys]
+        labels = [str(record[name]) for name in INSTANCE_KEYS]
         rows.append(labels + [format_count(record[name]) for name in columns])
         # The rows of the papers that the settings reproduce, or of all papers without any.
         wanted = settings.published_dataset(labels[0], labels[2].removeprefix("test_"))
         part = "test" if labels[2].startswith("test") else labels[2]
-        fitting = [each for each in load_published_statistics() if (each.dataset, each.split) == (wanted, part)]
-        for published in (each for each in fitting if not papers or each.paper in papers):
+        for published in load_published_statistics():
+            is_fitting = (published.dataset, published.split) == (wanted, part)
+            if not is_fitting or (papers and published.paper not in papers):
+                continue
             muted.add(len(rows))
             counts = [format_count(published.counts.get(name, NAN)) for name in columns]
             rows.append([*labels[:2], f"{published.split}, {published.paper}, {published.table}", *counts])
@@ -346,15 +349,13 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
     return study_table("passes", values, columns)
 
 
-def provenance_table(scores: pd.DataFrame) -> Table | None:
-    """The commit, settings and data behind each score file."""
-    return study_table("provenance", scores.reindex(columns=PROVENANCE).drop_duplicates())
-
-
-def signature_table(scores: pd.DataFrame) -> Table | None:
-    """Signatures of the metrics."""
+def provenance_tables(scores: pd.DataFrame) -> list[Table | None]:
+    """Signatures of the metrics, and the commit, settings and data behind each score file."""
     signatures = scores.reindex(columns=["metric", "signature"]).drop_duplicates()
-    return study_table("signatures", signatures.sort_values(by=["metric"], kind="stable"))
+    return [
+        study_table("signatures", signatures.sort_values(by=["metric"], kind="stable")),
+        study_table("provenance", scores.reindex(columns=PROVENANCE).drop_duplicates()),
+    ]
 
 
 def _heading(name: str) -> str:

@@ -7,7 +7,7 @@ import re
 import pytest
 from smoke_study import ROOT, smoke_config, smoke_study
 
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, handed_on, made_by, rules_by_stage
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan import Plan
@@ -212,7 +212,9 @@ def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
     )
     assert made.input_files() == ["a.en", "own.txt", "a.documents.tsv"]
     assert made.input_files("index") == ["a.documents.tsv"]
-    assert handed_on([made])["text"] == ["a.en", "a.documents.tsv"]
+    artifacts = Plan(smoke_config()).artifacts
+    artifacts.finals = [made]
+    assert artifacts.targets["text"] == ["a.en", "a.documents.tsv"]
 
 
 def test_a_new_rule_needs_no_more_than_its_declaration():
@@ -236,7 +238,8 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     assert options == f"--splits {' '.join(made.input_files())} --unit word"
     assert plan.word_counts.fingerprint(wildcards) == made.fingerprint
     assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
-    assert "results/controlled/text/words.json" in handed_on([plan.artifacts.report(), made])["text"]
+    plan.artifacts.finals = [plan.artifacts.report(), made]
+    assert "results/controlled/text/words.json" in plan.artifacts.targets["text"]
 
 
 def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():

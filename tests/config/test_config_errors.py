@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from docmt.cli.main import main
-from docmt.config.loading import load_config, load_config_files, read_config_file
+from docmt.config.loading import load_config, read_config_file, read_config_files
 from docmt.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "config"
@@ -89,13 +89,13 @@ def test_config_file_that_is_no_config_is_refused(name, tmp_path):
     file = tmp_path / "study.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        load_config_files([file])
+        load_config(read_config_file(file))
     assert words in str(caught.value)
 
 
 def test_config_file_that_is_missing_is_refused(tmp_path):
     with pytest.raises(UserError, match="no such file"):
-        load_config_files([tmp_path / "none.yaml"])
+        read_config_file(tmp_path / "none.yaml")
 
 
 def test_a_missing_data_file_is_found_by_the_check(values, tmp_path, monkeypatch, capsys):
@@ -118,7 +118,7 @@ def test_later_files_lie_on_top_of_earlier_ones(values, tmp_path):
     changes = tmp_path / "changes.yaml"
     changes.write_text("decoding: {beam_size: 3}\nseeds: [4, 5]\n", encoding="utf-8")
     before = load_config(copy.deepcopy(values))
-    after = load_config_files([CONFIGS / "config.yaml", changes])
+    after = load_config(read_config_files([CONFIGS / "config.yaml", changes]))
     assert after.decoding == before.decoding.model_copy(update={"beam_size": 3})
     assert after.seeds == [4, 5]
     assert after.systems == before.systems

@@ -1,6 +1,5 @@
 """The contrastive suites: only context decides, and nothing else helps."""
 
-import hashlib
 import math
 import re
 from collections import Counter, defaultdict
@@ -53,24 +52,8 @@ def test_items_keep_the_contract(suite):
         assert item["distance"] >= 1
 
 
-def sentence_score(src, tgt, salt):
-    """An arbitrary preference of a model that sees one sentence pair at a time."""
-    digest = hashlib.sha256(f"{salt}|{src}|{tgt}".encode()).digest()
-    return int.from_bytes(digest[:6], "big") / 2**48
-
-
-@pytest.mark.parametrize("salt", range(5))
-def test_a_sentence_model_scores_exactly_one_half(suite, salt):
-    *_, items = suite
-    right = 0
-    for item in items:
-        # Only the focus sentence differs, so sums over all sentences compare as its scores do.
-        scores = [sentence_score(item["src"][-1], candidate[-1], salt) for candidate in item["candidates"]]
-        right += scores[item["correct"]] > scores[1 - item["correct"]]
-    assert right * 2 == len(items)
-
-
 def test_groups_are_two_items_with_one_focus_and_opposite_answers(suite):
+    """So whatever a model makes of one sentence pair at a time, it is right in exactly half of the items."""
     *_, items = suite
     for first, second in groups_of(items):
         assert first["src"][-1] == second["src"][-1]
@@ -259,6 +242,9 @@ BLIND_RULES |= {
 }
 
 
+SEEDS = (1, 2, 3, 4, 5)
+
+
 @cache
 def of_seed(documents, name, seed):
     settings = SETTINGS[documents].model_copy(update={"seed": seed, "n_suite_items": 600})
@@ -270,7 +256,7 @@ def within_chance(points, n_groups):
     return abs(sum(points) / len(points) - 0.5) <= 3.5 * 0.5 / n_groups**0.5
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("documents", "name"), [(documents, name) for documents in SUITES for name in SUITES[documents]]
 )
@@ -297,7 +283,7 @@ def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents
             (set(split_words(" ".join(chain(*blind(item))))), [*map(tuple, own_words(item))], item["correct"])
             for item in items
         ]
-        for items in (of_seed(documents, name, seed) for seed in range(1, 6))
+        for items in (of_seed(documents, name, seed) for seed in SEEDS)
     ]
     points = []
     for held_out in labelled:

@@ -8,8 +8,6 @@ from segment_reading import GENDERS, gender_of, read
 
 from docmt.controlled.generator import generate_split, split_words
 from docmt.controlled.settings import SegmentsSettings
-from docmt.discourse.constituents import from_json
-from docmt.discourse.dependencies import to_dependencies
 
 SETTINGS = SegmentsSettings(documents="segments", seed=7, n_train_documents=600)
 
@@ -58,13 +56,6 @@ def test_no_place_in_a_document_betrays_a_phenomenon(train):
         end.update(kinds[-4:])
     for phenomenon in ("pronoun", "deixis", "ellipsis"):
         assert end[phenomenon] / end.total() == pytest.approx(middle[phenomenon] / middle.total(), abs=0.035)
-
-
-def test_gold_dependencies_are_those_that_docmt_makes_of_the_tree(train):
-    for item in train:
-        arcs = item.discourse["dependency"]
-        made = to_dependencies(from_json(item.discourse["tree"]), len(arcs))
-        assert [(arc["head"], arc["relation"]) for arc in arcs] == list(zip(made.heads, made.relations, strict=True))
 
 
 def test_the_tree_attaches_each_sentence_to_its_parent(train):

@@ -44,19 +44,6 @@ def test_every_family_uses_all_its_files():
 
 
 @pytest.mark.parametrize(
-    ("name", "dev", "test"),
-    [
-        ("maruf2019-ted", (93, 8967), (23, 2271)),
-        ("maruf2019-news", (81, 2169), (155, 2999)),
-        ("maruf2019-europarl", (240, 3587), (360, 5134)),
-    ],
-)
-def test_published_sizes_are_expected(name, dev, test):
-    splits = CATALOG[name].corpus.splits
-    assert [(splits[s].documents, splits[s].sentences) for s in ("dev", "test")] == [dev, test]
-
-
-@pytest.mark.parametrize(
     ("name", "split", "holds"),
     [
         ("maruf2019-ted", "train", "documents"),

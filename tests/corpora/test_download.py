@@ -12,6 +12,7 @@ import tarfile
 import threading
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ QUICK = Patience(n_attempts=3, first_wait_seconds=0.01, longest_wait_seconds=0.0
 # Eleven chunks, so that nothing is lost when a connection breaks between two chunks.
 CONTENT = b"".join(b"line %d\n" % n for n in range(20_000))[: 11 * CHUNK_BYTES]
 PART = 4 * CHUNK_BYTES
+
+
+@pytest.fixture(autouse=True)
+def quick_fetching(monkeypatch):
+    """Attempts to fetch a file follow each other at once."""
+    monkeypatch.setattr("docmt.corpora.fetching.download", partial(download, patience=QUICK))
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -276,12 +283,12 @@ def test_fetch_tries_the_next_address_and_records_the_origin(server, tmp_path):
     packed = server.plan("/packed", {"body": gzip.compress(CONTENT)})
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": wrong}, {"url": packed}]
     corpus = entry({"sub/a.txt": {"addresses": addresses, "sha256": sha256(CONTENT)}})
-    record = fetch_corpus(corpus, tmp_path / "out", patience=QUICK)
+    record = fetch_corpus(corpus, tmp_path / "out")
     assert record == {"sub/a.txt": packed}
     assert is_content(tmp_path / "out" / "sub" / "a.txt")
     assert parts(tmp_path / "out") == ["a.txt", "fetched.json"]
     n_requests = len(server.requests)
-    assert fetch_corpus(corpus, tmp_path / "out", patience=QUICK) == record
+    assert fetch_corpus(corpus, tmp_path / "out") == record
     assert len(server.requests) == n_requests, "a file that is there and right is not fetched again"
 
 
@@ -289,7 +296,7 @@ def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
     addresses = [{"url": server.plan("/lost", {"status": 404})}, {"url": server.plan("/bad", {"body": b"bad"})}]
     corpus = entry({"a.txt": {"addresses": addresses, "sha256": sha256(CONTENT)}})
     with pytest.raises(UserError) as caught:
-        fetch_corpus(corpus, tmp_path / "out", patience=QUICK)
+        fetch_corpus(corpus, tmp_path / "out")
     text = str(caught.value)
     for part in ("put the file at", str(tmp_path / "out" / "a.txt"), sha256(CONTENT), "HTTP 404", "checksum differs"):
         assert part in text
@@ -297,9 +304,9 @@ def test_fetch_says_where_to_put_the_file_when_all_fail(server, tmp_path):
     assert not (tmp_path / "out" / "a.txt").exists()
     (tmp_path / "out" / "a.txt").write_bytes(b"another")
     with pytest.raises(UserError, match="the existing file has another checksum"):
-        fetch_corpus(corpus, tmp_path / "out", patience=QUICK)
+        fetch_corpus(corpus, tmp_path / "out")
     (tmp_path / "out" / "a.txt").write_bytes(CONTENT)
-    assert fetch_corpus(corpus, tmp_path / "out", patience=QUICK) == {"a.txt": "placed by hand"}
+    assert fetch_corpus(corpus, tmp_path / "out") == {"a.txt": "placed by hand"}
 
 
 def test_fetch_of_a_manual_file_says_what_to_obtain(tmp_path):
@@ -318,7 +325,7 @@ def test_fetch_extracts_members_of_one_archive_fetched_once(server, tmp_path, pa
         name: {"addresses": [{"url": url, "member": f"test/{name}"}], "sha256": sha256(content)}
         for name, content in (("a.txt", CONTENT), ("b.txt", b"B\n"))
     }
-    fetch_corpus(entry(files), tmp_path / "deep" / "er" / "out", patience=QUICK)
+    fetch_corpus(entry(files), tmp_path / "deep" / "er" / "out")
     assert len(server.requests) == 1
     assert parts(tmp_path) == ["a.txt", "b.txt", "fetched.json"]
 
@@ -350,7 +357,7 @@ def test_fetch_refuses_bad_archives(server, tmp_path, body, reason):
     address = {"url": server.plan("/archive", {"body": body}), "member": "test/a.txt"}
     corpus = entry({"a.txt": {"addresses": [address], "sha256": sha256(CONTENT)}})
     with pytest.raises(UserError, match=reason):
-        fetch_corpus(corpus, tmp_path, patience=QUICK)
+        fetch_corpus(corpus, tmp_path)
     assert not (tmp_path / "a.txt").exists()
 
 
@@ -370,14 +377,14 @@ def test_fetch_turns_to_the_network_when_the_mirror_holds_another_file(server, t
     mirror = mirror_of(tmp_path, "a.txt.gz", bad)
     url = server.plan("/a.txt", {"body": CONTENT})
     corpus = entry({"a.txt": {"addresses": [{"url": url}], "sha256": sha256(CONTENT)}})
-    assert fetch_corpus(corpus, tmp_path / "out", mirror=mirror, patience=QUICK) == {"a.txt": url}
+    assert fetch_corpus(corpus, tmp_path / "out", mirror=mirror) == {"a.txt": url}
 
 
 def test_fetch_accepts_a_variant_where_the_catalog_says_so(server, tmp_path):
     url = server.plan("/a.txt", {"body": b"other bytes, same text"})
     corpus = entry({"a.txt": {"addresses": [{"url": url, "is_checked": False}], "sha256": sha256(CONTENT)}})
     for _ in range(2):
-        assert fetch_corpus(corpus, tmp_path, patience=QUICK) == {"a.txt": url}
+        assert fetch_corpus(corpus, tmp_path) == {"a.txt": url}
     assert len(server.requests) == 1
 
 
@@ -386,17 +393,17 @@ def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_
     url = server.plan("/a.txt", {"body": CONTENT})
     corpus = entry({"a.txt": {"addresses": [{"url": url}]} | keys})
     for _ in range(2):
-        assert fetch_corpus(corpus, tmp_path, patience=QUICK) == {"a.txt": url}
+        assert fetch_corpus(corpus, tmp_path) == {"a.txt": url}
     record = tmp_path / ".checksums/a.txt.sha256"
     assert record.read_text(encoding="ascii") == f"{sha256(CONTENT)}  a.txt\n"
     (tmp_path / "a.txt").write_bytes(CONTENT[::-1])
-    for use in (lambda: fetch_corpus(corpus, tmp_path, patience=QUICK), lambda: read_lines(tmp_path / "a.txt")):
+    for use in (lambda: fetch_corpus(corpus, tmp_path), lambda: read_lines(tmp_path / "a.txt")):
         with pytest.raises(UserError, match=r"a\.txt: changed since docmt wrote it \(its checksum differs\)"):
             use()
     assert len(server.requests) == 1
     (tmp_path / "a.txt").unlink()
     server.plan("/a.txt", {"body": CONTENT})
-    fetch_corpus(corpus, tmp_path, patience=QUICK)
+    fetch_corpus(corpus, tmp_path)
     assert is_content(tmp_path / "a.txt")
 
 
@@ -418,8 +425,8 @@ def test_a_disk_that_is_full_while_unpacking_keeps_the_download(server, small_di
     out = small_disk(500) / "c"
     for _ in range(2):
         with pytest.raises(UserError, match=f"{out}.*No space left on device: free some space"):
-            fetch_corpus(described, out, patience=QUICK)
+            fetch_corpus(described, out)
     subprocess.run(["mount", "-o", "remount,size=5000k", str(out.parent)], check=True)
-    fetch_corpus(described, out, patience=QUICK)
+    fetch_corpus(described, out)
     assert (out / "a").read_bytes() == content
     assert not as_member or len(server.ranges("/packed")) == 1

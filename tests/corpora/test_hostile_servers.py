@@ -76,7 +76,7 @@ def test_a_file_larger_than_it_can_be_is_given_up(
     url = raw_server([OK + length + b"\r\n"], endless(bytes(CHUNK_BYTES), 0))
     described = entry({"a": {"addresses": [{"url": url} | ({"member": "a"} if as_member else {})]} | keys})
     with pytest.raises(UserError, match=f"serves more than {most_bytes:,} bytes"):
-        fetch_corpus(described, tmp_path / "c", patience=QUICK)
+        fetch_corpus(described, tmp_path / "c")
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size > 1024]
 
 
@@ -102,7 +102,7 @@ def test_a_redirection_to_no_address_leaves_the_other_addresses(server, raw_serv
     bad = raw_server([f"HTTP/1.1 302 Found\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n".encode()])
     good = server.plan("/a", {"body": CONTENT})
     described = entry({"a": {"addresses": [{"url": bad}, {"url": good}], "sha256": sha256(CONTENT)}})
-    assert fetch_corpus(described, tmp_path / "c", patience=QUICK) == {"a": good}
+    assert fetch_corpus(described, tmp_path / "c") == {"a": good}
 
 
 def test_the_body_of_a_redirection_is_not_read(server, raw_server, tmp_path):

@@ -166,7 +166,6 @@ def test_without_pyarrow_one_line_says_so(tmp_path, monkeypatch):
         ({"both": "<a/>"}, {"reader": "tmx"}, "not TMX"),
         ({"both": tmx()}, {"reader": "tmx"}, "contains no units in en and de"),
         ({"ids": "x\n", "en": "a\nb\n", "de": "a\n"}, {"reader": "named_lines"}, "line 2 is the first without a counterpart"),
-        ({"en": "text", "de": "text"}, {"reader": "srt_pairs"}, "has text before the first cue"),
         ({"en": cues((1, 2, "a")), "de": cues((5, 6, "b"))}, {"reader": "srt_pairs"}, "no cue has a counterpart"),
     ],
 )  # fmt: skip

@@ -5,11 +5,10 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from reading import parse, refusal, texts
 
 from docmt.corpora.documents import read_documents, write_documents
-from docmt.corpora.readers.registry import Format, read
 from docmt.corpora.readers.tabular import DialogueCsv
 from docmt.corpora.readers.verses import Verses
 from docmt.errors import UserError
@@ -73,12 +72,6 @@ class TestMarkedLines:
 
     def test_missing_role_names_those_there(self, tmp_path):
         assert "needs a file for 'de'" in refusal(tmp_path, {"en": "<d>\nA\n"}, reader="marked_lines")
-
-    def test_missing_file_is_named(self, tmp_path):
-        paths = {"en": tmp_path / "no.en", "de": tmp_path / "no.de"}
-        form = TypeAdapter(Format).validate_python({"reader": "marked_lines"})
-        with pytest.raises(UserError, match=r"no\.en: no such file"):
-            read(paths, form=form, languages=LANGUAGES)
 
 
 class TestOtherLines:

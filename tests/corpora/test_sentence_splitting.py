@@ -1,11 +1,8 @@
-"""Sentences of PO messages, and the languages of codes."""
+"""Sentences of PO messages."""
 
 import pytest
 
 from docmt.corpora.readers.gettext import split_text
-from docmt.languages import language_of
-
-SYNONYMS = [("pes", "fa"), ("ekk", "et"), ("msa", "ms"), ("iw", "he"), ("nn", "no"), ("nb", "no")]
 
 
 @pytest.mark.parametrize(
@@ -27,11 +24,3 @@ def test_sentences_end_at_full_stops_before_white_space(lang, sentences):
 @pytest.mark.parametrize("text", ["", "\n", ".", "...", "`", "a.b.c", "` . ! ` ?", "A. B.\u2028C. D"])
 def test_splitting_loses_nothing(text):
     assert "".join(split_text(text, "en")) == text
-
-
-@pytest.mark.parametrize(
-    ("code", "language"),
-    [("de", "de"), ("DE-at", "de"), ("deu_Latn", "de"), ("pt_BR", "pt"), ("sr@latin", "sr"), *SYNONYMS],
-)
-def test_languages_of_codes(code, language):
-    assert language_of(code) == language

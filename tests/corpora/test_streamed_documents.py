@@ -8,13 +8,11 @@ from docmt.cli.main import main
 from docmt.corpora.combining import Overlap
 from docmt.corpora.documents import (
     Document,
-    DocumentIndex,
     iterate_documents,
     iterate_index,
     read_documents,
     read_index,
     write_documents,
-    write_index,
 )
 from docmt.errors import UserError
 from docmt.files import write_lines
@@ -98,29 +96,11 @@ def test_an_error_in_a_later_input_leaves_the_files_of_before(corpora):
 def test_a_duplicate_id_is_named_even_if_hashes_collide(tmp_path, monkeypatch, is_collision):
     if is_collision:
         monkeypatch.setattr("docmt.corpora.documents.hash", lambda name: 7, raising=False)
-    index = DocumentIndex(("x", "y", "z"), (1, 2, 1))
-    write_index(tmp_path / "good", index)
-    assert list(iterate_index(tmp_path / "good")) == list(index)
+    write_lines(tmp_path / "good", ["document\tn_sentences", "x\t1", "y\t2", "z\t1"])
+    assert list(iterate_index(tmp_path / "good")) == [("x", 1), ("y", 2), ("z", 1)]
     write_lines(tmp_path / "bad", ["document\tn_sentences", "x\t1", "y\t1", "z\t1", "z\t1", "y\t2"])
     with pytest.raises(UserError, match="duplicate document id 'y'"):
         read_index(tmp_path / "bad")
-
-
-PAIR = Document("a", (("One.", "", "Three."), ("Eins.", "Zwei.", "")))
-
-
-@pytest.mark.parametrize(
-    ("document", "languages"),
-    [(PAIR, ["en", "de"]), (PAIR.reversed(), ["de", "en"]), (Document("a", (("One.", ""),)), ["en"])],
-)
-def test_what_is_written_is_read(tmp_path, document, languages):
-    write_documents(tmp_path / "x", [document], languages=languages)
-    assert read_documents(tmp_path / "x", languages=languages) == [document]
-
-
-def test_one_side_of_a_pair_can_be_read(tmp_path):
-    write_documents(tmp_path / "x", [PAIR], languages=["en", "de"])
-    assert read_documents(tmp_path / "x", languages=["de"]) == [Document("a", (PAIR.tgt,))]
 
 
 def test_sides_of_different_lengths_are_refused():

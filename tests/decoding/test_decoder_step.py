@@ -86,8 +86,13 @@ def states_and_hypotheses(search, monkeypatch):
         return states, search.run()
 
 
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("architecture", KNOWN)
+@pytest.mark.parametrize(
+    ("architecture", "precision"),
+    [
+        *((name, "float32") for name in KNOWN),
+        *((name, "int8") for name in ("g_transformer", "document_transformer", "rst_mix")),
+    ],
+)
 def test_compiled_steps_equal_those_in_python(architecture, precision, built, use_library, monkeypatch, tmp_path):
     model = make_model(architecture)
     use_library(tmp_path)

@@ -105,9 +105,14 @@ def documents_of(lengths, n_symbols=24, seed=0):
 DOCUMENTS = [[3, 0, 2], [1], [0], [4, 4], [0, 0, 1]]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("architecture", "n_symbols"),
+    [
+        *((name, 24) for name in ARCHITECTURES),
+        *((name, 2 * BLOCK + 9) for name in ("g_transformer", "document_transformer")),
+    ],
+)
 @pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("n_symbols", [24, 2 * BLOCK + 9])
 def test_the_search_finds_what_a_plain_search_finds(architecture, beam_size, n_symbols):
     model = make_model(architecture, n_symbols=n_symbols)
     documents = documents_of(DOCUMENTS, n_symbols)

@@ -4,11 +4,11 @@ import core_fixtures
 import numpy as np
 import pytest
 import torch
+from architectures import SLOW_ABLATIONS
 from core_fixtures import N_SYMBOLS, document_trees, make_model
 
 from docmt.decoding.contrastive_scoring import instance_log_probabilities
 from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_inputs
-from docmt.models.presets import ARCHITECTURES
 from docmt.text.vocabulary import BOS, EOS
 
 SOURCE = [[7, 8, 9], [], [10, 11]]
@@ -42,7 +42,7 @@ def sharing(is_free):
     return PrefixSharing(LEADERS, np.where(np.arange(len(LEADERS)) == LEADERS, 0, shared))
 
 
-@pytest.mark.parametrize("architecture", list(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", SLOW_ABLATIONS)
 @pytest.mark.parametrize("context", ["document", "none"])
 @torch.no_grad()
 def test_shared_rows_change_no_log_probability(architecture, context):
@@ -67,19 +67,3 @@ def test_what_is_equal_is_computed_once():
     tails = [1, 0, inputs[3] - 4, inputs[4] - 2, inputs[5] - 1]
     assert len(shared.keep(batch.tgt_inputs_N, "tgt")) == inputs[0] + sum(tails) + inputs[6] + inputs[7] + 1
     assert shared.grouping("encoder", "group").n_queries == n_src[0] + n_src[6] + n_src[7]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "aligned", "free"),
-    [
-        ([[7, 8]], [[7, 8]], 3, 4),
-        ([[7, 8]], [[7, 9]], 2, 2),
-        ([[7, 8]], [[7]], 2, 2),
-        ([[7], [8]], [[7], [9]], 3, 4),
-        ([[7], [8]], [[7, 8], []], 2, 2),
-        ([[], []], [[], [7]], 2, 3),
-    ],
-)
-def test_shared_inputs_end_at_the_first_difference(first, second, aligned, free):
-    assert n_shared_inputs(marked(first), marked(second), is_free=False) == aligned
-    assert n_shared_inputs(marked(first), marked(second), is_free=True) == free

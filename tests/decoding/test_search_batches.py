@@ -2,7 +2,6 @@
 
 import logging
 
-import numpy as np
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, translate
@@ -90,22 +89,3 @@ def test_the_steps_between_two_looks_change_nothing(overfitted, steps, monkeypat
     translator = Translator(load_model(overfitted("g_transformer")), DecodingSettings())
     expected = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
     assert translator.translate_documents(DOCUMENTS) == expected
-
-
-def test_a_test_set_of_the_size_of_europarl_takes_few_steps():
-    """5,134 sentences in instances of at most 512 tokens; a batch takes as many steps as its longest translation."""
-    generator = np.random.default_rng(0)
-    instances = [[]]
-    for length in generator.gamma(4, 27 / 4, 5134).astype(int) + 3:
-        if sum(instances[-1]) + length > 512 or generator.random() < 0.04:
-            instances.append([])
-        instances[-1].append(length)
-    tokens = sorted((sum(instance) for instance in instances if instance), reverse=True)
-    assert 400 < len(tokens) < 600
-
-    def n_steps(budget):
-        batches = run_in_batches(tokens, lambda batch: batch, budget, cost=lambda cost: cost)
-        return sum(1.1 * max(cost for cost, _ in batch) for batch in batches)
-
-    assert n_steps(GPU_BATCH_TOKENS) < 1500
-    assert n_steps(4096) > 10_000

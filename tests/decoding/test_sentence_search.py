@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from core_fixtures import DOCUMENTS, make_batch, make_model
+from plain_scores import untrained
 from plain_search import pack_sources, sources, teacher_forced
 
 from docmt.cli.main import main
@@ -15,8 +16,8 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
-from docmt.models.model_file import TrainedModel, save_model
-from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+from docmt.models.model_file import save_model
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 
 USES = [
     ("global_context", "document"),
@@ -136,14 +137,8 @@ def test_a_target_starts_with_its_tag_and_makes_no_special(architecture):
         assert hypothesis.log_probability == pytest.approx(expected, rel=1e-5)
 
 
-def untrained(study, architecture="global_context", *, extras=()):
-    vocabulary = Vocabulary([(symbol, 1) for symbol in study.vocabulary.symbols[N_SPECIALS:]], extras=extras)
-    model = make_model(architecture, n_symbols=len(vocabulary))
-    return TrainedModel(model, vocabulary, study.pipeline, {"max_tokens": 512}, {})
-
-
 def test_a_model_with_tags_writes_them_before_every_sentence(study_files):
-    trained = untrained(study_files, extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
+    trained = untrained(study_files, "global_context", extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
     assert trained.encode("the dog", "src")[0] == 9
     assert trained.encode("das Tier", "tgt")[0] == 8
     translator = Translator(trained, DecodingSettings(beam_size=2))
@@ -161,14 +156,16 @@ def _shifted(instance_set, n):
 
 def test_a_language_without_a_tag_is_refused(study_files):
     with pytest.raises(UserError, match="language 'de': the vocabulary has no tag <de>"):
-        Translator(untrained(study_files, extras=("[MASK1]", "[MASK2]", "<zh>", "<en>")), DecodingSettings())
+        Translator(
+            untrained(study_files, "global_context", extras=("[MASK1]", "[MASK2]", "<zh>", "<en>")), DecodingSettings()
+        )
 
 
 # One model, two uses
 
 
 def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path):
-    save_model(tmp_path / "model.pt", untrained(study_files))
+    save_model(tmp_path / "model.pt", untrained(study_files, "global_context"))
     text = tmp_path / "text.en"
     sentences = [sentence for document in DOCUMENTS[:3] for sentence in document]
     found = {}
@@ -190,7 +187,7 @@ def test_the_same_file_translates_documents_and_sentences(study_files, tmp_path)
 
 @pytest.mark.parametrize("context", ["document", "none"])
 def test_given_translations_are_scored_with_and_without_context(study_files, context):
-    trained = untrained(study_files)
+    trained = untrained(study_files, "global_context")
     candidates = [Candidate(document, document[::-1]) for document in DOCUMENTS]
     found = TargetScorer(trained, DecodingSettings(context=context, max_batch_tokens=60)).score(candidates)
     for candidate, score in zip(candidates, found, strict=True):
@@ -205,12 +202,3 @@ def test_given_translations_are_scored_with_and_without_context(study_files, con
 def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
     with pytest.raises(UserError, match=r"decoding\.context: none skips the context module"):
         use(untrained(study_files, architecture), DecodingSettings(context="none"))
-
-
-def test_a_beam_per_sentence_finds_what_one_beam_over_the_document_finds_or_better():
-    model = make_model("global_context", seed=1)
-    documents = sources((6,) * 8, seed=3)
-    whole = run(model, documents, way=search_instances, beam_size=3)
-    apart = run(model, documents, beam_size=3)
-    gains = [one.log_probability - found[0].log_probability for one, found in zip(apart, whole, strict=True)]
-    assert np.mean(gains) > 0

@@ -60,15 +60,3 @@ def test_a_trained_model_prefers_the_right_translation(overfitted, architecture)
     for row in results:
         assert len(row["scores"]) == 3
         assert max(row["scores"]) == row["scores"][1]
-
-
-def test_the_sentence_model_has_no_context(overfitted):
-    """Exchanging whole sentence pairs leaves its score of the document as it is."""
-    trained = load_model(overfitted("sentence_transformer"))
-    assert trained.cutting["max_sentences"] == 1
-    documents = [(src[::step], tgt[::step]) for step in (1, -1) for src, tgt in [(DOCUMENTS[0], TARGETS[0])]]
-    scores = scorer(trained).score([Candidate(*pair) for pair in documents])
-    assert scores[0] == pytest.approx(scores[1], rel=1e-5)
-    context = load_model(overfitted("g_transformer"))
-    scores = scorer(context).score([Candidate(*pair) for pair in documents])
-    assert scores[0] != pytest.approx(scores[1], rel=1e-2)

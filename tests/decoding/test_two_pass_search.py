@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, make_batch, make_model, pack_documents, random_sentence
+from plain_scores import untrained
 from plain_search import pack_sources, sources
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
@@ -13,8 +14,8 @@ from docmt.decoding.translation import Translator, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.evaluation.cxmi import CXMI, score_references
 from docmt.models.batch import pack
-from docmt.models.model_file import TrainedModel, load_model, save_model
-from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, Vocabulary
+from docmt.models.model_file import load_model, save_model
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 
 LIMITS = {"max_length_ratio": 1.0, "max_length_offset": 2}
 COUNTS = (1, 4, 9, 2)
@@ -151,9 +152,7 @@ def test_both_passes_in_low_precision(precision, tolerance):
 
 @pytest.fixture
 def trained(study_files):
-    vocabulary = Vocabulary([(symbol, 1) for symbol in study_files.vocabulary.symbols[N_SPECIALS:]])
-    model = make_model("cadec", n_symbols=len(vocabulary), seed=3)
-    return TrainedModel(model, vocabulary, study_files.pipeline, {"max_tokens": 512}, {})
+    return untrained(study_files, "cadec", seed=3)
 
 
 def test_a_file_translates_documents_and_single_sentences(trained, tmp_path):

@@ -17,11 +17,6 @@ def test_inventories(name, n_classes):
     assert set(inventory.class_of.values()) == set(inventory.classes)
 
 
-@pytest.mark.parametrize("name", ["gum", "gcdt"])
-def test_gum_has_32_fine_relations(name):
-    assert sum("-" in relation for relation in load_inventory(name).class_of) == 32
-
-
 def test_gum_classes_are_the_prefixes():
     inventory = load_inventory("gum")
     for fine, coarse in inventory.class_of.items():

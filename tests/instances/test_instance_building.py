@@ -48,11 +48,6 @@ def test_a_limit_above_every_document_is_refused():
         build([repeated(3)], min_document_tokens=100)
 
 
-def test_no_document_is_refused():
-    with pytest.raises(UserError, match="text is empty"):
-        build([])
-
-
 # Files
 
 
@@ -184,29 +179,3 @@ def test_shuffled_sentences_stay_pairs_in_documents_of_the_same_lengths(tmp_path
     assert shuffled.documents.tolist() == plain.documents.tolist()
     with pytest.raises(UserError, match="have no trees"):
         build_from_files(**files | {"settings": settings, "out": tmp_path / "o"}, discourse=[tmp_path / "t"])
-
-
-def test_short_documents_are_left_out_and_counted():
-    documents = [repeated(3), repeated(5, 5), repeated(10), repeated(2, 2, 2)]
-    built = build(documents, min_document_tokens=12)
-    assert built.documents.tolist() == [1, 2, 3]
-    assert [len(ids) for ids in built.sentences(1, "src")] == [12]
-    counts = built.manifest["counts"]
-    assert (counts["documents"], counts["documents_read"], counts["instances_left_out"]) == (3, 4, 1)
-    assert (counts["sentences"], counts["sentences_read"], counts["tokens"]) == (6, 7, 14 + 12 + 12)
-
-
-def test_a_subset_keeps_order_and_follows_its_seed():
-    documents = [repeated(*range(i, i + 3)) for i in range(1, 30)]
-    whole = build(documents, max_sentences=1)
-    subsets = [build(documents, max_sentences=1, subset=20, subset_seed=seed) for seed in (1, 1, 2)]
-    for subset in subsets:
-        assert len(subset) == 20
-        assert subset.manifest["counts"]["instances_left_out"] == len(whole) - 20
-        assert (np.diff(subset.documents) >= 0).all()
-    texts = [[tuple(s.sentences(i, "src")[0].tolist()) for i in range(20)] for s in subsets]
-    assert texts[0] == texts[1] != texts[2]
-    originals = [(whole.documents[i], len(whole.sentences(i, "src")[0])) for i in range(len(whole))]
-    chosen = iter(originals)
-    assert all((d, len(t)) in chosen for d, t in zip(subsets[0].documents, texts[0], strict=True))
-    assert len(build(documents, subset=1000)) == len(build(documents))

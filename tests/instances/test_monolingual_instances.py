@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docmt.cli.main import main
-from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.corpora.documents import INDEX_HEADER, DocumentIndex
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
 from docmt.instances.commands import instance_statistics
@@ -71,7 +71,7 @@ def test_one_side_is_stored_and_both_come_back(tmp_path):
 @pytest.fixture
 def files(tmp_path):
     write_lines(tmp_path / "texts", ["a b", "", "d"])
-    write_index(tmp_path / "documents", DocumentIndex(("x", "y"), (2, 1)))
+    write_lines(tmp_path / "documents", [INDEX_HEADER, "x\t2", "y\t1"])
     VOCABULARY.save(tmp_path / "vocabulary")
     return tmp_path
 

@@ -9,7 +9,7 @@ from docmt.errors import UserError
 from docmt.instances.packing import Marks, as_sentences, gather
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import model_marks
-from docmt.text.vocabulary import BOS, EOS, Vocabulary, extra_specials
+from docmt.text.vocabulary import Vocabulary, extra_specials
 
 
 @pytest.fixture(scope="module")
@@ -31,19 +31,6 @@ def test_gathering_keeps_sentences_and_their_order(instance_set):
         expected = [sentence.tolist() for number in chosen for sentence in instance_set.sentences(number, side)]
         assert sentences(tokens, lengths) == expected
     assert packed.counts_B.tolist() == [instance_set.n_sentences()[number] for number in chosen]
-
-
-def test_tags_stand_before_every_sentence_in_the_place_of_the_first_mark(instance_set):
-    packed = gather(instance_set, range(len(instance_set)))
-    tagged = packed.marked(Marks(src_before=(90,), tgt_before=(91,)))
-    for tag, before, after in (
-        (90, (packed.src_tokens_S, packed.src_lengths_G), (tagged.src_tokens_S, tagged.src_lengths_G)),
-        (91, (packed.tgt_tokens_N, packed.tgt_lengths_G), (tagged.tgt_tokens_N, tagged.tgt_lengths_G)),
-    ):
-        for plain, found in zip(sentences(*before), sentences(*after), strict=True):
-            assert plain[0] == BOS
-            assert found == [tag, *plain[1:]]
-            assert found[-1] == EOS
 
 
 def test_tags_of_a_language_that_the_vocabulary_does_not_know():

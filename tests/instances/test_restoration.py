@@ -97,13 +97,6 @@ def test_all_choices_of_gaps_are_equally_likely():
     assert all(abs(drawn.count(choice) - 1000) < 150 for choice in set(drawn))
 
 
-@pytest.mark.parametrize("lengths", [[3], [3, 2], [0], [0, 0]])
-def test_documents_of_one_or_two_sentences_have_no_gap(lengths):
-    tokens, src_lengths = noise(make_document(lengths), gap_ratio=1.0, mask_ratio=0.0)
-    assert np.array_equal(tokens, make_document(lengths)[0])
-    assert src_lengths.tolist() == [n + 2 for n in lengths]
-
-
 def test_all_words_masked_and_a_gap_between_empty_sentences():
     document = make_document([2, 0, 3, 0, 1])
     tokens, lengths = noise(document, gap_ratio=0.2, mask_ratio=1.0, mask_share=1.0, random_share=0.0)

@@ -10,11 +10,13 @@ from docmt.training.loss import LossModule
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_weights_converted_by_layer_give_the_loss_and_gradients_of_plain_autocast(architecture, monkeypatch):
-    model = make_model(architecture)
+    """Also where dropout and drafts draw: both runs draw the same numbers."""
+    model = make_model(architecture, dropout=0.1).train()
     documents = random_documents([3, 1, 5])
     batch = make_batch(model.settings, documents, document_trees(documents) if model.settings.needs_trees else None)
 
     def run():
+        torch.manual_seed(0)
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
             loss = LossModule(model, 0.1)(batch)
@@ -28,18 +30,6 @@ def test_weights_converted_by_layer_give_the_loss_and_gradients_of_plain_autocas
     for name, gradient in gradients.items():
         assert gradient.dtype == torch.float32
         torch.testing.assert_close(gradient, expected[name], rtol=2e-2, atol=2e-2 * float(expected[name].abs().max()))
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_an_update_with_dropout_in_mixed_precision(architecture):
-    model = make_model(architecture, dropout=0.1).train()
-    documents = random_documents([3, 1, 5])
-    batch = make_batch(model.settings, documents, document_trees(documents) if model.settings.needs_trees else None)
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = LossModule(model, 0.1).train()(batch)
-    loss.backward()
-    assert all(p.grad is None or p.grad.dtype == torch.float32 for p in model.parameters())
-    assert torch.isfinite(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])).all()
 
 
 def test_in_float32_a_layer_is_called_as_it_is(monkeypatch):

@@ -163,12 +163,3 @@ def test_sinusoids_are_those_of_the_original_transformer():
     assert table[position, 4 + i] == pytest.approx(np.cos(position * rate), abs=1e-3)
     assert table[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert torch.equal(sinusoids(2, 8)[:2], table[:2])
-
-
-def test_the_sentence_model_sees_no_document():
-    """Documents packed whole give what the same sentences give as separate instances."""
-    model = make_model("sentence_transformer")
-    documents = random_documents(COUNTS)
-    sentences = [([src], [tgt]) for document in documents for src, tgt in zip(*document, strict=True)]
-    batches = [make_batch(model.settings, items) for items in (documents, sentences)]
-    assert_close(*(decoder_states(model, batch) for batch in batches), 1e-6)

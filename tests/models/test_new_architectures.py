@@ -134,11 +134,6 @@ def test_an_unknown_pattern_is_told_the_nearest_name(first_sentence):
         ModelSettings.load({"encoder_attention": {"lower": "group_frist"}}, where="model")
 
 
-def test_an_unknown_context_module_is_told_the_nearest_name():
-    with pytest.raises(UserError, match=r"did you mean 'cadec'.*'cadek'"):
-        ModelSettings.load({"context": {"kind": "cadek"}}, where="model")
-
-
 @pytest.mark.parametrize("pattern", ["combined", "rst_mix"])
 def test_fusions_have_no_grouping(pattern):
     settings = ModelSettings.load(SIZE, where="model")

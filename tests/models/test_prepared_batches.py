@@ -2,16 +2,15 @@
 
 from dataclasses import is_dataclass, replace
 
-import numpy as np
 import pytest
 import torch
 from core_fixtures import document_trees, make_batch, make_model, random_documents
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.grouping import Grouping, VarlenInputs
+from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.buffers import Place, map_leaves, to_buffer
+from docmt.models.buffers import map_leaves
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
 
@@ -23,10 +22,6 @@ def batch_of(architecture, *, seed=1, **options):
     documents = random_documents(DOCUMENTS, seed=seed)
     trees = document_trees(documents) if model.settings.needs_trees else None
     return model, make_batch(model.settings, documents, trees, **options)
-
-
-def prepared(architecture):
-    return batch_of(architecture)[1].prepare("padded")
 
 
 def tensors_of(batch) -> list[Tensor]:
@@ -110,42 +105,6 @@ def test_a_changed_batch_has_no_buffer(monkeypatch):
     assert torch.equal(changed.src_tokens_S, batch.src_tokens_S + 1)
 
 
-def test_tensors_in_a_buffer_keep_shape_type_and_order():
-    nest = {
-        "a": (torch.arange(3), torch.zeros(0, 5)),
-        "b": torch.ones(2, 3, dtype=torch.bool),
-        "c": None,
-        "d": torch.tensor(2.5),
-    }
-    placed, buffer = to_buffer(nest)
-    assert isinstance(placed["a"][0], Place)
-    back = map_leaves(placed, lambda place: place.view(buffer), kind=Place)
-    assert back["c"] is None
-    for found, original in zip((*back["a"], back["b"], back["d"]), (*nest["a"], nest["b"], nest["d"]), strict=True):
-        assert found.dtype == original.dtype
-        assert torch.equal(found, original)
-    assert to_buffer({})[1].shape == (0,)
-
-
 def test_a_layout_is_no_dataclass():
     """Fabric takes dataclasses apart in every call of a model in mixed precision, and refuses frozen ones inside."""
     assert not is_dataclass(AttentionLayout)
-
-
-@pytest.mark.parametrize("architecture", ["g_transformer", "rst_mix", "global_context", "document_transformer"])
-def test_variable_length_plans_are_those_of_the_groupings(architecture):
-    _, batch = batch_of(architecture)
-    batch.prepare("varlen")
-    plans = [plan for grouping in batch.layout.groupings.values() for plan in grouping.kernel_inputs.items()]
-    assert {kernel for kernel, _ in plans} == {"varlen"}
-    for grouping in batch.layout.groupings.values():
-        plan = grouping.kernel_inputs.get("varlen")
-        assert isinstance(plan, VarlenInputs)
-        assert torch.equal(plan.query_offsets.diff(), torch.from_numpy(grouping.query_lengths_G).int())
-        assert torch.equal(plan.key_offsets.diff(), torch.from_numpy(grouping.key_lengths_G).int())
-        assert type(plan.max_queries) is type(plan.max_keys) is int
-        assert (plan.max_queries, plan.max_keys) == (grouping.query_lengths_G.max(), grouping.key_lengths_G.max())
-        if plan.key_rows_M is None:
-            assert (np.diff(grouping.key_rows) == 1).all()
-        else:
-            assert plan.key_rows_M.tolist() == grouping.key_rows.tolist()

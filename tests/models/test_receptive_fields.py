@@ -192,23 +192,13 @@ def test_with_positions_by_sentence_the_encoder_sees_a_bag_of_sentences(architec
     assert (difference < 1e-4) if is_a_bag else (difference > 1e-2)
 
 
-def test_only_combined_attention_has_a_gate_and_two_sets_of_parameters():
-    names = {name for name, _ in make_model("g_transformer", upper_layers=1).named_parameters()}
-    gated = {name.rsplit(".gate", 1)[0] for name in names if ".gate." in name}
-    assert gated == {"encoder.1.self_attention", "decoder.1.self_attention", "decoder.1.cross_attention"}
-    for prefix in (f"{module}.{part}." for module in gated for part in ("group", "global_")):
-        assert any(name.startswith(prefix) for name in names)
-    assert not any(".gate." in name for name, _ in make_model("g_transformer_only_global").named_parameters())
-
-
-@pytest.mark.parametrize("architecture", ["g_transformer", "g_transformer_no_target_context"])
-def test_combined_layers_of_the_three_attentions_are_set_separately(architecture):
+def test_combined_layers_of_the_three_attentions_are_set_separately():
     values = {
         "encoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 2},
         "decoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 0},
         "cross_attention": {"lower": "group", "upper": "combined", "upper_layers": 1},
     }
-    model = make_model(architecture, encoder_layers=3, decoder_layers=3, **values)
+    model = make_model("g_transformer", encoder_layers=3, decoder_layers=3, **values)
     found = [
         sum(attention_influence(model, slot, layer).sum() > N for layer in range(3))
         for slot in ("encoder", "decoder", "cross")

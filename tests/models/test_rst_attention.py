@@ -13,19 +13,18 @@ from core_fixtures import (
     make_model,
     model_settings,
     random_documents,
-    random_sentence,
     random_trees,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_attention import assert_equal_with_gradients, influence, random_inputs, randomize, states_from_leaves
+from plain_attention import assert_equal_with_gradients, influence, random_inputs, randomize
 from plain_layers import join, read
 
 from docmt.instances.storage import load_instances
 from docmt.models.attention import multi_head
 from docmt.models.attention.batch_trees import BatchTrees
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import build_attention, parts
+from docmt.models.attention.multi_head import build_attention
 from docmt.models.attention.ragged import dense_attention
 from docmt.models.batch import collate
 from docmt.training.loss import LossModule
@@ -246,29 +245,7 @@ def test_an_output_depends_on_related_units_and_on_nothing_else(slot, pattern):
     assert np.array_equal(influence(output, query if memory is None else memory), expected)
 
 
-@pytest.mark.parametrize("architecture", FUSIONS)
-def test_no_state_depends_on_later_targets(architecture):
-    model = make_model(architecture, decoder_layers=3, upper_layers=2)
-    documents = random_documents((5, 3), seed=2)
-    batch = make_batch(model.settings, documents, document_trees(documents, open_B=[False, True]))
-    states, (_, targets) = states_from_leaves(model, batch)
-    assert not np.triu(influence(states, targets), 1).any()
-
-
 # Trees of batches
-
-
-def test_parts_come_in_the_order_in_which_fuse_runs_them():
-    for pattern in ("group", "rst", "combined", *FUSIONS):
-        attention, seen = randomize(build_attention(WIDTH, HEADS, pattern)), []
-
-        def attend(part, query_ND, seen=seen):
-            seen.append(part)
-            return query_ND
-
-        attention.fuse(torch.ones(2, WIDTH), attend)
-        assert seen == parts(attention)
-        assert len(seen) == (1 if pattern in ("group", "rst") else 2)
 
 
 def test_collated_trees_are_those_of_the_instances(study_files):
@@ -289,29 +266,3 @@ def test_opening_keeps_what_is_open():
     opened = layout.opened(np.array([False, True, False]))
     assert opened.trees.open_B.tolist() == [True, True, False]
     assert layout.trees.open_B.tolist() == [True, False, False]
-
-
-def test_another_token_changes_the_outputs_of_related_edus_alone():
-    """One RST layer on four EDUs: 1 is the head of 0 and 3, 3 that of 2; bit by bit."""
-    attention = {"lower": "rst", "upper": "rst", "upper_layers": 1}
-    model = make_model("rst_mix", encoder_layers=1, encoder_attention=attention)
-    source = [random_sentence(np.random.default_rng(0), 6), random_sentence(np.random.default_rng(1), 5)]
-    trees = BatchTrees.of_instance(
-        edu_lengths=[3, 5, 2, 5], edu_heads=[1, -1, 3, 1], edu_counts=[2, 2], sentence_heads=[-1, 0]
-    )
-    first_tokens = np.array([0, 3, 8, 10])
-
-    def encode(changed=None):
-        sentences = [sentence.copy() for sentence in source]
-        if changed is not None:
-            sentence, place = (0, changed) if changed < 8 else (1, changed - 8)
-            sentences[sentence][place] = 9 if sentences[sentence][place] != 9 else 10
-        batch = make_batch(model.settings, [(sentences, sentences)], trees)
-        return model.encode(batch.src_tokens_S, batch.layout)
-
-    before = encode()
-    related = ((0, 1), (0, 1, 3), (2, 3), (1, 2, 3))
-    for edu, expected in enumerate(related):
-        is_changed = (encode(first_tokens[edu] + 1) != before).any(1)
-        changed_rows = np.flatnonzero(is_changed.numpy())
-        assert set(np.searchsorted(first_tokens, changed_rows, side="right") - 1) == set(expected)

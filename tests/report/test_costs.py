@@ -113,11 +113,8 @@ def test_the_longest_run_name_that_fits_is_that_of_the_job(folder):
     assert folder.hours()[1] == 1
 
 
-@pytest.mark.parametrize("content", [None, {"items": [], "provenance": {"commit": "c0ffee"}}])
-def test_jobs_of_an_older_docmt_count_as_cpu(folder, content):
+def test_jobs_without_a_record_count_as_cpu(folder):
     folder.benchmark("contrast", "d_a_seed1_pronoun", 1800, cpu="1800")
-    if content is not None:
-        folder.facts("decoding/suite_pronoun.json", content)
     assert folder.hours() == (0.5, 0)
 
 

@@ -7,7 +7,7 @@ from score_rows import difference, long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.report.differences import UNTESTED, by_score, read_differences
+from docmt.report.differences import UNTESTED, read_differences
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
@@ -16,16 +16,15 @@ from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.summary import summarize
 
 MCNEMAR = {"test": "s", "metric": "contrastive accuracy", "method": "McNemar", "randomization_p": None}
-FOUND = by_score(
-    [
-        difference("a", 0.02),
-        difference("b", 0.009),
-        difference("c", 0.05),
-        difference("a", 0.001, baseline="b"),
-        difference("a", 0.03, phenomenon="deixis", **MCNEMAR),
-        difference("a", 0.001, **MCNEMAR),
-    ]
-)
+TESTS = [
+    difference("a", 0.02),
+    difference("b", 0.009),
+    difference("c", 0.05),
+    difference("a", 0.001, baseline="b"),
+    difference("a", 0.03, phenomenon="deixis", **MCNEMAR),
+    difference("a", 0.001, **MCNEMAR),
+]
+FOUND = {test.key: test for test in TESTS}
 SCORES = [score(system, 20) for system in ("base", "a", "b", "c", "d")]
 
 
@@ -42,8 +41,8 @@ def test_the_main_table_marks_what_differs_from_the_baseline():
 
 @pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
 def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
-    found = by_score([difference("a", 0.001, difference=points)])
-    table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), found)
+    test = difference("a", 0.001, difference=points)
+    table = main_table(summarize(long_table(SCORES[:2])), ReportSettings(baseline="base"), {test.key: test})
     assert table.rows[1][-1] == f"20.00{mark}"
     assert table.values["s-BLEU p"].tolist()[1] == 0.001, "the file has the p value all the same"
 
@@ -85,7 +84,7 @@ def test_a_note_names_what_has_too_few_segments_for_marks(options, note):
     one = difference("a", 0.2, **options)
     rows = [score("a", 20, test=one.test, metric=one.metric, phenomenon=None)]
     make = contrastive_table if options.get("test") else main_table
-    table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), by_score([one]))
+    table = make(summarize(long_table(rows)), ReportSettings(baseline="base"), {one.key: one})
     assert table.note.removeprefix("Too few segments or items for ") == note
 
 

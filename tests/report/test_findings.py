@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from score_rows import accuracy, difference, long_table, score
 
-from docmt.report.differences import UNTESTED, by_score
+from docmt.report.differences import UNTESTED
 from docmt.report.findings import key_findings
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
@@ -25,7 +25,7 @@ def paired(system, points, p):
 def findings(rows, *, differences=(), baseline="base", **facts):
     summary = summarize(long_table(rows))
     settings = ReportSettings(baseline=baseline, labels=LABELS)
-    return key_findings(summary, settings, by_score(differences), **facts)
+    return key_findings(summary, settings, {test.key: test for test in differences}, **facts)
 
 
 INSTANCES = "d-BLEU (instances)"

@@ -17,6 +17,7 @@ from docmt.report.tables import to_latex, to_markdown, to_text
 
 LABELS = ReportSettings(labels={"s": "Sentences", "d": "Documents", "f": "Fine-tuned"})
 ORIGINS = {"s": ["s"], "d": ["d"], "f": ["f", "s"], "other": ["s"]}
+UNSCORED = summarize(long_table([]))
 
 
 def histories(**steps):
@@ -40,13 +41,13 @@ def histories(**steps):
     ],
 )  # fmt: skip
 def test_fewer_updates_are_named_counting_those_of_the_initial_model(steps, systems, remark):
-    found = updates_footnote(histories(**steps), ORIGINS, systems, LABELS)
+    found = updates_footnote(histories(**steps), ORIGINS, systems, LABELS, UNSCORED)
     assert found.startswith(remark)
     assert bool(found) == bool(remark)
 
 
 def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_named_too():
-    found = updates_footnote(histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS)
+    found = updates_footnote(histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS, UNSCORED)
     assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
 
 
@@ -75,7 +76,8 @@ FEWER = "Trained with fewer updates than Sentences (800): Documents (200). A low
 def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_it(baseline, scores, remark):
     settings = LABELS.model_copy(update={"baseline": baseline})
     missing = [bleu(system, value) | {"metric": "chrF"} for system, value in (("s", None), ("d", 30))]
-    summary = scores and summarize(long_table([bleu("s", scores[0]), bleu("d", scores[1]), *missing]))
+    rows = [bleu("s", scores[0]), bleu("d", scores[1])] if scores else []
+    summary = summarize(long_table([*rows, *missing]))
     assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings, summary) == remark
 
 

@@ -7,7 +7,6 @@ import pytest
 from score_rows import long_table, score, write_scores
 
 from docmt.cli.main import main
-from docmt.report.differences import by_score
 from docmt.report.page import build_report
 from docmt.report.paper_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
@@ -32,7 +31,7 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
         labels=labels or {},
         baseline=baseline,
     )
-    return paper_table(long_table(rows), "table_1", settings, FACTS, by_score(differences))
+    return paper_table(long_table(rows), "table_1", settings, FACTS, {test.key: test for test in differences})
 
 
 def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():

@@ -7,11 +7,11 @@ from score_rows import accuracy, history, long_table, score
 from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
-from docmt.report.input_files import read_statistics
+from docmt.report.input_files import read_tables
 from docmt.report.paper_tables import paper_table
 from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
-from docmt.report.study_tables import counts_table, overlap_table, passes_table, statistics_table
+from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
 from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
 
@@ -300,7 +300,8 @@ def test_statistics_with_the_published_rows_beneath():
 def test_statistics_name_the_cutting(tmp_path):
     for dataset in ("d", "e"):
         (tmp_path / dataset).write_text(f"dataset,cutting,split,sentences\n{dataset},001,train,5\n")
-    table = statistics_table(read_statistics([tmp_path / "d", tmp_path / "e"]), SETTINGS)
+    paths = [tmp_path / "d", tmp_path / "e"]
+    table = statistics_table(read_tables(paths, needed=INSTANCE_KEYS, words=INSTANCE_KEYS), SETTINGS)
     assert table.header == ["Dataset", "Cutting", "Split", "sentences"]
     assert table.rows == [["d", "001", "train", "5"], ["e", "001", "train", "5"]]
 
@@ -308,7 +309,7 @@ def test_statistics_name_the_cutting(tmp_path):
 def test_statistics_without_the_cutting_are_refused(tmp_path):
     (tmp_path / "statistics.csv").write_text("dataset,split,sentences\nd,train,5\n")
     with pytest.raises(UserError, match="column 'cutting' is missing"):
-        read_statistics([tmp_path / "statistics.csv"])
+        read_tables([tmp_path / "statistics.csv"], needed=INSTANCE_KEYS, words=INSTANCE_KEYS)
 
 
 def test_overlap_and_counts():

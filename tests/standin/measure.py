@@ -3,6 +3,7 @@
 test_cuda_standin.py starts it as a separate process: the stand-in must be there before torch is.
 """
 
+import gc
 import json
 import sys
 import tempfile
@@ -18,7 +19,7 @@ import standin.device  # before torch
 
 import torch
 import torch.nn.functional as F
-from architectures import DIVERSE
+from architectures import TRAINED
 from core_fixtures import RECIPE, Study, make_study, run_training
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -145,7 +146,7 @@ def bench(folder: Path) -> dict[str, Any]:
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json")]
     only = ["--only", "environment", "probe", "speed", "no-waiting/g_transformer"]
-    only += [f"training/{name}" for name in DIVERSE]
+    only += [f"training/{name}" for name in TRAINED]
     only += [f"{kind}/{name}" for kind in ("update", "search", "contrast") for name in sys.argv[2:]]
     codes = [main_of_docmt([*command, *(only if sys.argv[2:] else ())])]
     files = [json.loads((folder / "bench.json").read_text())]
@@ -191,6 +192,7 @@ def run(part: Callable[[str, Study, Path], dict[str, Any]], architecture: str, s
 
 def main() -> None:
     """Run everything; the results go to FOLDER/results.json."""
+    gc.freeze()  # each row of the acceptance collects garbage: what is imported need not be looked at
     folder = Path(sys.argv[1])
     study = make_study(folder / "study")
     results = {"device": run(device, "", study), "memory": run(memory, "", study), "bench": bench(folder)}

@@ -1,4 +1,4 @@
-"""The CUDA path on a machine without a GPU: every preset on a device that says `cuda:0`, against the CPU.
+"""The CUDA path on a machine without a GPU: presets on a device that says `cuda:0`, against the CPU.
 
 Everything runs in one separate process (measure.py); the tests look at what it wrote. Skipped without a C++ compiler.
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architectures import ABLATIONS, DIVERSE, SLOW_ABLATIONS, slow_but
+from architectures import DIVERSE, TRAINED, slow_but
 
 from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
@@ -50,13 +50,12 @@ def results(run, request, tmp_path_factory):
     """Measurements of all presets; if only quick tests run, without what slow ones look at."""
     folder = tmp_path_factory.mktemp("standin")
     has_slow_tests = any(item.get_closest_marker("slow") for item in request.session.items if item.path == request.path)
-    presets = () if has_slow_tests else (name for name in ARCHITECTURES if name not in ABLATIONS)  # none: all
-    done = run("measure", folder, *presets)
+    done = run("measure", folder, *(() if has_slow_tests else DIVERSE))  # none: all
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
 
 
-@pytest.fixture(params=SLOW_ABLATIONS)
+@pytest.fixture(params=slow_but(DIVERSE))
 def preset(request):
     return request.param
 
@@ -90,7 +89,7 @@ def test_the_acceptance_accepts_every_preset(results, preset, kind):
     assert row["numbers"].get("different hypotheses", 0) == 0
 
 
-@pytest.mark.parametrize("preset", slow_but(DIVERSE))
+@pytest.mark.parametrize("preset", slow_but(TRAINED, DIVERSE))
 def test_the_acceptance_accepts_trainings(results, preset):
     row = find_row(results, "training", preset)
     assert row["verdict"] == "ok", row

@@ -18,7 +18,7 @@ SPELLINGS = {
     "lt": "lt lit lt-LT lit_Latn", "lv": "lv lav lv-LV lvs_Latn", "ms": "ms msa ms-MY zsm", "my": "my mya my-MM bur",
     "nl": "nl nld nl-BE dut", "no": "no nor nb nno", "pl": "pl pol pl-PL pol_Latn", "pt": "pt por pt_BR por_Latn",
     "ro": "ro ron ro-RO rum", "ru": "ru rus ru-RU rus_Cyrl", "sk": "sk slk sk-SK slo", "sl": "sl slv sl-SI slv_Latn",
-    "sr": "sr srp sr-Latn srp_Cyrl", "sv": "sv swe sv-SE swe_Latn", "th": "th tha th-TH tha_Thai",
+    "sr": "sr srp sr-Latn sr@latin srp_Cyrl", "sv": "sv swe sv-SE swe_Latn", "th": "th tha th-TH tha_Thai",
     "tr": "tr tur tr-TR tur_Latn", "uk": "uk ukr uk-UA ukr_Cyrl", "vi": "vi vie vi-VN vie_Latn",
     "zh": "zh zho zh-CN zh_Hans zh-TW zho_Hant cmn yue chi",
 }  # fmt: skip

@@ -32,19 +32,3 @@ def test_join_guesses_spaces_and_obeys_marks(lang, tokens, text):
 def test_escapes_are_undone_and_hide_marks(text):
     assert unescape(escape(text)) == text
     assert split_marks(escape(text)) == (False, escape(text), False)
-
-
-@pytest.mark.parametrize(
-    ("token", "expected"),
-    [
-        ("a", (False, "a", False)),
-        ("@a", (True, "a", False)),
-        ("a@", (False, "a", True)),
-        ("@a@", (True, "a", True)),
-        ("@", (False, "@", False)),
-        ("@@", (True, "@", False)),
-        ("", (False, "", False)),
-    ],
-)
-def test_marks_of_a_token(token, expected):
-    assert split_marks(token) == expected

@@ -80,12 +80,6 @@ def test_every_token_is_restored(token, merges):
     assert subwords.join(subwords.split([token, "x", token])) == [token, "x", token]
 
 
-def test_codes_file(tmp_path):
-    codes = learn_merges(LINES, merges=5, min_frequency=2)
-    (tmp_path / "bpe.codes").write_text(codes)
-    assert read_codes(tmp_path / "bpe.codes") == codes
-
-
 @pytest.mark.parametrize("content", ["", "a b\n", f"{HEADER}\na\n", f"{HEADER}\na b c\n", f"{HEADER}\na b\n\nc d\n"])
 def test_malformed_codes_are_refused(tmp_path, content):
     (tmp_path / "bpe.codes").write_text(content, "utf-8")

@@ -114,15 +114,6 @@ def test_text_may_contain_internal_markers_of_the_library(text):
     assert tokenizer.detokenize(tokenizer.tokenize(text)) == text
 
 
-def test_chinese_is_split_into_words_and_keeps_spaces_between_latin_words():
-    tokenizer = get_tokenizer("zh")
-    text = "北京大学的New York Times，3.5%。"
-    tokens = tokenizer.tokenize(text)
-    assert "北京大学" in tokens
-    assert "York" in tokens
-    assert tokenizer.detokenize(tokens) == text
-
-
 def test_normalize_gives_what_detokenization_restores():
     tokenizer = Tokenizer("de", normalize=True, lowercase=True)
     text = "„Ja“ – SAGTE  er…"

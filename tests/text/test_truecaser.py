@@ -60,11 +60,6 @@ def test_truecasing_is_undone_by_restore_case(truecaser, line, expected):
     assert restore_case(truecased) == tokens
 
 
-def test_a_truecaser_that_is_off_changes_nothing():
-    assert Truecaser(None).truecase(["the", "The"]) == ["the", "The"]
-    assert Truecaser(None).truecase(["The", "the"]) == ["The", "the"]
-
-
 @pytest.mark.parametrize("words", [None, [], ["a", "é"]])
 def test_save_and_load(tmp_path, words):
     Truecaser(words).save(tmp_path / "truecaser.json")

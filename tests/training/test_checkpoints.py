@@ -1,14 +1,12 @@
 """Checkpoints on a full disk, and best weights that are damaged while training runs."""
 
 import itertools
-import shutil
 
 import pytest
 import torch
-from core_fixtures import RECIPE, Study, assert_same_training, run_training
+from core_fixtures import RECIPE, assert_same_training, run_training
 
 from docmt.errors import UserError
-from docmt.models.model_file import load_model
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.trainer import Trainer
 
@@ -90,31 +88,3 @@ def test_a_training_that_diverged_keeps_its_checkpoint_and_a_lower_rate_works(st
     lower = run_training(study_files, tmp_path, training={"learning_rate": RECIPE["learning_rate"] / 3})
     assert lower[1]["dev_loss"].dropna().iloc[-1] < lower[1]["dev_loss"].dropna().iloc[0]
     assert "nan" not in str(kept["state"]["history"])
-
-
-# Bits and ends of what a training reads and writes
-
-
-def flip_a_bit(path):
-    data = bytearray(path.read_bytes())
-    data[2 * len(data) // 3] ^= 1
-    path.write_bytes(bytes(data))
-
-
-def cut_the_end(path):
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) * 9 // 10])
-
-
-@pytest.mark.parametrize("damage", [flip_a_bit, cut_the_end])
-def test_a_damaged_file_is_named(study_files, tmp_path, damage):
-    run_training(study_files, tmp_path, training={"max_steps": 2})
-    damage(tmp_path / "model.pt")
-    with pytest.raises(UserError, match=r"model\.pt"):
-        load_model(tmp_path / "model.pt")
-    for name in ("vocabulary.txt", "instances/documents/manifest.json"):
-        study = Study(shutil.copytree(study_files.folder, tmp_path / name / "study"))
-        damage(study.folder / name)
-        with pytest.raises(UserError, match=name.rpartition("/")[2].replace(".", r"\.")):
-            run_training(study, tmp_path / name, training={"max_steps": 2})
-        assert not (tmp_path / name / "model.pt").exists()

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import random
 
-import numpy as np
 import pytest
 import torch
 from core_fixtures import SIZE, assert_close, make_study, random_trees, run_training
@@ -98,15 +97,6 @@ def test_a_fresh_document_model_translates_as_the_sentence_model(sentence_model,
     assert translations(model, [10] * 20, with_trees=model.model.settings.needs_trees) == expected
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_concatenation_starts_as_the_sentence_model_where_there_is_no_context(sentence_model, family):
-    """It has no new parts: what it sees beyond the sentence it sees with attention that has learned sentences."""
-    folder, trained = sentence_model(family)
-    model = grown(folder, trained, "concatenation")
-    expected = translations(trained, [1] * 200, with_trees=False)
-    assert translations(model, [1] * 200, with_trees=False) == expected
-
-
 def test_silent_parts_change_no_state(sentence_model):
     folder, trained = sentence_model("marian")
     model = grown(folder, trained, "g_transformer").model
@@ -197,8 +187,3 @@ def test_another_vocabulary_is_refused(sentence_model, study_files, tmp_path):
     values = trained.model.settings.model_dump()
     with pytest.raises(UserError, match="has no symbol"):
         run_training(study_files, tmp_path, init=folder, model={key: values[key] for key in ("form", "marks")})
-
-
-def test_the_half_open_gate_loses_no_bit():
-    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32))
-    assert torch.equal(torch.lerp(torch.zeros_like(rows), 2 * rows, torch.full_like(rows, 0.5)), rows)

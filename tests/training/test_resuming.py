@@ -182,7 +182,13 @@ def test_raising_max_steps_goes_on_and_lowering_it_gives_the_shorter_training(st
     assert "resumed after update 8" in caplog.text
 
 
-@pytest.mark.parametrize(("rate", "first"), [(0.1, 5), (0.1, 6), (0.3, 5), (0.3, 7), (0.5, 6), (1e-3, 5)])
+@pytest.mark.parametrize(
+    ("rate", "first"),
+    [
+        *((0.1, 5), (0.3, 7), (0.5, 6), (1e-3, 5)),
+        *(pytest.param(*row, marks=pytest.mark.slow) for row in ((0.1, 6), (0.3, 5))),
+    ],
+)
 def test_raising_max_steps_gives_the_training_that_it_would_have_been(study_files, tmp_path, rate, first):
     """The shorter one validated at its end, where the longer one does not: patience and best weights forget it."""
     recipe = {"max_batch_tokens": 40, "validate_every_steps": None, "patience": 1, "learning_rate": rate}

@@ -25,7 +25,6 @@ from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
 from docmt.text.vocabulary import MASK, Vocabulary
-from docmt.training.optimizer import schedule
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
@@ -98,16 +97,6 @@ def test_each_task_has_its_instances_tags_and_context(study, name):
         assert batch.layout.context == context
         assert first_tokens(study, batch.src_tokens_S.numpy(), batch.layout.src_lengths_G) == {tags[0]}
         assert first_tokens(study, batch.tgt_inputs_N.numpy(), batch.layout.tgt_lengths_G) == {tags[1]}
-
-
-def test_sentences_of_documents_are_those_of_instances_cut_to_sentences(study):
-    sentences, pairs = tasks_of(study, ["sentences", "pairs"])
-    settings = model_settings("global_context")
-    for side in (sentences.train, sentences.dev):
-        expected = pairs.collate(pairs.train, np.arange(20), settings)
-        found = sentences.collate(side, np.arange(20), settings)
-        assert torch.equal(found.src_tokens_S, expected.src_tokens_S)
-        assert torch.equal(found.tgt_labels_N, expected.tgt_labels_N)
 
 
 def test_restoration_is_new_in_each_epoch_and_the_same_in_any_batch(study):
@@ -263,15 +252,6 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
     assert tuned.provenance["init"]
     assert load_model(tmp_path / "tuned/model.pt").marks != Marks()
-
-
-def test_the_schedule_is_that_of_the_paper():
-    """Noam with a factor: factor × width^-0.5 × min(step^-0.5, step × warm-up^-1.5)."""
-    for factor, warmup in ((1.0, 16_000), (0.3, 4_000)):
-        peak = factor * (512 * warmup) ** -0.5
-        for step in (1, warmup // 2, warmup, 2 * warmup, 500_000):
-            expected = factor * 512**-0.5 * min(step**-0.5, step * warmup**-1.5)
-            assert peak * schedule(step, warmup) == pytest.approx(expected, rel=1e-12)
 
 
 # Mistakes

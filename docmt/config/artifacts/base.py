@@ -164,16 +164,6 @@ class Declarations:
         self.known: dict[Any, Artifact] = {}
 
 
-def handed_on(finals: Sequence[Artifact]) -> dict[str, list[str]]:
-    """The files of each stage that another stage reads, or none, among all that lead to `finals`."""
-    found: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
-    read = [(source, reader.stage) for reader in leading_to(finals) for source in reader.sources()]
-    for made, stage in [*((final, None) for final in finals), *read]:
-        if isinstance(made, Artifact) and made.is_kept and made.stage != stage:
-            found[made.stage] |= dict.fromkeys(made.files)
-    return {stage: list(files) for stage, files in found.items()}
-
-
 def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
     """All artifacts that `finals` are made from, directly or not, and `finals` themselves, each once."""
     # The class is part of the key: a file of the user's and the trees read from it have one path.

@@ -6,14 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import (
-    Artifact,
-    UserFile,
-    handed_on,
-    leading_to,
-    made_by,
-    rules_by_stage,
-)
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, rules_by_stage
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
@@ -203,13 +196,18 @@ class StudyArtifacts(ScoreArtifacts):
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
-        return [
-            made
-            for dataset, system in pairs
-            if system != baseline and (dataset, baseline) in pairs
-            for name, made in self.system_differences(dataset, system, baseline).items()
-            if table is None or _is_shown(table, Run(dataset, system, 0), name)
-        ]
+        shown: list[Artifact] = []
+        for dataset, system in pairs:
+            if system == baseline or (dataset, baseline) not in pairs:
+                continue
+            names = (dataset, system, baseline)
+            contrastive, generative = self.suites_by_kind(*names)
+            tests = {split: self.differences(*names, split) for split in self.test_splits(*names)}
+            tests |= {f"suite_{suite}": self.suite_differences(*names, suite) for suite in contrastive}
+            tests |= {f"generated_{suite}": self.generation_differences(*names, suite) for suite in generative}
+            run = Run(dataset, system, 0)
+            shown += [made for name, made in tests.items() if table is None or _is_shown(table, run, name)]
+        return shown
 
     def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
         scores, histories = {}, {}
@@ -258,7 +256,12 @@ class StudyArtifacts(ScoreArtifacts):
     @cached_property
     def targets(self) -> dict[str, list[str]]:
         """The files of each stage that later stages or the user need."""
-        return handed_on(self.finals)
+        files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
+        read = [(source, reader.stage) for reader in leading_to(self.finals) for source in reader.sources()]
+        for made, stage in [*((final, None) for final in self.finals), *read]:
+            if isinstance(made, Artifact) and made.is_kept and made.stage != stage:
+                files[made.stage] |= dict.fromkeys(made.files)
+        return {stage: list(paths) for stage, paths in files.items()}
 
     @cached_property
     def all_made(self) -> list[Artifact]:

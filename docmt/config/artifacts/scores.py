@@ -168,16 +168,6 @@ class ScoreArtifacts(RunArtifacts):
             found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in with_context}
         return found
 
-    def system_differences(self, dataset: str, system: str, baseline: str) -> dict[str, Artifact]:
-        """All paired tests of a system against a baseline on a dataset, by the first names of `run_scores`."""
-        pair = (dataset, system, baseline)
-        contrastive, generative = self.suites_by_kind(*pair)
-        return (
-            {split: self.differences(*pair, split) for split in self.test_splits(*pair)}
-            | {f"suite_{suite}": self.suite_differences(*pair, suite) for suite in contrastive}
-            | {f"generated_{suite}": self.generation_differences(*pair, suite) for suite in generative}
-        )
-
     def _of_runs(self, make: Callable[..., Artifact], dataset: str, system: str, part: str) -> list[Artifact]:
         return [make(dataset, system, str(run.seed), part) for run in self.runs_of(dataset, system)]
 

@@ -3,7 +3,7 @@
 import pytest
 from segmenter_fixtures import untrained
 
-from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.corpora.documents import INDEX_HEADER
 from docmt.discourse import annotation
 from docmt.discourse.annotation import PlainText, read_texts, segment_texts, tokenize_batches
 from docmt.discourse.documents import write_discourse
@@ -12,16 +12,10 @@ from docmt.files import write_lines
 from docmt.text.tokenizer import sentence_words
 
 
-def test_words_carry_neither_marks_nor_escapes():
-    line = 'R&D said [it\'s] a@b 10 % and/or "x"'
-    words = sentence_words(line, "en")
-    assert "".join(words) == line.replace(" ", "")
-    assert sentence_words("  ", "en") == ()
-
-
 def make_text(tmp_path, lengths, n_lines):
     write_lines(tmp_path / "t.en", [f"He said {i} that Mary left." for i in range(n_lines)])
-    write_index(tmp_path / "t.documents.tsv", DocumentIndex(tuple(f"d{i}" for i in range(len(lengths))), lengths))
+    index = [f"d{number}\t{length}" for number, length in enumerate(lengths)]
+    write_lines(tmp_path / "t.documents.tsv", [INDEX_HEADER, *index])
     return tmp_path / "t.en", tmp_path / "t.documents.tsv"
 
 

@@ -7,7 +7,7 @@ from segmenter_fixtures import EXAMPLES, TINY
 from test_segmenter_training import write_examples
 from tree_fixtures import run
 
-from docmt.corpora.documents import DocumentIndex, write_index
+from docmt.corpora.documents import INDEX_HEADER
 from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, read_discourse, write_discourse
 from docmt.discourse.segmentation.segmenter import evaluate_segmenter
 from docmt.errors import UserError
@@ -42,7 +42,7 @@ def test_train_evaluate_segment(tmp_path, caplog):
         run("evaluate-segmenter", "--model", model, "--gold", gold, "--lang", "en", "--out", plain)
 
     write_lines(tmp_path / "text.en", ["He said that Mary left.", "", "Yes."])
-    write_index(tmp_path / "text.documents.tsv", DocumentIndex(("one", "two"), (2, 1)))
+    write_lines(tmp_path / "text.documents.tsv", [INDEX_HEADER, "one\t2", "two\t1"])
     out = tmp_path / "text.discourse.jsonl"
     files = ("--text", tmp_path / "text.en", "--documents", tmp_path / "text.documents.tsv")
     run("segment", "--model", model, *files, "--lang", "en", "--out", out)
