@@ -103,8 +103,8 @@ def test_instances_for_pretraining_belong_to_the_cutting_of_a_system():
     run = ("controlled", "g_transformer_finetuned", "1")
     made = smoke_study(sections)
     folder = "results/controlled/instances/documents"
-    assert made.model(*run).input_files("pairs") == [f"{folder}/sentences"]
-    assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual"]
+    assert made.model(*run).input_files("pairs") == [f"{folder}/sentences/manifest.json"]
+    assert made.model(*run).input_files("monolingual") == [f"{folder}/monolingual/manifest.json"]
     pairs = made.instances("controlled", "documents", "sentences")
     assert pairs.params["settings"].max_sentences == 1
     without = study().model(*run)

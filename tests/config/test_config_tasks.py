@@ -37,7 +37,7 @@ def load(**changes):
 def test_a_training_reads_what_its_tasks_need(tasks, reads):
     made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
     found = [file for name in ("pairs", "monolingual") for file in model(made, "pretrained").input_files(name)]
-    assert found == [f"{FOLDER}/{part}" for part in reads]
+    assert found == [f"{FOLDER}/{part}/manifest.json" for part in reads]
 
 
 @pytest.mark.parametrize(("tasks", "lang"), [(["restoration"], "en"), (["documents"], None)])
@@ -102,9 +102,12 @@ def test_all_instances_that_are_read_are_counted_and_no_others():
     targets = Plan(load()).targets()["instances"]
     assert sorted(target for target in targets if "/controlled/" in target) == sorted(
         [
-            *(f"{FOLDER}/{part}" for part in ("train", "dev", "test_controlled", "sentences", "monolingual")),
+            *(
+                f"{FOLDER}/{part}/manifest.json"
+                for part in ("train", "dev", "test_controlled", "sentences", "monolingual")
+            ),
             "results/controlled/instances/statistics.csv",
         ]
     )
     pairs_only = load(training={"pretrain": {"tasks": ["pairs"]}})
-    assert f"{FOLDER}/monolingual" not in Plan(pairs_only).targets()["instances"]
+    assert f"{FOLDER}/monolingual/manifest.json" not in Plan(pairs_only).targets()["instances"]
