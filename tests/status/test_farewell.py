@@ -37,7 +37,10 @@ rule all:
 CTRL_C = "kill -INT $PPID; sleep 1; "
 
 
-@pytest.mark.parametrize(("command", "lines"), [(CTRL_C + "exit 1", 1), (CTRL_C * 2 + "exit 1", 1), ("exit 1", 0)])
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [pytest.param(CTRL_C + "exit 1", 1, marks=pytest.mark.slow), (CTRL_C * 2 + "exit 1", 1), ("exit 1", 0)],
+)
 def test_only_ctrl_c_makes_snakemake_say_farewell(command, lines, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.replace("{command}", command))
     arguments = [str(Path(sys.executable).with_name("snakemake")), "--cores", "1"]
