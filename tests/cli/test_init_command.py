@@ -46,13 +46,3 @@ def test_what_rules_name_beside_them_is_part_of_a_study():
     for file in (ROOT / "workflow/rules").glob("*.smk"):
         for name in set(re.findall(r'"(\.\./\.\./[^"]+)"', file.read_text(encoding="utf-8"))):
             assert name.removeprefix("../../").split("/")[0] in init.PARTS, name
-
-
-def test_every_file_of_the_workflow_is_installed():
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    patterns = [pattern for each in project["tool"]["setuptools"]["data-files"].values() for pattern in each]
-    installed = {path for pattern in patterns for path in ROOT.glob(pattern)}
-    needed = [path for name in init.PARTS for path in [ROOT / name, *(ROOT / name).rglob("*")] if path.is_file()]
-    assert [path for path in needed if path not in installed and "__pycache__" not in path.parts] == []

@@ -109,16 +109,6 @@ def plain(split, lang):
 
 
 FORMATS = {
-    "folders": (
-        lambda split: {f"{split}/{lang}/{n}.txt": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))},
-        ["{0}/en", "{0}/de"],
-        {"reader": "document_files"},
-    ),
-    "patterns": (
-        lambda split: {f"{split}/{n}.{lang}": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))},
-        ["{0}/*.en", "{0}/*.de"],
-        {"reader": "document_files"},
-    ),
     "patterns in three letters": (
         lambda split: {f"{split}/{n}.{code}": "\n".join(document) + "\n" for lang, code in (("en", "eng"), ("de", "deu")) for n, document in enumerate(documents(split, lang))},
         ["{0}/*.eng", "{0}/*.deu"],
@@ -156,7 +146,7 @@ FORMATS = {
         ["{0}.en", "{0}.de"],
         {"reader": "single_lines"},
     ),
-    "hidden files": (
+    "folders with hidden files": (
         lambda split: {f"{split}/{lang}/{n}.txt": "\n".join(document) for lang in ("en", "de") for n, document in enumerate(documents(split, lang))}
         | {f"{split}/en/.DS_Store": b"\xff", f"{split}/de/.old/1.txt": "x"},
         ["{0}/en", "{0}/de"],

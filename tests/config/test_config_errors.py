@@ -39,19 +39,14 @@ def test_config_mistake_is_one_line_that_names_the_key(name, values, tmp_path, c
     if "one name of a log" in name:
         values["datasets"]["controlled_x"] = values["datasets"]["controlled"]
         values["report"] = {}
-    with pytest.raises(UserError) as caught:
-        load_config(values)
-    message = str(caught.value)
-    assert "\n" not in message
-    for word in words:
-        assert word in message, message
-
     file = tmp_path / "study.yaml"
-    file.write_text(yaml.safe_dump(values), encoding="utf-8")
+    file.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
     assert main(["config", "check", str(file)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert str(file) in error
+    for word in words:
+        assert word in error, error
 
 
 BAD_FILES = {
@@ -91,11 +86,6 @@ def test_config_file_that_is_no_config_is_refused(name, tmp_path):
     with pytest.raises(UserError) as caught:
         load_config(read_config_file(file))
     assert words in str(caught.value)
-
-
-def test_config_file_that_is_missing_is_refused(tmp_path):
-    with pytest.raises(UserError, match="no such file"):
-        read_config_file(tmp_path / "none.yaml")
 
 
 def test_a_missing_data_file_is_found_by_the_check(values, tmp_path, monkeypatch, capsys):

@@ -132,21 +132,5 @@ def fingerprints(made):
     return {name: artifact.fingerprint for name, artifact in artifacts.items()}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (TEXT, {"sentences": ["controlled/train"]}),
-        (TEXT, TEXT | {"monolingual": ["controlled/train"]}),
-        ({"monolingual": ["controlled/train"]}, {"monolingual": ["controlled/train"], "monolingual_lang": "de"}),
-    ],
-)
-def test_other_text_rebuilds_vocabulary_and_instances(one, other):
-    first, second = study(**one), study(**other)
-    assert first.vocabulary("controlled").fingerprint != second.vocabulary("controlled").fingerprint
-    if "monolingual" in other:
-        place = ("controlled", "documents", "monolingual")
-        assert first.instances(*place).fingerprint != second.instances(*place).fingerprint
-
-
 def test_licensed_and_free_monolingual_corpora_of_the_catalog_are_known():
     study(monolingual=["gigaword-en/train", "gum-texts/train"], sentences=["wmt14-ende/train_europarl"])

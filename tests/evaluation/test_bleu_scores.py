@@ -113,11 +113,6 @@ def test_unaligned_hypotheses_get_document_scores_only():
     assert (rows["aligned instances"]["value"], rows["aligned instances"]["n"]) == (pytest.approx(100 / 3), 3)
 
 
-def test_document_of_one_instance_has_equal_document_and_instance_scores():
-    rows = scores_by_metric(make_hypotheses(REFERENCE[::-1], documents=("a", "b", "c")))
-    assert rows["d-BLEU (instances)"]["value"] == rows["d-BLEU (documents)"]["value"]
-
-
 def test_forced_ends_are_a_share_of_sentences():
     rows = scores_by_metric(make_hypotheses(REFERENCE, forced_ends=1))
     assert (rows["forced ends"]["value"], rows["forced ends"]["n"]) == (50.0, 6)

@@ -118,20 +118,12 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
     assert "r.de: empty, there is nothing to score" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"test": None}, "--test requires an argument"),
-        ({"seed": "x"}, 'unable to convert "x" into int'),
-        ({"system": None, "sytem": "s"}, "Did you mean --system instead of --sytem?"),
-    ],
-)
-def test_bad_run_keys_give_one_line_and_no_file(tmp_path, text, capsys, changes, message):
+def test_a_misspelt_option_gives_one_line_and_no_file(tmp_path, text, capsys):
     path = write_hypotheses(tmp_path / "h.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
-    run = {key: value for key, value in (RUN | changes).items() if value is not None}
+    run = {"sytem" if key == "system" else key: value for key, value in RUN.items()}
     assert evaluate("scores", hypotheses=path, **text, **run, out=tmp_path / "s.json") == 2
     error = capsys.readouterr().err.strip()
-    assert message in error
+    assert "Did you mean --system instead of --sytem?" in error
     assert "\n" not in error
     assert not (tmp_path / "s.json").exists()
 

@@ -87,30 +87,6 @@ def test_a_token_that_the_tokenizer_changed_has_the_whole_payload():
     assert find_expected(item("a", "es", match="tokens"), "e\u0001s", lang="de") == (0, 3)
 
 
-def outputs(items, n_right):
-    """Translations of which so many are right; the others have the expected word only as a part of another."""
-    draw = random.Random(1)
-    right = set(draw.sample(range(len(items)), n_right))
-    forms = ["Ja, {}.", "{}!", "- das {} ich ...", "UND «SO» {}?"]
-    wrong = ["un{}", "{}'s", "ganz anders", ""]
-    return [
-        draw.choice(forms if number in right else wrong).format(one.expected.upper() if number % 2 else one.expected)
-        for number, one in enumerate(items)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("n", "rate"),  # auxiliary en-de of ctxpro by DeepL, without and with context, formality en-de and en-ru
-    [(3180, 7.8), (3180, 40.0), (1000, 44.0), (1000, 53.6), (1000, 55.4), (1000, 62.5)],
-)
-def test_published_rates_are_counted_to_a_tenth_of_a_percent(n, rate):
-    items = [item(f"i{number}", f"wort{number % 7}", distance=number % 3) for number in range(n)]
-    whole, *parts = score_generation(items, outputs(items, round(n * rate / 100)), lang="de")
-    assert (round(whole["value"], 1), whole["n"]) == (rate, n)
-    assert sum(part["n"] for part in parts) == n
-    assert sum(part["n"] * part["value"] for part in parts) == pytest.approx(n * whole["value"])
-
-
 def test_oracle_and_worst_of_several_phenomena():
     items = [item("a", "tut", kind="DO"), item("b", "sie", phenomenon="formality", kind="NOM")]
     rows = score_generation(items, ["er tut", "sind Sie es?"], lang="de")

@@ -1,6 +1,5 @@
 """The registry of metrics: what settings, report and manual take from it."""
 
-import importlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +11,11 @@ from docmt.evaluation import metrics
 from docmt.evaluation.metrics import (
     METRICS,
     EvaluationSettings,
-    Metric,
     find_metric,
     score_translations,
     scoring_packages,
 )
 from docmt.evaluation.significance import compare_translations
-from docmt.report.settings import ReportSettings
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"
 
@@ -29,13 +26,6 @@ def translated(**settings):
 
 def names(test):
     return [row["metric"] for row in score_translations(test)]
-
-
-def test_defaults_need_nothing_beyond_python():
-    assert EvaluationSettings().metrics == [
-        "s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "tokenised s-BLEU", "tokenised d-BLEU (instances)", "chrF"
-    ]  # fmt: skip
-    assert ReportSettings().metrics == ["s-BLEU", "d-BLEU (instances)", "d-BLEU (documents)", "chrF"]
 
 
 @pytest.mark.parametrize(
@@ -52,18 +42,6 @@ def test_other_names_are_refused_with_the_nearest_one(name, message):
 
 def test_lengths_are_always_reported_and_metrics_in_the_order_of_the_settings():
     assert names(translated(metrics=["chrF", "s-BLEU"])) == ["chrF", "s-BLEU", "length ratio"]
-
-
-def test_one_entry_makes_a_metric(monkeypatch):
-    monkeypatch.syspath_prepend(PAGE.parents[1] / "scripts")
-    metrics_table = importlib.import_module("list_metrics").metrics_table
-
-    def score_mine(test):
-        return [{"metric": "mine", "value": 1.0, "n": len(test.hypotheses), "signature": "mine"}]
-
-    monkeypatch.setitem(METRICS, "mine", Metric("my own", score_mine, unit="instances", needs=("patience",)))
-    assert names(translated(metrics=["mine", "chrF"])) == ["chrF", "length ratio", "mine"]
-    assert "| `mine` | instance | my own | patience |" in metrics_table()
 
 
 EXAMPLE = PAGE.read_text(encoding="utf-8").split("## Your own metric")[1].split("```python\n")[1].split("```")[0]

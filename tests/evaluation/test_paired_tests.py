@@ -5,7 +5,6 @@ import itertools
 import json
 import logging
 import random
-from bisect import bisect
 from math import comb
 from pathlib import Path
 
@@ -64,16 +63,16 @@ def make_reference(rng, n=60):
     return [" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 12))) for _ in range(n)]
 
 
-def translated(run, reference, settings=SETTINGS, more=()):
-    return make_test(run, reference, *more, settings=settings)
+def translated(run, reference, settings=SETTINGS):
+    return make_test(run, reference, settings=settings)
 
 
-def compare(ours, theirs, reference, settings=SETTINGS, more=()):
-    tests = ([translated(run, reference, settings, more) for run in runs] for runs in (ours, theirs))
+def compare(ours, theirs, reference, settings=SETTINGS):
+    tests = ([translated(run, reference, settings) for run in runs] for runs in (ours, theirs))
     return compare_translations(*tests)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 25])
+@pytest.mark.parametrize("n", [1, 5, 12, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8, 25))])
 @pytest.mark.parametrize("metric", [*simulation.TESTED, "contrastive accuracy"])
 def test_of_equal_systems_at_most_two_in_a_hundred_get_two_stars(metric, n):
     """benchmarks/significance.py has the same for 100 segments and more pairs."""
@@ -270,16 +269,6 @@ def test_all_seeds_count_equally_often_in_randomization_too(numbers):
     assert randomization_p(*pair) == (sums >= sums[0] - 1e-9).mean()
 
 
-def test_several_references_count_in_tests_too():
-    rng = random.Random(9)
-    reference, other = make_reference(rng), make_reference(rng)
-    ours, theirs = make_run(noisy(reference, rng, 0.3)), make_run(other)
-    (one,) = compare([ours], [theirs], reference)
-    (both,) = compare([ours], [theirs], reference, more=[other])
-    assert one.difference > 0 > both.difference
-    assert both.p < 0.01
-
-
 def test_the_sign_test_counts_segments_that_raise_or_lower_the_baselines_score():
     reference = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
     theirs = ["a b c d e x", "g h i j k l", "m n o p q r", "s t u v w x"]
@@ -308,31 +297,13 @@ def test_mcnemar_counts_items_that_only_one_gets_right():
     assert binomial_p(5, 5) == 1
 
 
-def rate_of_equal_systems(n_seeds, n_trials, n_items=300, accuracy=0.6):
-    """How often systems of the same accuracy are found to differ."""
-    rng = random.Random(6)
-    found = []
-    for _ in range(n_trials):
-        pair = [[[rng.random() < accuracy for _ in range(n_items)] for _ in range(n_seeds)] for _ in range(2)]
-        found.append(compare_verdicts("accuracy", ["p"] * n_items, *pair)[0].p)
-    return (np.array(found) < 0.05).mean()
-
-
-def test_the_exact_test_finds_as_many_equal_systems_to_differ_as_it_should():
-    """Fewer than one in twenty, because p can take few values: 4.1 % of pairs with 300 items."""
-    n_items, share = 300, 2 * 0.6 * 0.4
-    exact = 0.0
-    for n in range(n_items + 1):  # items that only one of them gets right
-        # p grows with the smaller of both counts, up to 1 for equal ones.
-        n_significant = bisect(range((n + 1) // 2), False, key=lambda k, n=n: binomial_p(k, n - k) >= 0.05)
-        tails = 2 * sum(comb(n, k) for k in range(n_significant)) / 2**n
-        exact += comb(n_items, n) * share**n * (1 - share) ** (n_items - n) * tails
-    assert 0.03 <= exact <= 0.07
-    assert rate_of_equal_systems(1, 400) == pytest.approx(exact, abs=3 * (exact * (1 - exact) / 400) ** 0.5)
-
-
 def test_with_several_seeds_about_one_in_twenty_equal_pairs_differs():
-    assert 0.03 <= rate_of_equal_systems(2, N_TRIALS) <= 0.07
+    rng, n_items = random.Random(6), 300
+    found = []
+    for _ in range(N_TRIALS):
+        pair = [[[rng.random() < 0.6 for _ in range(n_items)] for _ in range(2)] for _ in range(2)]
+        found.append(compare_verdicts("accuracy", ["p"] * n_items, *pair)[0].p)
+    assert 0.03 <= (np.array(found) < 0.05).mean() <= 0.07
 
 
 def test_accuracies_of_a_suite_and_of_each_phenomenon():

@@ -160,7 +160,10 @@ def test_groups_of_several_distances_count_by_their_items():
     assert measured.groups == pytest.approx([20] * 10 + [100 / 3] * 10)
 
 
-@pytest.mark.parametrize(("agreement", "n_items"), [(-1.0, 300), (-0.5, 300), (0.0, 300), (0.8, 300), (0.8, 250)])
+@pytest.mark.parametrize(
+    ("agreement", "n_items"),
+    [(-1.0, 300), (0.0, 300), (0.8, 250), *(pytest.param(share, 300, marks=pytest.mark.slow) for share in (-0.5, 0.8))],
+)
 def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
     """Pairs of items that agree or disagree, as those of a generated suite do: a 90 % interval covers nine in ten."""
     rng, covered = np.random.default_rng(1), []

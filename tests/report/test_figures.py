@@ -8,7 +8,6 @@ from score_rows import history, long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
-from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
 
@@ -109,22 +108,6 @@ def test_a_panel_for_each_test_metric_and_phenomenon():
     assert [tuple(row) for row in panels] == [("chrF", 2), ("s-BLEU", 1), ("deixis", 3), ("pronoun", 3)]
 
 
-def test_nothing_measured_is_no_picture():
-    assert draw([score("c", 1)]) is None
-    assert draw([]) is None
-
-
-def test_many_lines_differ_in_color_dashes_or_marker():
-    systems = [f"s{i}" for i in range(20)]
-    settings = settings_of(lines={name: [name] for name in systems}, values={name: 1 for name in systems}, x=None)
-    styles = study_styles(settings, ["other"])
-    looks = {(styles.color(name), styles.line(name)["linestyle"], styles.marker(name)) for name in systems}
-    assert len(looks) == 20
-    rows = [score(name, place) for place, name in enumerate(systems)]
-    plot = draw_plot("figure_2", settings, styles, scores=long_table(rows), paper_columns={}, histories=[])
-    assert len(plot.values) == 20
-
-
 def test_equal_numbers_give_equal_bytes_whatever_their_order(tmp_path):
     rows = [score(name, len(name) + seed, seed=seed) for name in FACTS for seed in (1, 2)]
     for folder, ordered in (("one", rows), ("two", rows[::-1])):
@@ -165,14 +148,6 @@ def test_what_no_history_has_is_named_and_its_panel_left_out():
     assert plot.picture.caption.endswith("Not measured: entropy_cross_group.")
     assert draw_curves(members, panels={"Entropy": ["entropy_cross_group"]})[0] is None
     assert draw_curves(members, datasets=["e"])[0] is None
-
-
-def test_the_page_has_them_in_the_colors_of_the_single_target():
-    settings = settings_of()
-    rows = [score(name, 30) for name in ("z", *FACTS)]
-    report = build_report(long_table(rows), settings, paper_columns=FACTS)
-    picture = next(picture for picture in report.pictures if picture.key == "figure_2")
-    assert picture.svg == draw(rows).picture.svg
 
 
 @pytest.mark.parametrize(

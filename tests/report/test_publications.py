@@ -3,10 +3,9 @@
 from itertools import groupby
 
 import pytest
-import yaml
 
 from docmt.errors import UserError
-from docmt.report.publications import FOLDER, find_published, load_published, load_published_statistics
+from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 
 
@@ -14,21 +13,11 @@ from docmt.report.settings import ReportSettings
     ("row", "dataset", "metric", "phenomenon", "value", "table"),
     [
         ("g-transformer/g_transformer_finetuned", "news", "d-BLEU (instances)", None, 27.11, "Table 2"),
-        ("g-transformer/transformer_document", "ted", "d-BLEU (instances)", None, 0.76, "Table 2"),
-        ("g-transformer/no_context", "europarl", "s-BLEU", None, 31.39, "Table 3"),
         ("g-transformer/discourse_g_transformer", "opensubtitles", "contrastive accuracy", "deixis", 89.9, "Table 4"),
-        ("g-transformer/no_language_locality", "ted", "d-BLEU (instances)", None, 22.47, "Table 5"),
-        ("g-transformer/only_global", "news", "d-BLEU (instances)", None, 24.54, "Table 6"),
-        ("g-transformer/g_transformer_scratch_large", "ted", "s-BLEU", None, 6.23, "Table 7"),
         ("rst-transformer/mix", "europarl", "d-BLEU (instances)", None, 34.64, "Table 2"),
-        ("cross-task/document_pretrained", "zh-en", "s-BLEU", None, 50.03, "Table 1"),
-        ("cross-task/transformer", "europarl", "METEOR", None, 45.83, "Table 1"),
         ("cross-task/document_documents_only", "zh-en", "METEOR", None, 30.19, "Table 2"),
-        ("cross-task/sentence_without_joint", "zh-en", "s-BLEU", None, 48.33, "Table 3"),
         ("cross-task/document", "zh-en", "APT", None, 69.73, "Table 5"),
         ("cross-task/gap_10", "zh-en-dev", "s-BLEU", None, 50.64, "Table 6"),
-        ("cross-task/only_msr", "zh-en", "s-BLEU", None, 49.73, "Table 7"),
-        ("cross-task/pretraining", "zh-en", "passes_pairs", None, 35, "Table 10"),
         ("cross-task/pretraining", "ted", "passes_restoration", None, 1.2, "Table 10"),
         (
             "g-transformer/transformer_document_length_256",
@@ -85,15 +74,3 @@ def test_statistics_agree_with_their_own_means():
 def test_misspelt_settings_are_refused(values, message):
     with pytest.raises(UserError, match=message):
         ReportSettings.load(values, where="report")
-
-
-def test_the_keys_of_a_papers_file_are_its_rows():
-    """As the manual says (docs/report.md)."""
-    papers = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.yaml")}
-    rows = {
-        (paper, key)
-        for paper, content in papers.items()
-        for table in content["tables"].values()
-        for key in table["rows"]
-    }
-    assert {number.row for number in load_published()} == {f"{paper}/{key}" for paper, key in rows}

@@ -295,14 +295,9 @@ def test_a_generative_item_shows_what_is_expected_and_what_each_system_wrote(pag
 
 def test_generative_items_are_filtered_searched_and_sorted(page, browser):
     browser.open(page, address(view="items", set="d/g"))
-    expected = {"": [0, 1, 2], "right": [0], "wrong": [1, 2], "won": [0], "lost": [1], "differ": [0, 1]}
-    for outcome, numbers in expected.items():
-        browser.choose("outcome", outcome)
-        assert browser.texts(LIST) == [f"g-{number}" for number in numbers]
+    browser.choose("outcome", "lost")
+    assert browser.texts(LIST) == ["g-1"]
     browser.choose("outcome", "")
-    browser.choose("phenomenon", "gender")
-    assert browser.texts(LIST) == ["g-0", "g-2"]
-    browser.choose("phenomenon", "")
     for list_order, numbers in (("worst", [1, 2, 0]), ("difference", [0, 1, 2])):
         browser.choose("list", list_order)
         assert browser.texts(LIST) == [f"g-{number}" for number in numbers]

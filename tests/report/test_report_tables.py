@@ -13,7 +13,7 @@ from docmt.report.score_tables import contrastive_table, further_table, main_tab
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
-from docmt.report.tables import Table, format_count, format_score, to_latex, to_markdown, to_text
+from docmt.report.tables import Table, format_count, to_latex, to_markdown, to_text
 
 SETTINGS = ReportSettings()
 
@@ -225,20 +225,6 @@ def test_numbers_of_suites_lead_to_their_items():
     assert by_distance.header[4:] == ["4–6", "> 10"]
     assert by_distance.links == {(0, 4): f"{start}&distance=4%E2%80%936", (0, 5): f"{start}&distance=%3E+10"}
     assert split_table(summary, SETTINGS, by="kind").links == {(0, 4): f"{start}&kind=x+%26+y"}
-
-
-@pytest.mark.parametrize(
-    ("value", "deviation", "shown"),
-    [
-        (1.005, None, "1.00"),
-        (2, 0.5, "2.00 ± 0.50"),
-        (float("nan"), 1, "–"),
-        (3, float("nan"), "3.00"),
-        (pd.NA, None, "–"),
-    ],
-)
-def test_format_score(value, deviation, shown):
-    assert format_score(value, deviation) == shown
 
 
 def test_format_count():

@@ -120,7 +120,7 @@ def test_many_systems_get_panels_of_their_own():
     bands = [picture.svg.count("FillBetweenPolyCollection") for picture in (*few, *many)]
     assert bands == [2 * MOST_BANDS, 0, 2 * 12], "bands are either apart or not there"
     assert all(color in picture.svg for picture in many for color in COLORS)
-    lines = training_curves(histories(12, n_seeds=1), styles_of(12))
+    lines = training_curves(histories(MOST_BANDS + 1, n_seeds=1), styles_of(MOST_BANDS + 1))
     assert [picture.key for picture in lines] == ["learning_curves_d"], "one seed has no band"
 
 

@@ -46,13 +46,6 @@ def blocks(folder):
     return BEGUN.format(**values), FAILED.format(**values)
 
 
-def test_nothing_begun(folder):
-    trainings, failures = folder.read()
-    assert {training.state for training in trainings} == {"waiting"}
-    assert failures == []
-    assert folder.training().step is None
-
-
 def test_running_while_the_trainer_holds_its_note(folder, hold):
     path = folder.checkpoint("running.json", note())
     folder.checkpoint("progress.json", PROGRESS)

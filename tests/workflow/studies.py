@@ -17,6 +17,13 @@ ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
 RECORDER = Path(__file__).parent / "recorder"
 RUN = ("--cores", "2", "--show-failed-logs")
+FIRST_IS_COLD = """#!/bin/bash
+command=$1
+[[ $2 == -* ]] || command="$1 $2"
+if mkdir "$IMPORTS_FOLDER/$command" 2> /dev/null; then exec {cold} "$@"; fi
+exec {warm} "$@"
+"""
+"""A docmt that starts anew at the first call of each command, and as `warm.py` makes it at others."""
 
 
 def snakemake(folder, *arguments, config=SMOKE, programs=()):
@@ -50,13 +57,14 @@ def call_of(folder, arguments, config):
 def clean_environment(imports=None):
     """The environment without what changes the behaviour of Snakemake or docmt.
 
-    Commands note what they import in the folder `imports` (recorder/sitecustomize.py).
+    Commands note what they import in the folder `imports` (recorder/sitecustomize.py) where they start anew.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SNAKEMAKE", "DOCMT"))}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     if imports is not None:
         environment["IMPORTS_FOLDER"] = str(imports)
         environment["PYTHONPATH"] = os.pathsep.join([str(RECORDER), environment.get("PYTHONPATH", "")])
+        environment["PATH"] = os.pathsep.join([str(imports / "bin"), environment["PATH"]])
     return environment
 
 
@@ -74,7 +82,7 @@ class Study:
 
     @property
     def imports(self):
-        """Folder with the names of all modules that commands of the first run imported."""
+        """Folder with what commands of the first run imported."""
         return self.folder / "imports"
 
     def run(self, *arguments, changes=None, programs=()):
@@ -82,8 +90,12 @@ class Study:
         return snakemake(self.folder, *RUN, *arguments, config=self.config(changes), programs=programs)
 
     def make(self):
-        """Run it as a user does, every command in a new Python, and note what its commands import."""
-        self.imports.mkdir()
+        """Run it as a user does, each command at least once in a new Python, and note what its commands import."""
+        (self.imports / "bin").mkdir(parents=True)
+        program = self.imports / "bin/docmt"
+        cold = Path(sys.executable).with_name("docmt")
+        program.write_text(FIRST_IS_COLD.format(cold=cold, warm=warm.docmt()))
+        program.chmod(0o755)
         process = start_snakemake(self.folder, *RUN, config=self.config(), imports=self.imports)
         _, stderr = process.communicate()
         assert process.returncode == 0, stderr[-5000:]

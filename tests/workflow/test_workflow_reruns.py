@@ -73,13 +73,17 @@ NEW_SYSTEM = {
 }
 
 CHANGES = {
-    "nothing": (None, set()),
     "report title": ({"report": {"title": "Another"}}, {"render", "render_reader"}),
     "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render", "render_reader", CASES}),
     "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"render_reader"}),
-    "mirror": ({"corpora": {"mirror": "elsewhere"}}, set()),
-    "unused recipe": ({"training": {"unused": {"max_steps": 5}}}, set()),
-    "unused cutting": ({"instances": {"unused": {"max_tokens": 64}}}, set()),
+    "mirror, and what nothing uses": (
+        {
+            "corpora": {"mirror": "elsewhere"},
+            "training": {"unused": {"max_steps": 5}},
+            "instances": {"unused": {"max_tokens": 64}},
+        },
+        set(),
+    ),
     "metrics": (
         {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
         {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")}
