@@ -45,6 +45,7 @@ BASE = (
     "settings",
     "slurm",
     "snakemake",
+    "snakemake_patches",
     "tensor_files",
 )
 """Modules that every package may import."""

@@ -21,7 +21,7 @@ CHANGES = {
     "instances": {"documents": {"max_sentences": 3}},
 }
 FOLDER = "results/controlled/instances/documents"
-TARGETS = [f"{FOLDER}/monolingual", f"{FOLDER}/sentences"]
+TARGETS = [f"{FOLDER}/monolingual/manifest.json", f"{FOLDER}/sentences/manifest.json"]
 
 
 @pytest.fixture

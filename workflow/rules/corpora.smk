@@ -185,7 +185,7 @@ rule combine_corpora:
         languages=plan.dataset_split.param("languages"),
         out=plan.dataset_split.param("out"),
     shell:
-        "docmt corpora combine --inputs {params.inputs} --languages {params.languages} --out {params.out}"
+        "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
@@ -218,5 +218,5 @@ rule count_overlap:
         tests=plan.overlap.param("tests"),
         languages=plan.overlap.options("src_lang", "tgt_lang"),
     shell:
-        "docmt corpora overlap --train {params.train} --tests {params.tests} {params.languages} --out {output}"
+        "docmt corpora overlap --train {params.train:q} --tests {params.tests:q} {params.languages} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

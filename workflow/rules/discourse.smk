@@ -22,7 +22,7 @@ rule read_treebank:
         format=plan.treebank.param("format"),
         files=plan.treebank.param("files"),
     shell:
-        "docmt discourse treebank --format {params.format} --files {params.files}"
+        "docmt discourse treebank --format {params.format} --files {params.files:q}"
         " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
 
 
@@ -48,7 +48,7 @@ rule train_segmenter:
         dev=plan.segmenter.param("dev"),
         seed=plan.segmenter.param("seed"),
     shell:
-        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.train} --dev {params.dev}"
+        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.train:q} --dev {params.dev:q}"
         " --seed {params.seed} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
@@ -97,7 +97,7 @@ rule train_parser:
         dev=plan.parser.param("dev"),
         seed=plan.parser.param("seed"),
     shell:
-        "docmt discourse train-parser --settings {params.settings:q} --train {params.train} --dev {params.dev}"
+        "docmt discourse train-parser --settings {params.settings:q} --train {params.train:q} --dev {params.dev:q}"
         " --segmenter {input.segmenter} --seed {params.seed} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"
 
@@ -219,5 +219,5 @@ rule count_trees:
         fingerprint=plan.tree_statistics.fingerprint,
         files=plan.tree_statistics.param("files"),
     shell:
-        "docmt discourse statistics --files {params.files} --out {output.statistics} --relations {output.relations}"
+        "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " --fingerprint {params.fingerprint} 2> {log}"

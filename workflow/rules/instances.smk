@@ -47,5 +47,5 @@ rule count_instances:
         fingerprint=plan.instance_statistics.fingerprint,
         folders=plan.instance_statistics.param("folders"),
     shell:
-        "docmt instances statistics --folders {params.folders} --out {output} --fingerprint {params.fingerprint}"
+        "docmt instances statistics --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"

@@ -181,5 +181,5 @@ rule count_roundtrip:
         fingerprint=plan.roundtrip.fingerprint,
         inputs=plan.roundtrip.param("inputs"),
     shell:
-        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs} --out {output}"
+        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
         " --fingerprint {params.fingerprint} > {log} 2>&1"
