@@ -19,6 +19,12 @@ FIRST = ("/test_slurm_study", "/workflow/", "/training/", "/report/", "/standin/
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One process more than cores for `-n logical`: some tests wait for signals, time limits and other programs."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Divide tests among processes by file, those on the finished study in one, which makes it; those of Slurm singly.
 
