@@ -159,11 +159,16 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
 def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str, mend: str) -> Transformer:
     """A model with these weights, as float32, in evaluation mode; they are not copied."""
     # Tensors on `meta` have shapes but no memory, so a file with absurd settings cannot exhaust it.
-    with torch.device("meta"), _NoRandomNumbers():
-        model = Transformer(settings, n_symbols)
+    try:
+        with torch.device("meta"), _NoRandomNumbers():
+            model = Transformer(settings, n_symbols)
+    except (RuntimeError, TypeError):  # sizes beyond 64 bits
+        raise UserError(f"{where}: no model has a size like that in its settings: {mend}") from None
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
     problems = (
-        f"{name} has another shape or type" for name in expected if not _fits(given.get(name), expected[name].shape)
+        f"{name} has another shape or type"
+        for name in expected
+        if not is_plain(given.get(name)) or given[name].shape != expected[name].shape
     )
     extra = (f"{name} is not in the model" for name in given.keys() - expected.keys())
     if problem := next(itertools.chain(problems, extra), None):
@@ -173,9 +178,9 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     return model.eval()
 
 
-def _fits(value: Any, shape: torch.Size) -> bool:
-    """Whether a value is a tensor of a shape, with all entries in memory (a view can repeat a few without end)."""
-    if not isinstance(value, torch.Tensor) or value.shape != shape or value.layout != torch.strided:
+def is_plain(value: Any) -> bool:
+    """Whether a value is a tensor of real numbers, with all entries in memory (a view can repeat a few without end)."""
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return False
     # Integers and complex numbers would be cast without a word; tensors on `meta` claim memory that is not there.
     return (

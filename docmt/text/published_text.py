@@ -11,7 +11,7 @@ from docmt.errors import UserError
 from docmt.files import read_bytes, read_json
 from docmt.languages import language_of
 from docmt.text.subwords import EVERY, SentencePieceModel, sentencepiece_codes
-from docmt.text.vocabulary import SPECIALS, Vocabulary, extra_specials, language_tag
+from docmt.text.vocabulary import EXTRA, SPECIALS, Vocabulary, extra_specials, language_tag
 
 # Special symbols with the same name in transformers and docmt.
 SHARED_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -57,20 +57,27 @@ class PublishedText:
             ids = dict(read_json(folder / "vocab.json"))
         else:
             # Models of fairseq (mBART, NLLB) have four specials before the pieces, SentencePiece three: ids shift by 1.
-            pieces = SentencePieceModel(read_bytes(folder / JOINT_MODEL)).symbols()
+            pieces = SentencePieceModel(_read_model(folder / JOINT_MODEL)).symbols()
             ids = {symbol: number for number, symbol in enumerate(("<s>", "<pad>", "</s>", "<unk>"))}
             ids |= {piece: number + 1 for number, piece in enumerate(pieces) if number >= 3}
-        src, tgt = tokenizer.get("source_lang"), tokenizer.get("target_lang")
+        src, tgt = tokenizer.get("source_lang") or None, tokenizer.get("target_lang") or None
         added = _added_ids(folder, tokenizer, n_symbols=max(ids.values()) + 1)
         symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
-        return cls(folder, added | ids, symbols, (src, tgt) if src and tgt else None)
+        ids = added | ids
+        for symbol, row in ids.items():
+            symbol.encode()  # raises ValueError for half a character
+            if type(row) is not int or row < 0:
+                raise ValueError(f"the id of {symbol!r} is {row!r}")
+        if missing := {"</s>", "<unk>"} - ids.keys():
+            raise ValueError(f"no symbol {min(missing)}")
+        return cls(folder, ids, symbols, (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None)
 
     def subword_codes(self, languages: tuple[str, str]) -> str:
         """The content of a codes file (`docmt.text.subwords`) for source and target language."""
         if (self.folder / JOINT_MODEL).exists():
-            return sentencepiece_codes({EVERY: read_bytes(self.folder / JOINT_MODEL)})
+            return sentencepiece_codes({EVERY: _read_model(self.folder / JOINT_MODEL)})
         sides = zip(languages, MODELS.values(), strict=True)
-        return sentencepiece_codes({lang: read_bytes(self.folder / name) for lang, name in sides})
+        return sentencepiece_codes({lang: _read_model(self.folder / name) for lang, name in sides})
 
     def pieces(self) -> list[str]:
         """All symbols but specials and languages, in the order of their rows."""
@@ -85,8 +92,10 @@ class PublishedText:
         `kept` are the pieces to keep; None keeps all.
         """
         extras = extra_specials(tuple(languages)) if self.language_symbols else ()
-        pieces = [(piece, 0) for piece in self.pieces() if kept is None or piece in kept]
-        return Vocabulary(pieces, extras=extras)
+        pieces = [piece for piece in self.pieces() if kept is None or piece in kept]
+        # Files tell tags from pieces by their place, so a piece such as `<br>` must not be the first.
+        pieces.sort(key=lambda piece: EXTRA.fullmatch(piece) is not None)
+        return Vocabulary([(piece, 0) for piece in pieces], extras=extras)
 
     def symbols_by_language(self) -> dict[str, str]:
         """Language code in docmt → symbol, such as `de` → `de_DE`, where the code is unambiguous.
@@ -114,6 +123,16 @@ class PublishedText:
         if not found:
             raise UserError(f"{self.folder}: language {lang!r} is none of {' '.join(self.language_symbols)}")
         return found[0]
+
+
+def _read_model(path: Path) -> bytes:
+    """A SentencePiece model that is whole."""
+    model = read_bytes(path)
+    try:
+        SentencePieceModel(model).split([])
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return model
 
 
 def _short_code(symbol: str) -> str:

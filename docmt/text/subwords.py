@@ -81,8 +81,10 @@ class SentencePieceModel:
     def _processor(self) -> "SentencePieceProcessor":
         from sentencepiece import SentencePieceProcessor  # pyright: ignore[reportMissingImports]
 
+        processor = SentencePieceProcessor()
         try:
-            return SentencePieceProcessor(model_proto=self.model)
+            processor.LoadFromSerializedProto(self.model)  # unlike the constructor, it refuses an empty model
+            return processor
         except (RuntimeError, ValueError) as error:
             raise UserError(f"the SentencePiece model is damaged ({' '.join(str(error).split())[:120]})") from None
 

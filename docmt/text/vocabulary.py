@@ -17,7 +17,7 @@ N_SPECIALS = len(SPECIALS)
 # Symbols of document restoration: for a gap sentence, between its neighbors, and for a masked token.
 GAP_MASK, TOKEN_MASK = "[MASK1]", "[MASK2]"
 
-_EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
+EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 
 
 def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
@@ -58,8 +58,9 @@ class Vocabulary:
         if len(self._ids) != len(names):
             duplicate = next(symbol for symbol, count in Counter(names).items() if count > 1)
             raise UserError(f"vocabulary: duplicate subword {duplicate!r}")
+        taken = set(specials)
         for symbol in names:
-            if symbol in specials:
+            if symbol in taken:
                 raise UserError(f"vocabulary: {symbol!r} is a special symbol and cannot be a subword")
             if symbol.split() != [symbol]:
                 raise UserError(f"vocabulary: {symbol!r} is empty or contains white space")
@@ -84,7 +85,7 @@ class Vocabulary:
     @classmethod
     def _of_rows(cls, rows: Sequence[tuple[str, int]]) -> Self:
         # Neither model files nor vocabulary files mark the extra specials: they are told by form, place and count.
-        extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and _EXTRA.fullmatch(row[0]), rows)]
+        extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and EXTRA.fullmatch(row[0]), rows)]
         return cls(rows[len(extras) :], extras=extras)
 
     @classmethod

@@ -7,6 +7,7 @@ import pytest
 import torch
 from core_fixtures import assert_close, decoder_states, make_batch
 from published_models import (
+    COMMON,
     CONFIGS,
     LANGUAGES,
     LINES,
@@ -23,6 +24,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.models.model_file import load_model, save_model
+from docmt.models.published.families import read_settings
 from docmt.models.published.importing import import_model
 from docmt.text.published_text import PublishedText
 from docmt.text.vocabulary import EOS, N_SPECIALS
@@ -148,6 +150,10 @@ def test_safetensors_are_read_like_pickled_tensors(published, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"tie_word_embeddings": False}, "tie_word_embeddings is False"),
+        ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0, but docmt computes with 33"),
+        ({"model_type": "m2m_100", "decoder_start_token_id": 0, "pad_token_id": 0}, "pad_token_id is 0"),
+        ({"model_type": "m2m_100", "pad_token_id": 1, "eos_token_id": 2}, "start_token_id is 33, but .* with 2"),
         ({"model_type": "bert"}, "model_type 'bert': docmt reads marian"),
         ({"scale_embedding": False}, "scale_embedding is False"),
         ({"activation_function": "tanh"}, "activation_function 'tanh'"),
@@ -161,6 +167,18 @@ def test_models_that_docmt_cannot_be_are_refused_in_one_line(change, message, tm
     with pytest.raises(UserError, match=message) as error:
         import_model(tmp_path, languages=("en", "de"))
     assert "\n" not in str(error.value)
+
+
+def test_a_missing_scale_of_embeddings_means_what_it_does_in_transformers(tmp_path):
+    for family in ("mbart", "marian", "m2m_100"):
+        config = write_text(tmp_path, family)[1]
+        del config["scale_embedding"]
+        write(tmp_path / "config.json", config)
+        if family == "m2m_100":
+            assert read_settings(tmp_path).form.position_offset == 2
+        else:
+            with pytest.raises(UserError, match="scale_embedding is False"):
+                read_settings(tmp_path)
 
 
 def test_missing_or_damaged_files_are_named(tmp_path):
@@ -191,18 +209,93 @@ def test_missing_or_damaged_files_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        *(("vocab.json", content) for content in ([], ["a"], {}, {"a": "b"}, 3)),
+        *(("vocab.json", content) for content in ([], ["a"], {}, {"a": "b"}, 3, {"</s>": 0}, {"<unk>": 0})),
+        *(("vocab.json", {"</s>": 0, "<unk>": 1, "a": row}) for row in (-1, 1.5, True)),
+        ("vocab.json", {"</s>": 0, "<unk>": 1, "\ud800": 2}),
+        *(("tokenizer.json", {"added_tokens": [{"content": "de_DE", "id": row}]}) for row in (None, "7", -1)),
         *(("tokenizer_config.json", content) for content in ([], 3, {"added_tokens_decoder": {"a": {}}})),
         *(("added_tokens.json", content) for content in (["a"], 3)),
         *(("config.json", content) for content in ([], 3, {"model_type": []}, CONFIGS["marian"] | {"dropout": []})),
+        ("config.json", COMMON | CONFIGS["mbart"] | {"model_type": "mbart", "max_position_embeddings": None}),
     ],
 )
 def test_malformed_files_are_refused_in_one_line(name, content, tmp_path):
     write_model(tmp_path, "marian")
     write(tmp_path / name, content)
-    with pytest.raises(UserError, match=name.split(".")[0] if name == "config.json" else "malformed") as error:
+    with pytest.raises(UserError, match=name.split(".")[0] if name == "config.json" else "is malformed") as error:
         import_model(tmp_path, languages=("en", "de"))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("final_logits_bias", lambda tensor: tensor / 0),
+        ("final_logits_bias", lambda tensor: tensor.int()),
+        ("final_logits_bias", lambda tensor: tensor[:, :9]),
+        ("model.shared.weight", lambda tensor: tensor[:9]),
+        ("model.shared.weight", lambda tensor: torch.zeros(1).half().expand(10**13)),
+        ("model.shared.weight", lambda tensor: "text"),
+        ("model.encoder.layers.0.fc1.bias", lambda tensor: tensor.double() * 1e300),
+        ("model.encoder.layers.0.fc1.bias", lambda tensor: torch.tensor(1.0)),
+        ("model.encoder.layers.0.self_attn.q_proj.weight", lambda tensor: tensor[:, :9]),
+    ],
+)
+def test_wrong_weights_are_refused_in_one_line(name, change, tmp_path):
+    _, weights = write_model(tmp_path, "marian")
+    torch.save(weights | {"epoch": 3}, tmp_path / "pytorch_model.bin")
+    import_model(tmp_path, languages=("en", "de"))  # other entries are nobody's business
+    torch.save(weights | {name: change(weights[name])}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(UserError, match=r"published weights (holds values that are no numbers|do not fit)") as error:
+        import_model(tmp_path, languages=("en", "de"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_changed_byte_in_the_weights_is_noticed(tmp_path):
+    write_model(tmp_path, "marian")
+    content = bytearray((tmp_path / "pytorch_model.bin").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(UserError, match=r"pytorch_model.bin: cannot be read \(the checksum of .* differs"):
+        import_model(tmp_path, languages=("en", "de"))
+
+
+@pytest.mark.parametrize("width", [10**12, 10**30])
+def test_a_width_beyond_all_memory_is_refused(width, tmp_path):
+    write_model(tmp_path, "marian")
+    write(tmp_path / "config.json", json.loads((tmp_path / "config.json").read_text()) | {"d_model": width})
+    with pytest.raises(UserError, match="no model has a size like that"):
+        import_model(tmp_path, languages=("en", "de"))
+
+
+@pytest.mark.parametrize(("family", "name"), [("marian", "target.spm"), ("m2m_100", "sentencepiece.bpe.model")])
+def test_damaged_sentencepiece_models_are_named(family, name, tmp_path):
+    write_model(tmp_path, family)
+    for content in (b"", (tmp_path / name).read_bytes()[:-9]):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match=f"{name}: the SentencePiece model is damaged"):
+            import_model(tmp_path, languages=("en", "de"))
+
+
+def test_marks_that_the_vocabulary_lacks_are_refused_before_a_file_is_written(tmp_path):
+    write_model(tmp_path, "marian")
+    with pytest.raises(UserError, match="no symbol '>>deu<<'"):
+        import_model(tmp_path, languages=("en", "de"), codes=("eng", ">>deu<<"))
+    write_model(tmp_path / "m2m", "m2m_100")
+    (tmp_path / "m2m" / "special_tokens_map.json").unlink()
+    with pytest.raises(UserError, match="m2m: language 'en'"):
+        import_model(tmp_path / "m2m", languages=("en", "de"))
+
+
+def test_a_first_piece_like_a_tag_stays_a_piece_in_files(tmp_path):
+    symbols, _ = write_model(tmp_path, "marian")
+    symbols[2] = "<sep>"
+    write(tmp_path / "vocab.json", {symbol: number for number, symbol in enumerate(symbols)})
+    trained = import_model(tmp_path, languages=("en", "de"))
+    save_model(tmp_path / "model.pt", trained)
+    again = load_model(tmp_path / "model.pt").vocabulary
+    assert again.encode(["<sep>"]) == trained.vocabulary.encode(["<sep>"])
+    assert again.extras == ()
 
 
 def test_learned_positions_have_an_end(tmp_path):

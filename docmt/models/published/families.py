@@ -3,6 +3,7 @@
 A family (`model_type` in config.json) is a row of `FAMILIES`. Names of parameters are the same in all families.
 """
 
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,13 +49,15 @@ class PublishedFamily:
         marks: keys of `MarkSettings`.
         required: values of config.json that docmt computes with, where they are given.
         has_learned_positions: a table of positions.
+        start: the key of config.json with the symbol that the decoder reads first, where it has to be that one.
         text: keys of `TextSettings`.
     """
 
     form: dict[str, Any]
     marks: dict[str, list[str]]
-    required: dict[str, Any] = field(default_factory=lambda: {"scale_embedding": True})
+    required: dict[str, Any] = field(default_factory=dict)
     has_learned_positions: bool = False
+    start: str | None = None
     text: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,19 +66,22 @@ FAMILIES: dict[str, PublishedFamily] = {
     "marian": PublishedFamily(
         **MARIAN,
         required={
-            "scale_embedding": True,
             "share_encoder_decoder_embeddings": True,
             "normalize_before": False,
             "add_final_layer_norm": False,
             "normalize_embedding": False,
             "static_position_embeddings": True,
         },
+        start="pad_token_id",
         text={"normalise": True},
     ),
     "mbart": PublishedFamily(**MBART, has_learned_positions=True),
     "mbart50": PublishedFamily(MBART["form"], M2M_MARKS, has_learned_positions=True),
     "m2m_100": PublishedFamily(
-        {"norm": "pre", "final_norm": True, "output_bias": True, "position_offset": 2}, M2M_MARKS
+        {"norm": "pre", "final_norm": True, "output_bias": True, "position_offset": 2},
+        M2M_MARKS,
+        required={"pad_token_id": 1},  # positions are counted from it
+        start="eos_token_id",
     ),
 }
 """Families by the `model_type` of config.json."""
@@ -90,9 +96,14 @@ def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
     if name not in FAMILIES:
         raise UserError(f"{where}: model_type {name!r}: docmt reads {', '.join(FAMILIES)}")
     family = FAMILIES[name]
-    for key, value in family.required.items():
-        if config.get(key, value) != value:
-            raise UserError(f"{where}: {key} is {config[key]!r}, but docmt computes with {value!r}")
+    # The format takes a missing `scale_embedding` for false, but in M2M100.
+    values = {"scale_embedding": name == "m2m_100"} | config
+    required = {"scale_embedding": True, "tie_word_embeddings": True} | family.required
+    if family.start in values:
+        required["decoder_start_token_id"] = values[family.start]
+    for key, value in required.items():
+        if values.get(key, value) != value:
+            raise UserError(f"{where}: {key} is {values[key]!r}, but docmt computes with {value!r}")
     for key in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{key}"] != config[f"decoder_{key}"]:
             raise UserError(f"{where}: {key} of encoder and decoder differ, which docmt cannot compute")
@@ -108,7 +119,10 @@ def read_settings(folder: Path) -> ModelSettings:
         name = config["activation_function"]
         if name not in ACTIVATIONS:
             raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
-        positions = {"learned_positions": config["max_position_embeddings"]} if family.has_learned_positions else {}
+        # null would mean sinusoids here
+        positions = (
+            {"learned_positions": config["max_position_embeddings"] or 0} if family.has_learned_positions else {}
+        )
         values = {
             "encoder_layers": config["encoder_layers"],
             "decoder_layers": config["decoder_layers"],
@@ -163,11 +177,11 @@ def weight_files(folder: Path) -> list[Path]:
     return shards
 
 
-def read_weights(folder: Path) -> "dict[str, Tensor]":
-    """The tensors of a folder, by their names there; float32."""
+def read_weights(folder: Path) -> dict[str, Any]:
+    """The content of a folder: tensors, by their names there, and whatever else is beside them."""
     import torch
 
-    found: dict[str, Tensor] = {}
+    found: dict[str, Any] = {}
     for path in weight_files(folder):
         try:
             if path.suffix == ".safetensors":
@@ -175,31 +189,44 @@ def read_weights(folder: Path) -> "dict[str, Tensor]":
 
                 found |= load_file(path)
             else:
+                if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()) is not None:
+                    raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
                 found |= torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
             raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())[:120]})") from None
-    return {name: tensor.float() for name, tensor in found.items() if tensor.is_floating_point()}
+    return found
 
 
-def our_weights(theirs: "dict[str, Tensor]", settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
+def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
     """The weights of a sentence model of docmt.
 
     `rows` are those of the symbols of the vocabulary in the published tables, −1 where the model lacks the symbol.
     """
     import torch
 
+    from docmt.models.model_file import is_plain
+
+    def take(name: str) -> "Tensor":
+        tensor = theirs[name]
+        if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
+            raise UserError(f"{name} of the published weights holds values that are no numbers: get its files again")
+        return numbers
+
     try:
-        made = {ours: torch.cat([theirs[name] for name in names]) for ours, names in parameter_names(settings)}
-        table = theirs[EMBEDDING]
+        index = torch.tensor(rows)
+        is_new = index < 0
+        made = {ours: torch.cat([take(name) for name in names]) for ours, names in parameter_names(settings)}
+        table = take(EMBEDDING)
+        bias = take(BIAS).flatten() if BIAS in theirs else torch.zeros(len(table))
+        made["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
+        made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     except KeyError as error:
         raise UserError(f"the published weights have no {error.args[0]}: the folder has other weights") from None
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise UserError(f"the published weights do not fit the vocabulary or config.json ({reason})") from None
     for ours in made:
         if ours.endswith("positions.weight"):
             # Fairseq numbers positions from the id of padding + 1, so the first rows of its table are never read.
             made[ours] = made[ours][LEARNED_SHIFT:]
-    index = torch.tensor(rows)
-    is_new = index < 0
-    made["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
-    bias = theirs[BIAS].flatten() if BIAS in theirs else torch.zeros(len(table))
-    made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     return made

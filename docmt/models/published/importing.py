@@ -62,7 +62,12 @@ def import_model(
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, n_parameters)
     origin = describe(imported="/".join(folder.parts[-2:]))  # a model of the catalog: name and version
-    return TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
+    trained = TrainedModel(model, vocabulary, pipeline, {"max_tokens": MAX_TOKENS}, origin)
+    try:
+        trained.marks  # noqa: B018 - checks them
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    return trained
 
 
 def language_symbols(
