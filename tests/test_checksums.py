@@ -43,7 +43,7 @@ def write_codes(path, words):
 
 
 def read_scores(path):
-    return read_table(path, needed=["score"])
+    return read_table(path, needed=["score"], words=["system"])
 
 
 def save_vocabulary(path, words):

@@ -50,7 +50,13 @@ UNTESTED: Differences = {}
 
 def read_differences(paths: Sequence[Path]) -> Differences:
     """Read the files of `docmt evaluate difference` and `contrast-difference`."""
-    return {difference.key: difference for path in paths for difference in _read(path)}
+    found: dict[tuple[str | None, str, ScoreKey], Difference] = {}
+    for path in paths:
+        for test in _read(path):
+            if found.setdefault(test.key, test) is not test:
+                shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
+                raise UserError(f"{path}: {shown} is there, or in a file before, already: give each difference once")
+    return found
 
 
 def _read(path: Path) -> Iterator[Difference]:

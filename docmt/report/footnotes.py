@@ -1,7 +1,9 @@
 """Footnotes that warn against misreading a number."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -36,37 +38,48 @@ def updates_footnote(
             and yet is nowhere better, is left out.
 
     Returns:
-        Up to three sentences, or nothing. Also where new parameters learned for fewer updates than those that a model
-        was initialized with, since more updates in all do not make up for that.
+        Sentences, or nothing. Counts are means over the datasets on which both compared systems were trained. Also
+        where new parameters learned for fewer updates than those that a model was initialized with, since more updates
+        in all do not make up for that.
     """
-    steps: dict[str, list[float]] = {}
+    steps: dict[str, dict[str, list[float]]] = {}
     for history in histories:
-        steps.setdefault(history.system, []).append(float(column(history.table, "step").max()))
-    updates = {system: sum(found) / len(found) for system, found in steps.items()}
-    trained = {
-        system: [updates[name] for name in origins.get(system, [system])]
-        for system in dict.fromkeys(systems)
-        if all(name in updates for name in origins.get(system, [system]))
-    }
+        of_dataset = steps.setdefault(history.dataset, {})
+        of_dataset.setdefault(history.system, []).append(float(column(history.table, "step").max()))
+    trained: dict[str, dict[str, list[float]]] = {}
+    for system, dataset in itertools.product(dict.fromkeys(systems), steps):
+        chain = origins.get(system, [system])  # on the same dataset
+        if all(name in steps[dataset] for name in chain):
+            trained.setdefault(system, {})[dataset] = [fmean(steps[dataset][name]) for name in chain]
     if not trained:
         return ""
-    totals = {system: sum(counts) for system, counts in trained.items()}
+    totals = {system: {dataset: sum(own) for dataset, own in found.items()} for system, found in trained.items()}
     # The baseline decides, even if others were trained longer: it is what their scores are read against.
-    compared = settings.baseline if settings.baseline in totals else max(totals, key=lambda system: totals[system])
-    fewer = [system for system, total in totals.items() if total < NEAR * totals[compared]]
-    more = [system for system, total in totals.items() if NEAR * total > totals[compared]]
+    longest = max(totals, key=lambda system: fmean(totals[system].values()))
+    compared = settings.baseline if settings.baseline in totals else longest
+    # The updates of each system and of the compared one, on the datasets that both were trained on.
+    pairs: dict[str, tuple[float, float]] = {}
+    for system, own in totals.items():
+        if shared := [dataset for dataset in own if dataset in totals[compared]]:
+            pairs[system] = fmean(map(own.__getitem__, shared)), fmean(map(totals[compared].__getitem__, shared))
     sentences = []
-    for amount, word, members, sign in (("fewer", "lower", fewer, -1), ("more", "higher", more, 1)):
-        members = [system for system in members if sign in _directions(system, compared, settings, summary)]
-        if members:
-            named = ", ".join(f"{settings.label(system)} ({totals[system]:,.0f})" for system in members)
+    for amount, word, sign in (("fewer", "lower", -1), ("more", "higher", 1)):
+        members: dict[float, list[str]] = {}
+        for system, (own, other) in pairs.items():
+            is_unlike = own < NEAR * other if amount == "fewer" else NEAR * own > other
+            if is_unlike and sign in _directions(system, compared, settings, summary):
+                members.setdefault(other, []).append(f"{settings.label(system)} ({own:,.0f})")
+        for other, named in members.items():
             sentences.append(
-                f"Trained with {amount} updates than {settings.label(compared)} ({totals[compared]:,.0f}): {named}. "
+                f"Trained with {amount} updates than {settings.label(compared)} ({other:,.0f}): {', '.join(named)}. "
                 f"A {word} score may only mean that."
             )
-    later = {system: (own, sum(before)) for system, (own, *before) in trained.items() if own < NEAR * sum(before)}
-    if later:
-        parts = (f"{settings.label(system)} ({own:,.0f} after {n:,.0f})" for system, (own, n) in later.items())
+    parts = []
+    for system, found in trained.items():
+        own, before = fmean(own for own, *_ in found.values()), fmean(sum(rest) for _, *rest in found.values())
+        if own < NEAR * before:
+            parts.append(f"{settings.label(system)} ({own:,.0f} after {before:,.0f})")
+    if parts:
         sentences.append(f"Parameters added to an initial model learned for fewer updates than it: {', '.join(parts)}.")
     return " ".join(sentences)
 
@@ -157,18 +170,18 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
     }
 
 
-def signatures_footnote(cells: Mapping[str, Mapping[str, Sequence[str]]]) -> str:
-    """Warnings and reasons of missing scores, from the signatures by row and column."""
-    remarks: dict[str, dict[str, None]] = {}
-    for row, columns in cells.items():
+def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
+    """Warnings and reasons of missing scores, from the titles of rows, which may be alike, and signatures by column."""
+    remarks: dict[str, dict[int, str]] = {}
+    for i, (title, columns) in enumerate(rows):
         for name, signatures in columns.items():
             for signature in signatures:
                 found = [part.removeprefix(WARNING) for part in signature.split("|") if part.startswith(WARNING)]
                 if signature.startswith(NOT_COMPUTED):
                     found.append(f"{name} is {signature}")
                 for remark in found:
-                    remarks.setdefault(remark, {})[row] = None
+                    remarks.setdefault(remark, {})[i] = title
     return " ".join(
-        f"{remark}." if len(rows) == len(cells) > 1 else f"{', '.join(rows)}: {remark}."
-        for remark, rows in remarks.items()
+        f"{remark}." if len(titles) == len(rows) > 1 else f"{', '.join(titles.values())}: {remark}."
+        for remark, titles in remarks.items()
     )

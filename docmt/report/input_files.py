@@ -12,7 +12,16 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
-from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_fingerprints, check_references, gather_rows
+from docmt.report.score_files import (
+    COLUMNS,
+    KEY,
+    NEEDED,
+    TYPES,
+    check_fingerprints,
+    check_items,
+    check_references,
+    gather_rows,
+)
 
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
@@ -30,13 +39,14 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
     if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
         raise UserError(f"{path}: column {empty[0]!r} has empty cells")
+    check_items(records(scores.dropna(subset="value").fillna({"n": 0, "groups": ""})))
     check_references(records(scores.dropna(subset="data")))
     check_fingerprints(records(scores), fingerprints)
     return scores
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file in which only an empty cell is a missing value, and the columns `words` are kept as text."""
+    """Read a CSV file of numbers, and of text in the columns `words`; only an empty cell is a missing value."""
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
         types: dict[Hashable, Any] = dict.fromkeys(words, "string")
@@ -49,6 +59,14 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
     missing = next((column for column in needed if column not in table), None)
     if missing:
         raise UserError(f"{path}: column {missing!r} is missing")
+    for name in [name for name in table if name not in words]:
+        cells = column(table, name)
+        numbers = pd.Series(pd.to_numeric(cells, errors="coerce"))
+        bad = numbers.isna() & cells.notna() & (cells.astype(str).str.lower() != "nan")
+        if bad.any():
+            row = int(bad.to_numpy().argmax())
+            raise UserError(f"{path}: line {row + 2}, column {name!r} is not a number: {cells[row]!r:.50}")
+        table[name] = numbers
     return table
 
 
@@ -73,16 +91,7 @@ def read_histories(manifest: Manifest) -> list[History]:
 
 
 def _read_history(path: Path) -> pd.DataFrame:
-    table = read_table(path, needed=("step",))
-    for name in table:
-        cells = column(table, name)
-        numbers = pd.Series(pd.to_numeric(cells, errors="coerce"))
-        bad = numbers.isna() & cells.notna() & (cells.astype(str).str.lower() != "nan")
-        if bad.any():
-            row = int(bad.to_numpy().argmax())
-            raise UserError(f"{path}: line {row + 2}, column {name!r} is not a number: {cells[row]!r}")
-        table[name] = numbers.astype("float64")
-    return table.dropna(subset=["step"])
+    return read_table(path, needed=("step",)).astype("float64").dropna(subset=["step"])
 
 
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
@@ -95,7 +104,9 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
     """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap."""
     found = []
     for dataset, content in read_measurements(paths, key="tests"):
-        if not all(isinstance(counts, dict) for counts in content["tests"].values()):
+        tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
+        words = ("test", "seen_document_ids")
+        if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
             raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts, as `docmt corpora overlap` does")
         found += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return found

@@ -1,6 +1,6 @@
 """The report: which sections it has, from which data, in which order; one HTML page, tables and figures as files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from docmt import __version__
+from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.case_studies import case_table, read_cases
@@ -26,6 +27,7 @@ from docmt.report.score_tables import contrastive_table, further_table, main_tab
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     INSTANCE_KEYS,
+    Contents,
     counts_table,
     overlap_table,
     parser_table,
@@ -184,16 +186,29 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
     trees = [
         study_table("trees", counts),
         study_table("tree_relations", relations),
-        segmenter_table(read_measurements(manifest.segmenters, key="scores")),
-        parser_table(read_measurements(manifest.parsers, key="parseval")),
+        _measured_table(segmenter_table, manifest.segmenters, key="scores"),
+        _measured_table(parser_table, manifest.parsers, key="parseval"),
     ]
     data = [
         statistics_table(statistics, settings),
         overlap_table(overlaps),
-        counts_table(read_measurements(manifest.counts)),
-        roundtrip_table(read_measurements(manifest.roundtrips, key="languages")),
+        _measured_table(counts_table, manifest.counts),
+        _measured_table(roundtrip_table, manifest.roundtrips, key="languages"),
     ]
     return [_section("trees", "Discourse: EDUs and trees", trees), _section("data", "Data", data)]
+
+
+def _measured_table(
+    make: Callable[[Contents], Table | None], paths: Mapping[str, Path], *, key: str | None = None
+) -> Table | None:
+    """A table of JSON files; each makes one alone, too, so that an error names the file."""
+    contents = read_measurements(paths, key=key)
+    for name, content in contents:
+        try:
+            make([(name, content)])
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise UserError(f"{paths[name]}: not a file of the expected kind ({error}): compute it again") from None
+    return make(contents)
 
 
 def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Sequence[Picture] = ()) -> Section:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES, GENERATIVE, find_metric
+from docmt.evaluation.score_rows import WARNING
 from docmt.report.dataframes import column, keep, select
 from docmt.report.differences import UNTESTED, Differences
 from docmt.report.score_tables import Grid, build_grid
@@ -54,9 +55,19 @@ def paper_table(
     if layout.average:
         # The mean over tests of each metric of each run that has all of them.
         tests = rows[["dataset", "test"]].drop_duplicates()
-        runs = rows.groupby(["system", "seed", "metric"], sort=False, as_index=False)
-        # The sum of segments tells averages over other segments apart.
-        means = runs.agg(value=("value", "mean"), n=("n", "sum"), n_tests=("value", "count"))
+        places = rows["dataset"] + "/" + rows["test"]
+        signatures = [
+            "|".join(f"{part} on {place}" for part in signature.split("|") if not part.startswith(WARNING))
+            for signature, place in zip(rows["signature"].fillna(""), places, strict=True)
+        ]
+        runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
+        # The sum of segments tells averages over other segments apart, the signatures those computed otherwise.
+        means = runs.agg(
+            value=("value", "mean"),
+            n=("n", "sum"),
+            n_tests=("value", "count"),
+            signature=("signature", lambda found: "|".join(sorted(found))),
+        )
         means = means[means["n_tests"] == len(tests)].drop(columns="n_tests")
         # Without `astype`, pandas would turn the columns that averages lack into objects.
         rows = pd.concat([rows, means.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))

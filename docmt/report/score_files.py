@@ -1,12 +1,13 @@
 """Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
 
 import csv
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docmt.errors import UserError
-from docmt.evaluation.score_rows import with_finite_numbers
+from docmt.evaluation.score_rows import N_GROUPS, with_finite_numbers
 from docmt.files import atomic_writer, read_json
 
 # The columns that identify a row
@@ -51,6 +52,7 @@ def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> l
             rows.append(row)
     if not rows:
         raise UserError("no scores: the given files contain no rows")
+    check_items(row for row in rows if row["value"] is not None)
     check_references(rows)
     check_fingerprints(rows, fingerprints)
     return rows
@@ -105,6 +107,21 @@ def _whole_number(value: Any) -> int:
 
 
 VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_number, "float64": float}
+
+
+def check_items(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise UserError when a value is over no items, or its groups are not those of `group_means`."""
+    for row in rows:
+        try:
+            groups = [float(mean) for mean in (row.get("groups") or "").split()]
+        except ValueError:
+            groups = [math.nan]
+        if not (row["n"] or 0) > 0 or (groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))):
+            shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test", "metric"))
+            raise UserError(
+                f"scores of {shown}: a value needs an n above 0 (it has {row['n']}) and, if any, {N_GROUPS} numbers as "
+                f"groups: compute it again"
+            )
 
 
 def check_references(rows: Iterable[Mapping[str, Any]]) -> None:

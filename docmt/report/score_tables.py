@@ -160,12 +160,12 @@ def _signature_notes(
     cells: Cells, unlike: Mapping[tuple[Label, str], tuple[str, str]], settings: ReportSettings
 ) -> list[str]:
     titles = {label: " ".join(filter(None, ("/".join(label[:-1]), settings.label(label[-1])))) for label in cells}
-    signatures = {titles[label]: {name: cell.signatures for name, cell in row.items()} for label, row in cells.items()}
+    rows = [(titles[label], {name: cell.signatures for name, cell in row.items()}) for label, row in cells.items()]
     notes = [
         f"† {titles[label]}, {name}: not comparable, computed with {ours}; the others with {theirs}."
         for (label, name), (ours, theirs) in unlike.items()
     ]
-    return [*notes, signatures_footnote({title: row for title, row in signatures.items() if any(row.values())})]
+    return [*notes, signatures_footnote([(title, row) for title, row in rows if any(row.values())])]
 
 
 def _collect(rows: pd.DataFrame, grid: Grid, settings: ReportSettings, differences: Differences) -> Cells:

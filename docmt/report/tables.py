@@ -286,11 +286,13 @@ def escape_latex(text: str) -> str:
     """Text that LaTeX typesets literally, in a line."""
     escaped = "".join(LATEX.get(character, character) for character in one_line(text))
     # At the start of a row, these would belong to the line end before it: `\\*`, `\\[2pt]`.
-    return f"{{}}{escaped}" if escaped.startswith(("*", "[")) else escaped
+    return f"{{}}{escaped}" if escaped.lstrip().startswith(("*", "[")) else escaped
 
 
 def escape_markdown(text: str) -> str:
     """Text that Markdown shows literally, in a line."""
-    text = re.sub(r"([\\`*|\[\]<>]|&(?=#?\w+;))", r"\\\1", one_line(text))
+    text = re.sub(r"([\\`*|\[\]<>~$]|&(?=#?\w+;))", r"\\\1", one_line(text))
+    # A paragraph that begins so would be a heading or a list: `# `, `- `, `1. `.
+    text = re.sub(r"^(\s*(?:\d+(?=[.)]))?)([-+#=.)])(?=[-+#=]*(?:\s|$))", r"\1\\\2", text)
     # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

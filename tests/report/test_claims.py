@@ -5,7 +5,7 @@ from statistics import stdev
 
 import numpy as np
 import pytest
-from score_rows import long_table, of_seeds, score, training
+from score_rows import history, long_table, of_seeds, score, training
 
 from docmt.errors import UserError
 from docmt.evaluation.score_rows import group_means
@@ -356,6 +356,12 @@ def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(m
     assert found.verdict == ("not run" if value is None else "holds")
     if value is not None:
         assert found.findings[0].mean == value
+
+
+def test_of_equal_losses_the_first_is_the_best():
+    runs = [history("a", seed, step=[1, 2, 3], dev_loss=[4, 3, 3], below_uniform_cross=[7, 6, 5]) for seed in (1, 2, 3)]
+    found = judged([], "a > 0", histories=runs, metric="below_uniform_cross", test=None)
+    assert found.findings[0].mean == 6
 
 
 def test_the_update_at_which_a_loss_is_reached():

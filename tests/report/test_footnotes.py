@@ -51,6 +51,16 @@ def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_n
     assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
 
 
+def test_updates_are_compared_on_the_datasets_of_both_systems():
+    elsewhere = [history("s", dataset="y", step=[100]), history("e", dataset="z", step=[9])]
+    found = [*histories(s=[1000], d=[1000], f=[700]), *elsewhere]
+    settings = LABELS.model_copy(update={"baseline": "s"})
+    assert updates_footnote(found, {}, ["s", "d", "e"], settings, UNSCORED) == ""
+    later = updates_footnote(found, ORIGINS, ["s", "f"], settings, UNSCORED)
+    assert later.startswith("Trained with more updates than Sentences (1,000): Fine-tuned (1,700).")
+    assert later.endswith("Fine-tuned (700 after 1,000).")
+
+
 def bleu(system, value, **keys):
     return score(system, value, dataset="x", **keys)
 
@@ -147,6 +157,12 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
     assert found.note == note
     assert bool(found.best) == ("†" not in note and cells[0] != "–"), "nothing is the best of what cannot be compared"
     assert note in to_text(found).replace("\n", " ")
+
+
+def test_systems_of_one_name_each_keep_their_remark():
+    rows = [bleu("s", None, signature="not computed: no Java"), bleu("d", 9), bleu("f", 8)]
+    found = main_table(summarize(long_table(rows)), ReportSettings(labels={"s": "same", "d": "same"}))
+    assert found.note == "x/t same: s-BLEU is not computed: no Java."
 
 
 def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():

@@ -120,12 +120,24 @@ def test_values_that_the_long_table_cannot_have_are_refused(tmp_path, bad):
         gather_rows([write(tmp_path / "1.json", ROW, ROW | bad)])
 
 
+@pytest.mark.parametrize("bad", [{"n": 0}, {"n": None}, {"groups": "1 2"}, {"groups": " ".join(["x"] * 20)}])
+def test_values_without_items_and_odd_groups_are_refused(tmp_path, bad):
+    with pytest.raises(UserError, match=r"scores of dataset d, .* a value needs an n above 0"):
+        gather_rows([write(tmp_path / "1.json", ROW | bad)])
+    write_scores_table(tmp_path / "scores.csv", [ROW | bad])
+    with pytest.raises(UserError, match=r"scores of dataset d, .* a value needs an n above 0"):
+        read_scores_table(tmp_path / "scores.csv")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("a,b\n1,2\n", "column 'dataset' is missing"),
         ("", "not a CSV table"),
-        ("dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n", "column of numbers"),
+        (
+            "dataset,system,seed,test,metric,value,n,signature\nd,s,1,t,m,many,3,x\n",
+            "line 2, column 'value' is not a number: 'many'",
+        ),
         ("dataset,system,seed,test,metric,value,n,signature\nd,,1,t,m,1,3,x\n", "column 'system' has empty cells"),
     ],
 )

@@ -92,6 +92,16 @@ def test_only_the_tests_named_are_shown():
     assert lay_out(rows, tests=["f"]) is None
 
 
+def test_an_average_over_scores_that_were_computed_otherwise_is_marked_and_not_the_best():
+    rows = [score(system, value, test=test) for system, value in (("a", 10), ("b", 30)) for test in ("t", "u")]
+    table = lay_out([*rows[:3], rows[3] | {"signature": "y|warning:w"}], average=True)
+    assert [row[-1] for row in table.rows] == ["10.00", "30.00 †"]
+    assert table.best == {(1, 2)}
+    assert table.note.endswith(
+        "average: s-BLEU: not comparable, computed with y on d/u; the others with x on d/u. b: w."
+    )
+
+
 def test_an_average_of_accuracies_is_refused():
     with pytest.raises(ValueError, match="only translation scores can be averaged"):
         PaperTable(title="x", systems=["a"], metrics=["contrastive accuracy"], average=True)

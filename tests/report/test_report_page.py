@@ -128,12 +128,22 @@ def test_scores_and_tables_of_data_are_enough(tmp_path, study):
         ({"statistics": {"d": 5}}, "manifest.statistics.d: "),
         ({"run_folder": "bad{seed}"}, "line 3, column 'train_loss' is not a number: 'oops'"),
         ({"run_folder": "none"}, "none/history.csv: no such file"),
+        ({"run_folder": "ok{seed}", "parsers": {"p": "parser.json"}}, "parser.json: not a file of the expected kind ("),
+        ({"run_folder": "ok{seed}", "roundtrips": {"d": "text.json"}}, "text.json: not a file of the expected kind ("),
+        ({"run_folder": "ok{seed}", "overlaps": {"d": "overlap.json"}}, "overlap.json: key 'tests' must map tests to"),
+        ({"run_folder": "ok{seed}", "tree_statistics": {"t": "t.csv"}}, "t.csv: line 2, column 'edus' is not a number"),
     ],
 )
 def test_a_bad_manifest_or_history_gives_one_line_and_no_report(tmp_path, study, capsys, monkeypatch, changes, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad1").mkdir()
     (tmp_path / "bad1/history.csv").write_text("step,train_loss\n1,2.5\n2,oops\n")
+    (tmp_path / "ok1").mkdir()
+    (tmp_path / "ok1/history.csv").write_text("step,train_loss\n1,2.5\n")
+    (tmp_path / "parser.json").write_text('{"parseval": {}, "uas": [1]}')
+    (tmp_path / "text.json").write_text('{"languages": {"en": {"causes": "none"}}}')
+    (tmp_path / "overlap.json").write_text('{"tests": {"test_t": {"seen_pairs": 1, "seen_pairs_percent": "x"}}}')
+    (tmp_path / "t.csv").write_text("name,edus\nd/parsed/train,many\n")
     main(["report", "gather", "--scores", *map(str, study[0]), "--out", "scores.csv"])
     (tmp_path / "manifest.json").write_text(json.dumps({"runs": {"d": {"s": [1]}}} | changes))
     arguments = ["--scores", "scores.csv", "--out", "out", "--manifest", "@manifest.json"]

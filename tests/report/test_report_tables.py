@@ -259,6 +259,12 @@ def test_names_are_escaped_in_every_form():
         ("*b", r"{}*b", r"\*b"),
         ("a\nb\r\n\nc", "a b  c", "a b  c"),
         ("R&amp;D & &#9;", r"R\&amp;D \& \&\#9;", r"R\&amp;D & \&#9;"),
+        (" [ours] a", "{} [ours] a", r"\[ours\] a"),
+        ("~~a~~ $b$", r"\textasciitilde{}" * 2 + "a" + r"\textasciitilde{}" * 2 + r" \$b\$", r"\~\~a\~\~ \$b\$"),
+        ("# a", r"\# a", r"\# a"),
+        ("- a", "- a", r"\- a"),
+        ("1. a", "1. a", r"1\. a"),
+        ("-1.5 a", "-1.5 a", "-1.5 a"),
     ],
 )
 def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown):

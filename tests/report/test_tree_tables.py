@@ -46,13 +46,13 @@ def trees(tmp_path):
 
 
 def test_statistics_have_a_row_per_split(trees):
-    table = study_table("trees", read_table(trees / "s.csv", needed=["name"]))
+    table = study_table("trees", read_table(trees / "s.csv", needed=["name"], words=["name"]))
     assert [row[:6] for row in table.rows] == [["d", "parsed", "train", "1", "3", "4"], ["", "", "dev", "1", "1", "1"]]
     cells = dict(zip(table.header, table.rows[1], strict=True))
     assert cells["nodes deep"] == cells["whole, %"] == MISSING
     assert cells["one EDU, %"] == "100.00"
     assert "max_dependency_depth" in table.values, "the CSV file has all columns"
-    relations = study_table("tree_relations", read_table(trees / "r.csv", needed=["name", "relation"]))
+    relations = study_table("tree_relations", read_table(trees / "r.csv", needed=["name"], words=["name", "relation"]))
     assert [row[3:] for row in relations.rows] == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
     assert study_table("trees", pd.DataFrame()) is None
     assert study_table("tree_relations", pd.DataFrame()) is None

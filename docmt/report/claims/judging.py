@@ -136,8 +136,8 @@ def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
     if claim.reaches is not None and rows:
         reached = [row["step"] for row in rows if row[name] <= claim.reaches]
         return Measured(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
-    if at == "best":
-        rows.sort(key=lambda row: -row["dev_loss"])
+    if at == "best":  # of equal losses the first, whose weights a training keeps
+        rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
     value = rows[-1].get(name, math.nan) if rows else math.nan
