@@ -9,7 +9,7 @@ from smoke_study import ROOT, smoke_config, smoke_study
 
 from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, made_by, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, read_config_file
+from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 
 RUN = ("controlled", "rst_mix", "1")
@@ -255,3 +255,64 @@ def test_loggers_are_in_no_fingerprint():
     assert [artifact.fingerprint for artifact in with_logger.all_made] == [
         artifact.fingerprint for artifact in smoke_study().all_made
     ]
+
+
+def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_reads_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "given.txt").write_text("A line.\n")
+    more_text = {"datasets": {"controlled": {"train": ["controlled/train", "treebank/train"]}}}
+    found = []
+    for metric in ("chrF", "APT"):
+        given = {"systems": {"given": {"hypotheses": {"controlled/controlled": "given.txt"}}}}
+        base = merge(given, {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)", metric]}})
+        before, after = (smoke_study(merge(base, each)) for each in ({}, more_text))
+        scores = [made.scores("controlled", "given", "1", "test_controlled").fingerprint for made in (before, after)]
+        found.append(scores[0] == scores[1])
+    assert found == [True, False]
+
+
+def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
+    """Or a failed training of such a system would not run again: the report would seem to be up to date."""
+    row = {"cutting": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
+    base = {"systems": {"unscored": row | {"scored": False}}}
+    change = {"systems": {"unscored": {"training": {"learning_rate": 2.0e-3}}}}
+    before, after = (smoke_study(merge(base, each)) for each in ({}, change))
+    assert (
+        before.model("controlled", "unscored", "1").fingerprint
+        != after.model("controlled", "unscored", "1").fingerprint
+    )
+    assert before.all_scores().fingerprint == after.all_scores().fingerprint
+    assert before.report().fingerprint != after.report().fingerprint
+
+
+def test_given_targets_are_scored_in_float32_so_that_no_precision_runs_them_again(smoke):
+    other = smoke_study({"decoding": {"precision": "float32"}})
+    for made in ("probabilities", "cxmi"):
+        part = "pronoun" if made == "probabilities" else "test_controlled"
+        mine, theirs = (getattr(study, made)(*RUN, part) for study in (smoke, other))
+        assert (mine.params, mine.fingerprint) == (theirs.params, theirs.fingerprint)
+
+
+def test_own_trees_of_one_split_do_not_matter_to_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = ("train", "dev", "test_controlled", "suite_pronoun", "suite_deixis")
+    for part in parts:
+        (tmp_path / f"{part}.jsonl").write_text(part)
+    before, after = (
+        smoke_study(
+            {
+                "discourse": {
+                    "trees": {"own": {"files": {f"controlled/{part}": f"{part}.jsonl" for part in parts[:n]}}}
+                },
+                "instances": {"documents_with_trees": {"trees": "own"}},
+            }
+        )
+        for n in (4, 5)
+    )
+    assert (
+        before.trees("controlled", "own", "train").fingerprint == after.trees("controlled", "own", "train").fingerprint
+    )
+    assert before.model(*RUN).fingerprint == after.model(*RUN).fingerprint
+    assert (
+        before.trees("controlled", "own", "dev").fingerprint != before.trees("controlled", "own", "train").fingerprint
+    )

@@ -49,14 +49,15 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_first_training_reads_the_folder(folder):
+    (folder / "adapter.safetensors").write_text("sorts before config.json")
     made = StudyArtifacts(load_config(study()))
     assert made.model(*RUN).input_files("init") == ["opus/config.json"]
-    assert made.model(*RUN).input_files("pretrained") == ["opus/pytorch_model.bin"]
+    assert made.model(*RUN).input_files("pretrained") == ["opus/adapter.safetensors", "opus/pytorch_model.bin"]
     assert made.codes("controlled").params.items() >= {"src_lang": "en", "tgt_lang": "de"}.items()
     expected = {"pretrained": "opus", "keep": "all", "src_lang": "en", "tgt_lang": "de"}
     assert made.vocabulary("controlled").params.items() >= expected.items()
     files = {own.file for own in made.user_files()}
-    expected = {"config.json", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm"}
+    expected = {"config.json", "adapter.safetensors", "pytorch_model.bin", "vocab.json", "source.spm", "target.spm"}
     assert files == {f"opus/{name}" for name in expected}
 
 

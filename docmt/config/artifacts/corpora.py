@@ -142,7 +142,9 @@ class CorporaArtifacts(Declarations):
         if not Path(name).is_dir():
             hint = nearest(name, list(load_models()))
             raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
-        found = sorted(path.as_posix() for pattern in names for path in Path(name).glob(pattern))
+        paths = (path for pattern in names for path in Path(name).glob(pattern))
+        # config.json first, whatever the names of weights: the rule `train` names the folder by it.
+        found = [path.as_posix() for path in sorted(paths, key=lambda path: (path.name != CONFIG, path))]
         # Where none is found, the first name is returned, so that `UserFile.check` reports it as missing.
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 

@@ -127,11 +127,11 @@ class DiscourseArtifacts(TextArtifacts):
         )
 
     def _tree_parts(self, trees: str) -> list[Any]:
-        """The origin of trees: a segmenter and a parser, or gold, or files."""
+        """The origin of trees: a segmenter and a parser, or gold."""
         row = self.config.discourse.trees[trees]
         # `sentences` came later: at its default it is left out, so that older fingerprints stay.
         later = [row.sentences] if row.sentences != "parser" else []
-        return [*self._annotators(trees), row.gold, row.files, *later]
+        return [*self._annotators(trees), row.gold, {}, *later]  # {}: once the names of files, see `_user_trees`
 
     def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
         """The segmenter of trees, and their parser, or the name of a control that needs no training."""
@@ -157,7 +157,8 @@ class DiscourseArtifacts(TextArtifacts):
         # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
         path = self.config.discourse.trees[trees].files[name]
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
-        return Artifact(own.files, [self._tree_parts(trees), annotated, own], {"own": own})
+        # Not the names of the others: trees of a new test set leave those of the training text as they are.
+        return Artifact(own.files, [annotated, own], {"own": own})
 
     def _src_lang(self, dataset: str) -> str:
         return self.config.datasets[dataset].src_lang

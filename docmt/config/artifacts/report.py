@@ -124,6 +124,12 @@ class StudyArtifacts(ScoreArtifacts):
             "cases": list(cases.values()),
         }
         parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
+        # The histories of the others follow from what their scores do.
+        parts += [
+            self.model(run.dataset, run.system, str(run.seed))
+            for run in self.trained
+            if not self.config.systems[run.system].scored
+        ]
         parts += _as_text(self._report_params())
         params = {
             **self._report_params(),

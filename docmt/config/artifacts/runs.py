@@ -19,8 +19,8 @@ from docmt.config.systems import (
 from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
-CONTRAST_KEYS = {"max_batch_tokens", "context", "precision"}
-"""Keys of section `decoding` that matter when given targets are scored: beam and lengths play no part."""
+CONTRAST_KEYS = {"max_batch_tokens", "context"}
+"""Keys of section `decoding` that matter when given targets are scored: no beam, no lengths, always in float32."""
 NO_RULES = ContrastSettings()
 """The rules of contrastive test sets at their defaults."""
 

@@ -26,14 +26,17 @@ class ScoreArtifacts(RunArtifacts):
         settings = self._translation_settings()
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
         reads_training = any(TRAINING in find_metric(name).needs for name in self.config.evaluation.metrics)
+        training = [self.dataset_split(dataset, "train")] if reads_training else []
+        # A system that docmt trains depends on this text anyway; its fingerprint stays as it was.
+        own_training = training if self.config.systems[system].has_user_output else []
         more = self._more_references(dataset, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/{split}.json"],
-            [settings, hypotheses, references, *more, self._packages],
+            [settings, hypotheses, references, *more, self._packages, *own_training],
             {
                 "text": references,
                 "references": more,
-                "training": [self.dataset_split(dataset, "train")] if reads_training else [],
+                "training": training,
                 "hypotheses": hypotheses,
             },
             {
