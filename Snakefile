@@ -17,10 +17,15 @@ from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
 from docmt.snakemake import check_records, cores_per_gpu, spread_training
-from docmt.snakemake_patches import keep_asking_squeue, stop_from_another_thread
+from docmt.snakemake_patches import (
+    keep_asking_squeue,
+    keep_one_timer,
+    stop_from_another_thread,
+)
 
 min_version("9.27")
 
+keep_one_timer()
 stop_from_another_thread()
 
 

@@ -1,17 +1,34 @@
-"""The two faults of Snakemake and of its Slurm plugin that are mended from outside, in private places of theirs.
+"""The faults of Snakemake and of its Slurm plugin that are mended from outside, in private places of theirs.
 
 docs/upstream.md has the report of each. They were tested with the versions in `docmt.snakemake.TESTED`.
 """
 
 from _thread import start_new_thread
+from threading import Timer
+
+
+def keep_one_timer() -> None:
+    """Keep Snakemake from looking at all waiting jobs ever more often: here, only one timer for the next look runs."""
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    waiting: set[JobScheduler] = set()
+
+    def schedule_once(self: JobScheduler, delay: float) -> None:
+        def look() -> None:
+            waiting.discard(self)
+            self._open_jobs.release()
+
+        if self not in waiting:
+            waiting.add(self)
+            timer = Timer(delay, look)
+            timer.daemon = True  # Snakemake ends without waiting for it
+            timer.start()
+
+    JobScheduler._schedule_reevalutation = schedule_once
 
 
 def stop_from_another_thread() -> None:
-    """Keep SIGTERM from blocking Snakemake forever.
-
-    Its handler takes a lock that the main thread, in which handlers run, holds while it looks at finished jobs. Here
-    the handler starts a thread, which waits until the lock is free.
-    """
+    """Keep SIGTERM from blocking Snakemake forever: its handler waits for a lock in a thread of its own."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     stop = JobScheduler.exit_gracefully
@@ -23,12 +40,7 @@ def stop_from_another_thread() -> None:
 
 
 def keep_asking_squeue() -> None:
-    """Make the Slurm plugin keep using `squeue` while the controller is down.
-
-    Before each status check, the plugin asks the controller whether `squeue` remembers jobs for long enough, and falls
-    back to `sacct` when there is no answer. Without an accounting database `sacct` fails too: the plugin then forgets
-    its jobs and waits forever. Here the last answer is remembered.
-    """
+    """Make the Slurm plugin keep using `squeue` while the controller is down: it remembers the controller's answer."""
     import snakemake_executor_plugin_slurm as plugin
 
     ask = plugin.get_min_job_age

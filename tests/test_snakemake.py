@@ -3,6 +3,8 @@
 import re
 import shutil
 import signal
+import threading
+import time
 from importlib import metadata
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -19,9 +21,10 @@ from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
 from docmt.snakemake import TESTED, cores_per_gpu, spread_training
-from docmt.snakemake_patches import stop_from_another_thread
+from docmt.snakemake_patches import keep_one_timer, stop_from_another_thread
 
 ROOT = Path(__file__).parents[1]
+PROFILES = ("profiles/default", "slurm")
 SNAKEFILE = """
 rule all:
     input:
@@ -74,10 +77,27 @@ def test_with_our_profile_a_parameter_reruns_its_job_and_a_reworded_command_noth
     assert snakemake("--dry-run", change=("one", "two")) == {"first", "second"}
 
 
-def test_our_profile_limits_new_jobs_by_the_minute():
-    """By the second, Snakemake looks at all waiting jobs once a second for every job that has ended (issue 3744)."""
-    profile = yaml.safe_load((ROOT / "profiles/default/config.yaml").read_text(encoding="utf-8"))
-    assert profile["max-jobs-per-timespan"].endswith("/1m")
+def test_waiting_jobs_have_one_timer_which_delays_no_end(monkeypatch):
+    class Scheduler:
+        _open_jobs = Semaphore(0)
+
+    monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", JobScheduler._schedule_reevalutation)
+    keep_one_timer()
+    scheduler = Scheduler()
+    for _ in range(2):
+        for _ in range(5):
+            JobScheduler._schedule_reevalutation(scheduler, 0.05)
+        timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+        assert all(timer.daemon for timer in timers)
+        assert scheduler._open_jobs.acquire(timeout=10)
+        time.sleep(0.2)
+        assert not scheduler._open_jobs.acquire(blocking=False)
+
+
+def test_our_profile_leaves_the_limit_of_new_jobs_to_that_of_slurm():
+    """A workflow's profile overrides the one of `--profile`."""
+    ours, slurm = (yaml.safe_load((ROOT / f"{name}/config.yaml").read_text("utf-8")) for name in PROFILES)
+    assert not {name for name in ours.keys() & slurm.keys() if ours[name] != slurm[name]}
 
 
 def test_sigterm_while_snakemake_looks_at_finished_jobs_does_not_block_it(monkeypatch):
