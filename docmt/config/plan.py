@@ -34,22 +34,13 @@ TRAINING_PRIORITY = 10
 class Rule:
     """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
 
-    def __init__(self, declare: Callable[..., Artifact], study: StudyArtifacts) -> None:
+    def __init__(self, declare: Callable[..., Artifact]) -> None:
         self._declare = declare
-        self._study = study
         self._wildcards = list(inspect.signature(declare).parameters)
 
-    def input(self, name: str | None = None) -> Callable[[Any], list[Any]]:
+    def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
         """The files under one name of the rule's inputs, or under all names."""
-
-        def files(wildcards: Any) -> list[Any]:
-            from snakemake.io import ancient  # here, as `docmt status` does without Snakemake
-
-            # Content decides about the user's files, through the fingerprint: their times say nothing in a copy.
-            files = self._at(wildcards).input_files(name)
-            return [ancient(file) if file in self._study.user_paths else file for file in files]
-
-        return files
+        return lambda wildcards: self._at(wildcards).input_files(name)
 
     def settings(self, wildcards: Any) -> str:
         """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
@@ -65,7 +56,7 @@ class Rule:
         return self._at(wildcards).fingerprint
 
     def param(self, name: str) -> Callable[[Any], Any]:
-        """What the declaration tells the command under one name."""
+        """One of the `params` of the declaration, by its name."""
         return lambda wildcards: self._at(wildcards).params[name]
 
     def options(self, *names: str, is_recorded: bool = True) -> Callable[..., str]:
@@ -115,7 +106,7 @@ class Plan:
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
         if declare is not None and hasattr(declare, "made_by"):
-            return Rule(declare, self.artifacts)
+            return Rule(declare)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:

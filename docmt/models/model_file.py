@@ -179,7 +179,10 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a tensor of real numbers, with all entries in memory (a view can repeat a few without end)."""
+    """Whether a value is a tensor of floating-point numbers whose memory holds each of its entries.
+
+    The memory of a view may hold fewer numbers than the view has entries.
+    """
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return False
     # Integers and complex numbers would be cast without a word; tensors on `meta` claim memory that is not there.

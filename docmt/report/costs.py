@@ -129,7 +129,10 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
-    """What a job recorded about itself, in a separate file or under `provenance` in its output; None without it."""
+    """The facts that a job recorded: in a file of their own, or under `provenance` in its output.
+
+    Returns None where there is no such file.
+    """
     if not path.is_file():
         return None
     content = read_json(path)

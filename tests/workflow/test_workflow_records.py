@@ -139,11 +139,13 @@ def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
     assert (own.folder / TARGET.replace("documents.tsv", "en")).read_text(encoding="utf-8").endswith("Goodbye .\n")
 
 
-def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint(own, monkeypatch):
+def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint_and_runs_nothing(own, monkeypatch):
     monkeypatch.chdir(own.folder)
     before = own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint
     os.utime(own.folder / "talks.en")
     assert own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint == before
+    done = own.run("--dry-run", TARGET, changes=custom("talks.en"))
+    assert "Nothing to be done" in done.stdout + done.stderr
 
 
 def test_files_of_the_user_in_a_copy_count_by_content(own, tmp_path):

@@ -157,7 +157,7 @@ class DiscourseArtifacts(TextArtifacts):
         # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
         path = self.config.discourse.trees[trees].files[name]
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
-        # Not the names of the others: trees of a new test set leave those of the training text as they are.
+        # The names of the row's other files are no part: trees for a new test set must not retrain any model.
         return Artifact(own.files, [annotated, own], {"own": own})
 
     def _src_lang(self, dataset: str) -> str:

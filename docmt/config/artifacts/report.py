@@ -289,11 +289,6 @@ class StudyArtifacts(ScoreArtifacts):
         return [artifact for artifact in self.all_made if isinstance(artifact, UserFile)]
 
     @cached_property
-    def user_paths(self) -> set[str]:
-        """The paths of the user's files."""
-        return {own.file for own in self.user_files()}
-
-    @cached_property
     def used_trees(self) -> list[tuple[str, str]]:
         """Datasets with the trees that their systems read."""
         pairs = {}

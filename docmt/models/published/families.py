@@ -209,7 +209,9 @@ def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]
     def take(name: str) -> "Tensor":
         tensor = theirs[name]
         if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
-            raise UserError(f"{name} of the published weights holds values that are no numbers: get its files again")
+            raise UserError(
+                f"{name} of the published weights has other values than finite numbers: get its files again"
+            )
         return numbers
 
     try:
