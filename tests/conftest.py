@@ -7,7 +7,7 @@ import pytest
 from filelock import FileLock
 
 # Where there is no GPU, Triton interprets its kernels. It reads this when it is imported, which torch may do.
-if not any(map(os.path.exists, ("/proc/driver/nvidia", "/dev/dxg"))):
+if not any(map(os.path.exists, ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"))):
     os.environ["TRITON_INTERPRET"] = "1"
 
 # pytest-xdist starts a process for each core: threads of NumPy would only wait for one another. They took two thirds of

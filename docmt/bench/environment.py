@@ -22,7 +22,7 @@ HEALTH = {
     "temperature.gpu": "°C",
     "power.limit": "power limit",
     "clocks.max.sm": "maximum clock",
-    "clocks_throttle_reasons.hw_slowdown": "slowed down by the hardware",
+    "clocks_event_reasons.hw_slowdown": "slowed down by the hardware",
 }
 
 

@@ -94,16 +94,18 @@ class PrefixTree:
     def advance(self, sentences_BM: Tensor) -> None:
         """Add a node per row, a token of its sentence; `attend` then fills in keys and values."""
         start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
-        if self.n > self.is_past_BMC.shape[2]:
+        # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
+        self.n_columns = self.n + -self.n % 8
+        if self.n_columns > self.is_past_BMC.shape[2]:
             # Doubling, so that copying takes constant time per node on average.
-            more = max(self.n, 2 * self.is_past_BMC.shape[2]) - self.is_past_BMC.shape[2]
+            more = max(self.n_columns, 2 * self.is_past_BMC.shape[2]) - self.is_past_BMC.shape[2]
             self.keys_values_L2BHCK = F.pad(self.keys_values_L2BHCK, (0, 0, 0, more))
             self.is_past_BMC, self.sentences_BC = (F.pad(x, (0, more)) for x in (self.is_past_BMC, self.sentences_BC))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
-        is_seen_BMN = self._narrow(self.view.sees(sentences_BM, self.sentences_BC[:, : self.n]))
+        is_seen = self.view.sees(sentences_BM, self.sentences_BC[:, : self.n_columns])
         # Made once per step, for all layers of the pattern.
-        self.bias_B1MN = torch.where(is_seen_BMN, self.nothing, self.hidden)[:, None]
+        self.bias_B1MN = self._bias(is_seen)[:, None]
         self.newest: tuple[Tensor, ...] = ()
 
     @property
@@ -111,9 +113,13 @@ class PrefixTree:
         """int64 [1], position of the newest tokens in their instances; made on the device."""
         return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
-    def _narrow(self, chosen_BMN: Tensor | None) -> Tensor:
-        """Bool [B, M, N], the chosen nodes of each row's own past."""
-        is_past_BMN = self.is_past_BMC[:, :, : self.n]
+    def _bias(self, is_seen: Tensor | None) -> Tensor:
+        """0 for the nodes of each row's past that it sees, otherwise `hidden`: the first N of `n_columns` columns."""
+        return torch.where(self._narrow(is_seen, self.n_columns), self.nothing, self.hidden)[..., : self.n]
+
+    def _narrow(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
+        """Bool [B, M, n], the chosen nodes of each row's own past."""
+        is_past_BMN = self.is_past_BMC[:, :, :n]
         return is_past_BMN if chosen_BMN is None else chosen_BMN.logical_and_(is_past_BMN)
 
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
@@ -143,7 +149,7 @@ class PrefixTree:
     def survey(self, sentences_BM: Tensor) -> Tensor:
         """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `drop`."""
         useful_BMN = self.view.will_see(sentences_BM, self.sentences_BC[:, : self.n])
-        self.is_kept_BN = self._narrow(useful_BMN).any(1)
+        self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
         # The product is 1 up to the first node that no row needs; the sum counts these ones.
         first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
@@ -189,9 +195,8 @@ class PerSentencePrefixTree(PrefixTree):
     @override
     def advance(self, sentences_BM: Tensor) -> None:
         super().advance(sentences_BM)
-        distances_BMN = sentences_BM[:, :, None] - self.sentences_BC[:, None, : self.n]
-        is_seen_JBMN = self._narrow(distances_BMN == self.ranks_J111)
-        self.bias_JBMN = torch.where(is_seen_JBMN, self.nothing, self.hidden)
+        distances = sentences_BM[:, :, None] - self.sentences_BC[:, None, : self.n_columns]
+        self.bias_JBMN = self._bias(distances == self.ranks_J111)
 
     def attend_per_sentence(self, layer: int, projected_R3HK: Tensor) -> Tensor:
         """`attend` to each sentence separately; [J, R, H × K]."""

@@ -18,6 +18,7 @@ FIRST_DRIVERS = {"11": 450, "12": 525, "13": 580}
 """First version of NVIDIA's driver for each version of CUDA."""
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 DRIVER_FOLDER = Path("/proc/driver/nvidia")
+CONTROL_DEVICE = Path("/dev/nvidiactl")
 
 
 def check_gpus() -> None:
@@ -47,7 +48,8 @@ def missing_gpus() -> str | None:
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or (
         "SLURM_JOB_ID" in os.environ and not allocated_gpus()  # a job without GPUs on a node that has some
     )
-    if is_hidden or not any(DRIVER_FOLDER.glob("gpus/*")):
+    has_gpu = any(DRIVER_FOLDER.glob("gpus/*")) or CONTROL_DEVICE.exists()  # some containers hide the folder
+    if is_hidden or not has_gpu:
         return None
     if (cuda := torch.version.cuda) is None:
         return f"torch {torch.__version__} is a build for CPUs: install its default build (docs/installation.md)"

@@ -81,6 +81,19 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
     assert tree.bias_B1MN[:, 0].isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]
 
 
+@pytest.mark.parametrize("beam", [1, 5, 8, 70])
+def test_rows_of_the_bias_begin_at_multiples_of_eight(beam):
+    """Otherwise, the memory-efficient kernel of a GPU copies the bias in every layer."""
+    layout = layout_of([-1, 0])
+    for view in (prefix_tree.View(), RelatedView(layout, "rst", torch.device("cpu"))):
+        tree = PrefixTree(view, (1, 2, beam, 1, 2), like=torch.zeros(()))
+        for _ in range(30):
+            tree.advance(torch.zeros(2, beam, dtype=torch.int64))
+            assert tree.bias_B1MN.shape == (2, 1, beam, tree.n)
+            assert all(stride % 8 == 0 for stride in tree.bias_B1MN.stride()[:-1])
+            assert (tree.bias_B1MN == 0).sum() == 2 * beam * tree.n_steps
+
+
 def test_trees_change_the_translation_scores():
     model = make_model("rst_mix")
     documents = sources((8,), seed=3)

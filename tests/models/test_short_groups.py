@@ -70,11 +70,12 @@ def random_rows(dtype, width, lengths=LENGTHS):
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(
-    ("dtype", "width", "n_groups"),
-    [(torch.float32, 20, 7), (torch.bfloat16, 64, 6), (torch.float16, 8, 6)],
-    ids=["float32", "bfloat16", "float16"],
-)
-def test_groups_of_up_to_128_equal_the_formula(kernels, dtype, width, n_groups, is_causal):
+    ("dtype", "width", "n_groups", "tile"),
+    [(torch.float32, 20, 7, "MIDDLE"), (torch.float32, 20, 6, "SHORTEST"), (torch.float32, 20, 7, "LARGE"),
+     (torch.bfloat16, 64, 6, "LARGE"), (torch.float16, 8, 6, "MIDDLE")],
+)  # fmt: skip
+def test_groups_of_up_to_128_equal_the_formula(kernels, monkeypatch, dtype, width, n_groups, tile, is_causal):
+    monkeypatch.setattr(kernels, "tile", lambda *_: getattr(kernels, tile))
     inputs, offsets = random_rows(dtype, width, [part[:n_groups] for part in LENGTHS])
     results = kernels.forward(*inputs[1:], offsets, is_causal)
     found = kernels.backward(*inputs, results, offsets, is_causal)
@@ -84,6 +85,13 @@ def test_groups_of_up_to_128_equal_the_formula(kernels, dtype, width, n_groups, 
     for ours, plain in zip((*results, *found), (*expected, *gradients), strict=True):
         assert ours.isfinite().all()
         assert (ours.float() - plain).norm() < TOLERANCES[dtype] * plain.norm()
+
+
+def test_tiles_fit_the_groups_and_the_device(kernels):
+    hopper, ampere = (9, 0), (8, 0)
+    assert kernels.tile(1600, 100, 64, hopper) == kernels.tile(1600, 100, 64, ampere) == kernels.SHORTEST
+    assert kernels.tile(1601, 100, 64, hopper) == kernels.LARGE
+    assert kernels.tile(1601, 100, 64, ampere) == kernels.tile(1601, 100, 128, hopper) == kernels.MIDDLE
 
 
 def test_gradients_are_the_same_in_every_run(kernels):
@@ -204,7 +212,7 @@ def full(*_):
 @pytest.mark.parametrize(
     ("kernels", "message", "n_flash"),
     [
-        (PlainKernels, None, 2),  # for comparison, with and without causality
+        (PlainKernels, None, 4),  # for comparison, short and long, with and without causality
         (Wrong, "relative difference 0.", 1 + 2),
         (SimpleNamespace(forward=broken), "Failed to find C compiler", 2),
     ],
@@ -287,14 +295,16 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from docmt.models.attention import short_groups as groups
 
+capability = int(sys.argv[1])
 kinds = {"sums": "*fp32", "query_offsets": "*i32", "key_offsets": "*i32", "scale": "fp32", "n_rows": "i32"}
 for kernel in (groups.short_groups_forward, groups.short_groups_backward):
-    for width in (64, 128):
-        constants = {"heads": 8, "width": width, "is_causal": True, "B": groups.TILE, "P": width}
+    for length, width in ((12, 64), (28, 64), (28, 128)):
+        rows, warps = groups.tile(length, 1, width, divmod(capability, 10))
+        constants = {"heads": 8, "width": width, "is_causal": True, "B": rows, "P": width}
         types = kinds | {name: "constexpr" for name in constants}
         whole = {n: types.get(n, "i32" if n.endswith(("stride", "head")) else "*bf16") for n in kernel.arg_names}
-        target = GPUTarget("cuda", int(sys.argv[1]), 32)
-        made = triton.compile(ASTSource(kernel, whole, constants), target, {"num_warps": 4, "num_stages": 1})
+        target = GPUTarget("cuda", capability, 32)
+        made = triton.compile(ASTSource(kernel, whole, constants), target, {"num_warps": warps, "num_stages": 1})
         print(made.metadata.shared)
 """
 
@@ -306,5 +316,5 @@ def test_kernels_become_machine_code_that_fits_into_small_gpus(triton, capabilit
     done = subprocess.run([sys.executable, "-c", COMPILE, capability], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     shared = [int(line) for line in done.stdout.split()]
-    assert len(shared) == 4
+    assert len(shared) == 6
     assert max(shared) <= 99 * 1024  # of a GeForce; data centers have more

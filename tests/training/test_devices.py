@@ -296,10 +296,14 @@ def test_a_gpu_without_kernels_is_refused_with_the_right_build(gpus, monkeypatch
 def driver(tmp_path, monkeypatch):
     """A machine with a GPU and a driver, and torch built for a version of CUDA."""
     monkeypatch.setattr(gpus_module, "DRIVER_FOLDER", tmp_path)
+    monkeypatch.setattr(gpus_module, "CONTROL_DEVICE", tmp_path / "nvidiactl")
 
     def pretend(version, cuda):
-        (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
-        (tmp_path / "version").write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Tue\n")
+        if version is None:  # in a container that hides the folder
+            (tmp_path / "nvidiactl").touch()
+        else:
+            (tmp_path / "gpus" / "0000:01:00.0").mkdir(parents=True)
+            (tmp_path / "version").write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  Tue\n")
         monkeypatch.setattr(torch.version, "cuda", cuda)
 
     return pretend
@@ -311,6 +315,7 @@ def driver(tmp_path, monkeypatch):
         ("535.104.05", "13.0", "driver 535 is too old for torch .*, which needs 580: .* cu126"),
         ("535.104.05", "12.6", "sees none: check `nvidia-smi`"),
         ("580.65.06", "13.0", "sees none: check `nvidia-smi`"),
+        (None, "13.0", "sees none: check `nvidia-smi`"),
         ("580.65.06", None, "is a build for CPUs: install its default build"),
     ],
 )

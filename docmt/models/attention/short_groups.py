@@ -10,6 +10,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, G groups;
 to a power of two.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,10 @@ import triton  # pyright: ignore[reportMissingImports]
 import triton.language as tl  # pyright: ignore[reportMissingImports]
 from torch import Tensor
 
-TILE = 32
-"""Rows of a tile. With 64, the backward pass would need more than the 255 registers of a thread."""
+SHORTEST, MIDDLE, LARGE = (16, 2), (32, 4), (64, 4)
+"""Rows of a tile, and warps of its program."""
+HOPPER = 9
+"""First number of the compute capability of H100 and H200."""
 
 
 @triton.jit
@@ -208,6 +211,21 @@ def backward(
     return query, key, value
 
 
+def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) -> tuple[int, int]:
+    """The fastest tile for groups of this mean length (docs/experiments/gpu.md).
+
+    On other GPUs than Hopper, the backward pass of a large tile needs more than the 255 registers of a thread.
+    """
+    if n_rows <= SHORTEST[0] * n_groups:
+        return SHORTEST
+    return LARGE if capability[0] == HOPPER and width <= 64 else MIDDLE
+
+
+@functools.cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device) if device.type == "cuda" else (0, 0)
+
+
 def _launch(
     kernel: Any, inputs: Sequence[Tensor], made: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
 ) -> None:
@@ -216,10 +234,12 @@ def _launch(
     n_rows, heads, width = inputs[-3].shape
     strides = [stride for rows in inputs for stride in rows.stride()[:2]]
     padded = max(16, triton.next_power_of_2(width))  # the least that tensor cores multiply
+    n_groups = len(offsets[0]) - 1
+    rows, warps = tile(max(n_rows, len(inputs[-1])), n_groups, width, _capability(inputs[-1].device))
     with torch.cuda.device_of(inputs[-3]):
-        kernel[((len(offsets[0]) - 1) * heads,)](
+        kernel[(n_groups * heads,)](
             *inputs, *made, *offsets, *strides, n_rows, width**-0.5,
-            heads=heads, width=width, is_causal=is_causal, B=TILE, P=padded,
+            heads=heads, width=width, is_causal=is_causal, B=rows, P=padded,
             # Several stages would hold several tiles of a loop in shared memory, and most loops have one turn.
-            num_warps=4, num_stages=1,
+            num_warps=warps, num_stages=1,
         )  # fmt: skip

@@ -7,6 +7,7 @@ Shape letters: N packed queries, M packed keys, H heads, K head width, G groups.
 
 import functools
 import inspect
+import itertools
 import logging
 import os
 from collections.abc import Callable
@@ -76,29 +77,37 @@ def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, wid
     """The kernels for short groups, if they run and agree with flash attention in a small problem, tried once."""
     if (kernels := short_groups()) is None:
         return None
-    # Groups of no, one and several tiles, with and without keys before the queries.
-    lengths = torch.tensor([[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]], dtype=torch.int32)
-    offsets = tuple(lengths.to(device).cumsum(1, dtype=torch.int32).unbind())
-    sizes, longest = lengths.sum(1).tolist(), lengths.amax(1).tolist()
-    # A separate generator, so that trainings draw the same numbers as without this.
-    rows = torch.randn(4, sizes[1], heads, width, generator=torch.Generator().manual_seed(1)).to(device, dtype)
-    gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
+    # Groups of no, one and several tiles, with and without keys before the queries; short ones have another tile.
+    short, long = [[0, 1, 21, 16, 9], [0, 3, 23, 16, 9]], [[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]]
     try:
-        for is_causal in (False, True):
-            results = kernels.forward(query, key, value, offsets, is_causal)
-            found = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
-            flash = _flash_forward(query, key, value, *offsets, *longest, is_causal)
-            expected = _flash_backward(gradient, query, key, value, *flash, *offsets, *longest, is_causal)
-            for ours, theirs in zip((results[0], *found), (flash[0], *expected), strict=True):
-                difference = float((ours.float() - theirs.float()).norm() / theirs.float().norm())
-                if not difference < TOLERANCE:
-                    raise ValueError(f"relative difference {difference:.3f} from flash attention")
+        for lengths, is_causal in itertools.product((short, long), (False, True)):
+            _compare(kernels, torch.tensor(lengths, dtype=torch.int32), is_causal, (heads, width), device, dtype)
     except (torch.OutOfMemoryError, MemoryError):
         raise
     except Exception as error:  # a compiler or a driver that Triton cannot use, whatever it raises
         log.warning("flash attention computes short groups, too: Triton's kernels fail: %s", str(error).split("\n")[0])
         return None
     return kernels
+
+
+def _compare(
+    kernels: ModuleType, lengths_2G: Tensor, is_causal: bool, shape: tuple[int, int], device: torch.device,
+    dtype: torch.dtype,
+) -> None:  # fmt: skip
+    """Raise ValueError if outputs or gradients in groups of these numbers of queries and keys are not flash's."""
+    offsets = tuple(lengths_2G.to(device).cumsum(1, dtype=torch.int32).unbind())
+    sizes, longest = lengths_2G.sum(1).tolist(), lengths_2G.amax(1).tolist()
+    # A separate generator, so that trainings draw the same numbers as without this.
+    rows = torch.randn(4, sizes[1], *shape, generator=torch.Generator().manual_seed(1)).to(device, dtype)
+    gradient, query, key, value = rows[0, : sizes[0]], rows[1, : sizes[0]], rows[2], rows[3]
+    results = kernels.forward(query, key, value, offsets, is_causal)
+    found = kernels.backward(gradient, query, key, value, results, offsets, is_causal)
+    flash = _flash_forward(query, key, value, *offsets, *longest, is_causal)
+    expected = _flash_backward(gradient, query, key, value, *flash, *offsets, *longest, is_causal)
+    for ours, theirs in zip((results[0], *found), (flash[0], *expected), strict=True):
+        difference = float((ours.float() - theirs.float()).norm() / theirs.float().norm())
+        if not difference < TOLERANCE:
+            raise ValueError(f"relative difference {difference:.3f} from flash attention")
 
 
 @torch.library.custom_op("docmt::varlen_attention", mutates_args=())
