@@ -19,6 +19,7 @@ FIRST_DRIVERS = {"11": 450, "12": 525, "13": 580}
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 DRIVER_FOLDER = Path("/proc/driver/nvidia")
 CONTROL_DEVICE = Path("/dev/nvidiactl")
+LOADED_LIBRARIES = Path("/proc/self/maps")
 
 
 def check_gpus() -> None:
@@ -62,3 +63,13 @@ def missing_gpus() -> str | None:
             "or install torch from PyTorch's index for cu126 (docs/installation.md)"
         )
     return f"torch {torch.__version__} (CUDA {cuda}) sees none: check `nvidia-smi` and the permissions of /dev/nvidia*"
+
+
+def show_driver_to_triton() -> None:
+    """Set the folder of CUDA's driver for Triton, which asks `ldconfig`: some containers do not list the driver there.
+
+    torch has loaded the driver when a GPU is in use; otherwise nothing is set.
+    """
+    libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
+    if driver := re.search(r"(/\S*)/libcuda\.so", libraries):
+        os.environ.setdefault("TRITON_LIBCUDA_PATH", driver[1])

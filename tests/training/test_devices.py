@@ -404,3 +404,20 @@ def test_without_a_launcher_the_message_of_nccl_is_shown_at_once(caplog, monkeyp
     monkeypatch.delenv(launching.REASONS, raising=False)
     launching.note_lost_peer(RuntimeError(NCCL))
     assert "shm_open failed: No space left on device" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("libraries", "folder"),
+    [
+        ("7f12-7f13 r-xp 00000000 08:01 77 /usr/local/nvidia/lib64/libcuda.so.580.159.04\n", "/usr/local/nvidia/lib64"),
+        ("7f12-7f13 r-xp 00000000 08:01 77 /usr/lib/libcudart.so.13\n", None),
+    ],
+)
+def test_triton_finds_the_driver_that_torch_has_loaded(tmp_path, monkeypatch, libraries, folder):
+    monkeypatch.setenv("TRITON_LIBCUDA_PATH", "")
+    monkeypatch.delenv("TRITON_LIBCUDA_PATH")
+    monkeypatch.setattr(gpus_module, "LOADED_LIBRARIES", tmp_path / "maps")
+    gpus_module.show_driver_to_triton()  # where the system has no such file
+    (tmp_path / "maps").write_text(libraries)
+    gpus_module.show_driver_to_triton()
+    assert os.environ.get("TRITON_LIBCUDA_PATH") == folder

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from docmt.models.gpus import show_driver_to_triton
+
 log = logging.getLogger(__name__)
 
 SWITCH = "DOCMT_ATTENTION"
@@ -53,6 +55,7 @@ def find_varlen() -> Callable[..., Any] | None:
 @functools.cache
 def short_groups() -> ModuleType | None:
     """The kernels for short groups, if Triton is installed."""
+    show_driver_to_triton()
     try:
         return import_module("docmt.models.attention.short_groups")
     except ImportError:
