@@ -118,7 +118,7 @@ class PaddedRows:
         packed_P[padded] = packed
         n_packed = int(packed_rows.max()) + 1 if len(packed_rows) else 0
         # Only where each packed row is used exactly once can padded rows be put back.
-        is_permutation = len(packed) == n_packed and len(np.unique(packed)) == n_packed
+        is_permutation = len(packed) == n_packed and bool(np.bincount(packed, minlength=n_packed).all())
         if is_permutation and np.array_equal(packed_P, np.arange(n_packed)):
             return cls(None, None)
         padded_N = None
