@@ -19,8 +19,8 @@ from docmt.decoding.beam_search import BeamHypothesis
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import search_best
+from docmt.models.attention.kernels import kernel_for
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.ragged import kernel_for
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer

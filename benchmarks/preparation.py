@@ -19,7 +19,7 @@ from docmt.instances.packing import as_sentences
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, load_instances, offsets_of, save_instances
-from docmt.models.attention.grouping import Kernel
+from docmt.models.attention.kernels import Kernel
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS

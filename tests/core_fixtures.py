@@ -23,7 +23,7 @@ from docmt.instances.building import build_from_files, build_instances
 from docmt.instances.packing import PackedSentences
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, save_instances
-from docmt.models.attention.batch_trees import BatchTrees
+from docmt.models.attention.layout import BatchTrees
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES

@@ -18,7 +18,7 @@ from docmt.bench.workload import QUIET, Workload, model_settings, random_model
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.models.attention.ragged import kernel_for
+from docmt.models.attention.kernels import kernel_for
 from docmt.training.compiling import compiled_loss
 from docmt.training.loss import LossModule
 from docmt.training.memory import largest_that_fits

@@ -11,7 +11,7 @@ import torch
 from docmt.bench.rows import Check, Outcome, needed
 from docmt.errors import UserError
 from docmt.gpu_locks import SECONDS_FOR_LIST
-from docmt.models.attention.ragged import find_varlen
+from docmt.models.attention.varlen import find_varlen
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16, check_gpus
 
 GIB = 1 << 30

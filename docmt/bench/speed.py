@@ -20,9 +20,9 @@ from docmt.bench.workload import Workload, model_settings
 from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
+from docmt.models.attention.kernels import kernel_for
 from docmt.models.attention.multi_head import Attention, FusedAttention, parts
 from docmt.models.attention.patterns import Slot
-from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.systems.transformer import Transformer

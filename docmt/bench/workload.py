@@ -10,7 +10,7 @@ import torch
 
 from docmt.decoding.translation import Source
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, offsets_of, save_instances
-from docmt.models.attention.ragged import kernel_for
+from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch, collate, instance_trees
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES, SIZES

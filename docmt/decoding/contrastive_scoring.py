@@ -29,8 +29,7 @@ from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.trees import PlacedTrees
 from docmt.logs import Meter
-from docmt.models.attention.batch_trees import BatchTrees
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer

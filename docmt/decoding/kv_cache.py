@@ -15,9 +15,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.distances import SentenceDistances
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 from docmt.models.attention.patterns import Slot
 
 SLOT_DEVICES = ("cpu",)

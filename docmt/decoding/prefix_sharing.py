@@ -14,9 +14,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.patterns import SIDES, Index, Side, Slot
+from docmt.models.attention.patterns import SIDES, Grouping, Index, Side, Slot
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees
 from docmt.languages import has_blanks
 from docmt.logs import Meter
-from docmt.models.attention.batch_trees import BatchTrees
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.batch import instance_trees
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.model_file import TrainedModel

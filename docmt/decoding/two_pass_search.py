@@ -21,9 +21,8 @@ from docmt.decoding.beam_search import (
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.grouping import Grouping
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.patterns import Slot
+from docmt.models.attention.patterns import Grouping, Slot
 from docmt.models.systems.cadec import SecondDecoder
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import EOS

@@ -15,9 +15,8 @@ from torch import Tensor
 from docmt.discourse.dependencies import cut_heads
 from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
-from docmt.models.attention.batch_trees import BatchTrees
-from docmt.models.attention.grouping import Kernel
-from docmt.models.attention.layout import AttentionLayout, Drafts
+from docmt.models.attention.kernels import Kernel
+from docmt.models.attention.layout import AttentionLayout, BatchTrees, Drafts
 from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
@@ -46,7 +45,7 @@ class Batch:
     """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
 
     def prepare(self, kernel: Kernel) -> Self:
-        """Compute all index tensors that the model will read with an attention kernel (`ragged.kernel_for`).
+        """Compute all index tensors that the model will read with an attention kernel (`kernels.kernel_for`).
 
         Without it they are computed, and moved one by one, when the model first asks for them.
         """

@@ -10,8 +10,8 @@ from torch import Tensor
 from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.models.attention.compiled_layout import CompiledLayout
-from docmt.models.attention.grouping import Kernel
+from docmt.models.attention.kernels import Kernel
+from docmt.models.attention.layout import CompiledLayout
 from docmt.models.batch import Batch
 from docmt.models.buffers import map_leaves
 from docmt.models.settings import ModelSettings

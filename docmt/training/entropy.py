@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.kernels import attention_entropy
 from docmt.models.attention.multi_head import Groupings, MultiHeadAttention
-from docmt.models.attention.ragged import attention_entropy
+from docmt.models.attention.patterns import Grouping
 from docmt.models.systems.transformer import Transformer
 
 KINDS = ("cross", "encoder", "decoder")

@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docmt.models.attention.compiled_layout import CompiledLayout
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.batch import Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
 from docmt.models.systems.transformer import Transformer

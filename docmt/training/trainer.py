@@ -24,7 +24,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from tqdm import tqdm
 
 from docmt.errors import UserError
-from docmt.models.attention.ragged import kernel_for
+from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from docmt.batching import fill_batches
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
-from docmt.models.attention.grouping import Kernel
+from docmt.models.attention.kernels import Kernel
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import N_SPECIALS
@@ -97,7 +97,7 @@ class UpdateReader:
     rank: int = 0  # number of this one
     device_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
     n_specials: int = N_SPECIALS  # ids below are not words
-    kernel: Kernel = "padded"  # see `ragged.kernel_for`
+    kernel: Kernel = "padded"  # see `kernels.kernel_for`
 
     def __post_init__(self) -> None:
         self._passes: list[tuple[int, list[np.ndarray]] | None] = [None for _ in self.tasks]

@@ -22,7 +22,7 @@ from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.models.attention import ragged
+from docmt.models.attention import kernels
 from docmt.training import compiling
 from docmt.training.agreement import Interrupted
 from docmt.training.compiling import CompiledLoss
@@ -173,7 +173,7 @@ def test_weights_that_differ_fail(monkeypatch, tmp_path):
 @pytest.fixture
 def graphs(monkeypatch):
     """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
-    for module in (correctness, workload, ragged):
+    for module in (correctness, workload, kernels):
         monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, [])
     for name in ("encoder_layers", "decoder_layers"):

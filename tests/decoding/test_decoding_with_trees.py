@@ -8,8 +8,7 @@ from plain_search import search, sources, teacher_forced, texts
 
 from docmt.decoding import prefix_tree
 from docmt.decoding.prefix_tree import PrefixTree, RelatedView
-from docmt.models.attention.batch_trees import BatchTrees
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, BatchTrees
 
 ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
 

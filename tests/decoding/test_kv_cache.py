@@ -10,10 +10,8 @@ from torch.utils._pytree import tree_leaves
 
 from docmt.decoding import kv_cache
 from docmt.decoding.kv_cache import DocumentKVCache, SlotKVCache, SourceKVCache, make_source_cache
-from docmt.models.attention.distances import SentenceDistances
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import MultiHeadAttention
-from docmt.models.attention.visibility import see_segments
+from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 
 LENGTHS = [[3, 0, 2, 7], [1], [4, 9, 4], [0, 6]]
 
@@ -48,7 +46,7 @@ def test_keys_seen_at_several_distances(monkeypatch):
     layout = AttentionLayout.of_source(
         np.array([3, 1, 4, 2, 2]), np.array([3, 2]), settings=model_settings("concatenation")
     )
-    layout.groupings["cross", "window"] = see_segments(layout, "cross")
+    layout.groupings["cross", "window"] = layout.grouping("cross", "segments")
     distances = SentenceDistances(2, 2, 4)
     part = MultiHeadAttention(8, 2, "window", distances=distances).requires_grad_(False)
     for table in distances.parameters():

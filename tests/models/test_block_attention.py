@@ -5,9 +5,9 @@ import pytest
 import torch
 from core_fixtures import assert_close
 
-from docmt.models.attention import block_attention, ragged
-from docmt.models.attention.grouping import Grouping
-from docmt.models.attention.ragged import dense_attention, padded_attention
+from docmt.models.attention import kernels
+from docmt.models.attention.kernels import dense_attention, padded_attention
+from docmt.models.attention.patterns import Grouping
 
 LENGTHS = {"full": ([9, 9], [9, 9]), "ragged": ([9, 5, 7], [9, 5, 7]), "window": ([4, 5, 1], [4, 9, 10])}
 
@@ -27,8 +27,8 @@ def attend(attention, grouping, *, seed=0, dtype=torch.float32):
 @pytest.mark.parametrize("size", [1, 2, 4, 64])
 def test_blocks_equal_the_dense_formula(lengths, is_causal, kept, size, monkeypatch):
     for name, value in (("BLOCK_QUERIES", size), ("WIDE_BLOCK_QUERIES", size), ("MAX_KEPT_WEIGHTS", kept)):
-        monkeypatch.setattr(block_attention, name, value)
-    monkeypatch.setattr(ragged, "_pays_in_blocks", lambda *_: True)
+        monkeypatch.setattr(kernels, name, value)
+    monkeypatch.setattr(kernels, "_pays_in_blocks", lambda *_: True)
     queries, keys = (np.array(n) for n in LENGTHS[lengths])
     starts = np.cumsum(queries) - keys if lengths == "window" else np.cumsum(keys) - keys
     grouping = Grouping.of_ranges(queries, starts, keys, is_causal=is_causal)

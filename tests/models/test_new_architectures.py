@@ -12,11 +12,9 @@ from plain_search import pack_sources, search, teacher_forced
 from torch import nn
 
 from docmt.errors import UserError
-from docmt.models.attention.distances import DISTANCES
 from docmt.models.attention.layout import AttentionLayout
-from docmt.models.attention.multi_head import FUSIONS, MultiHeadAttention
+from docmt.models.attention.multi_head import DISTANCES, FUSIONS, MultiHeadAttention
 from docmt.models.attention.patterns import PATTERNS, Fusion
-from docmt.models.attention.visibility import GROUPINGS
 from docmt.models.layers import ENCODER_LAYERS
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
@@ -32,7 +30,7 @@ EXAMPLE = MANUAL.split("```python\n")[1].split("```")[0]
 def dicts():
     """The dicts are as before after the test."""
     with contextlib.ExitStack() as stack:
-        for rows in (PATTERNS, GROUPINGS, FUSIONS, ARCHITECTURES, CONTEXTS, CONTEXT_MODULES):
+        for rows in (PATTERNS, FUSIONS, ARCHITECTURES, CONTEXTS, CONTEXT_MODULES):
             stack.enter_context(mock.patch.dict(rows))
         yield
 
@@ -55,7 +53,6 @@ def make_model(architecture="first_sentence", **values):
 
 def test_what_settings_know_and_what_computes_have_the_same_names():
     plain = {name for name, pattern in PATTERNS.items() if not isinstance(pattern, Fusion)}
-    assert GROUPINGS.keys() == plain
     assert FUSIONS.keys() == PATTERNS.keys() - plain
     assert DISTANCES.keys() | ENCODER_LAYERS.keys() <= plain
     assert CONTEXT_MODULES.keys() == CONTEXTS.keys()

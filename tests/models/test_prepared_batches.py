@@ -8,8 +8,9 @@ from core_fixtures import document_trees, make_batch, make_model, random_documen
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from docmt.models.attention.grouping import Grouping
+from docmt.models.attention.kernels import PaddedInputs, inputs_for
 from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.varlen import VarlenInputs
 from docmt.models.buffers import map_leaves
 from docmt.models.presets import ARCHITECTURES
 from docmt.training.loss import LossModule
@@ -38,8 +39,8 @@ def test_a_prepared_batch_gives_the_same_loss_and_is_asked_for_nothing_more(arch
     expected = LossModule(model, 0.1)(plain)
     prepared.prepare("padded")
     n_tensors = len(tensors_of(prepared))
-    for name in ("_padded_inputs", "_varlen_inputs"):
-        monkeypatch.setattr(Grouping, name, None)
+    for inputs in (PaddedInputs, VarlenInputs):
+        monkeypatch.setattr(inputs, "of", None)
     monkeypatch.setattr(torch, "from_numpy", None)
     assert torch.equal(LossModule(model, 0.1)(prepared), expected)
     assert len(tensors_of(prepared)) == n_tensors == len(tensors_of(plain))
@@ -76,8 +77,8 @@ def test_a_batch_moves_in_one_copy(is_pinned, monkeypatch):
     assert {tensor.device.type for tensor in tensors_of(moved)} == {"meta"}
     assert [tensor.shape for tensor in tensors_of(moved)] == [tensor.shape for tensor in tensors_of(batch)]
     # An unprepared tensor is still made, for the device of the queries.
-    plan = moved.layout.grouping("cross", "group").padded_inputs(torch.device("cpu"))
-    assert plan.query_padding.rows_P.device.type == "cpu"
+    inputs = inputs_for(moved.layout.grouping("cross", "group"), "padded", torch.device("cpu"))
+    assert inputs.queries.packed_P.device.type == "cpu"
 
 
 def test_a_batch_on_its_device_is_left_alone():

@@ -1,5 +1,6 @@
 """Ragged attention against the dense formula: outputs and gradients."""
 
+import doctest
 import inspect
 import math
 from functools import partial
@@ -13,16 +14,16 @@ from hypothesis import strategies as st
 from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
 from plain_layers import join, read
 
-from docmt.models.attention import ragged
-from docmt.models.attention.grouping import Grouping
-from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
-from docmt.models.attention.ragged import (
+from docmt.models.attention import kernels, patterns
+from docmt.models.attention.kernels import (
     attention_entropy,
     dense_attention,
     padded_attention,
     ragged_attention,
     varlen_attention,
 )
+from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
+from docmt.models.attention.patterns import Grouping
 from docmt.models.attention.varlen import SWITCH, find_flash
 
 HEADS, HEAD_WIDTH = 2, 4
@@ -79,7 +80,7 @@ def literal_attention(query_NHK, key_MHK, value_MHK, layout, slot, pattern):
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 @settings(max_examples=25, deadline=None)
 @given(instances=INSTANCES, window=st.integers(0, 3))
-def test_buckets_equal_the_literal_formula(slot, pattern, instances, window):
+def test_padded_batches_equal_the_literal_formula(slot, pattern, instances, window):
     layout = make_layout(instances, window)
     inputs = make_inputs(layout, slot)
     grouping = layout.grouping(slot, pattern)
@@ -94,14 +95,14 @@ UGLY = {
     "only one-token sentences": [[(1, 1)] * 5, [(1, 1)]],
     "no padding at all": [[(4, 4)] * 3],
     "very long among short": [[(1, 1), (300, 280), (2, 3)], [(1, 2)]],
-    "many groups, several buckets": [[(length, 80 - length) for length in range(1, 80, 3)]],
+    "many groups, several batches": [[(length, 80 - length) for length in range(1, 80, 3)]],
     "source and target far apart": [[(1, 40), (40, 1)], [(50, 1)]],
 }
 
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 @pytest.mark.parametrize("name", UGLY)
-def test_buckets_equal_the_literal_formula_on_ugly_layouts(slot, pattern, name):
+def test_padded_batches_equal_the_literal_formula_on_ugly_layouts(slot, pattern, name):
     layout = make_layout(UGLY[name])
     inputs = make_inputs(layout, slot)
     literal = literal_attention(*inputs, layout, slot, pattern)
@@ -141,7 +142,7 @@ def test_combined_attention_is_equation_10(slot):
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 def test_bfloat16_is_finite_and_close(slot, pattern):
-    layout = make_layout([*UGLY["many groups, several buckets"], *UGLY["one token"], [(700, 650), (1, 1)]])
+    layout = make_layout([*UGLY["many groups, several batches"], *UGLY["one token"], [(700, 650), (1, 1)]])
     inputs = [tensor.detach() for tensor in make_inputs(layout, slot)]
     halves = [tensor.bfloat16().requires_grad_() for tensor in inputs]
     grouping = layout.grouping(slot, pattern)
@@ -167,7 +168,7 @@ def test_entropy_is_that_of_the_weights_averaged_over_heads(slot, pattern):
     layout = make_layout([[(3, 4), (1, 1), (6, 2)], [(2, 5)]])
     query, key, _ = make_inputs(layout, slot)
     grouping = layout.grouping(slot, pattern)
-    mask = grouping.dense_mask(len(key))
+    mask = torch.from_numpy(grouping.dense_mask(len(key)))
     scores = torch.einsum("nhk,mhk->hnm", query, key) / math.sqrt(HEAD_WIDTH)
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).mean(0)
     expected = -(weights * weights.clamp_min(1e-30).log2()).sum(-1)
@@ -206,7 +207,7 @@ def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
             outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
         return torch.cat(outputs)
 
-    monkeypatch.setattr(ragged, "find_varlen", lambda: loop)
+    monkeypatch.setattr(kernels, "find_varlen", lambda: loop)
     layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
     inputs = make_inputs(layout, slot)
     found = varlen_attention(*inputs, layout.grouping(slot, pattern))
@@ -257,3 +258,8 @@ def test_a_multi_head_attention_starts_as_the_paper_code_does():
         assert 0.95 * bound < part.abs().max() <= bound
     assert not attention.in_bias.any()
     assert not attention.out.bias.any()
+
+
+def test_the_example_of_a_grouping_at_the_head_of_patterns_is_right():
+    failed, tried = doctest.testmod(patterns)
+    assert (failed, tried > 3) == (0, True)

@@ -22,9 +22,9 @@ from plain_attention import (
     take_plain_kernels,
 )
 
-from docmt.models.attention import ragged, varlen
+from docmt.models.attention import varlen
+from docmt.models.attention.kernels import distances_of, inputs_for, varlen_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
-from docmt.models.attention.ragged import distances_of, varlen_attention
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 
@@ -115,7 +115,7 @@ CASES = {part: architecture for architecture in ARCHITECTURES for part in make_l
 @pytest.mark.parametrize(("slot", "pattern"), CASES)
 def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot, pattern):
     """With distances where the pattern has them, and gradients of all parameters."""
-    monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr("docmt.models.attention.kernels.kernel_for", lambda *_: "varlen")
     grouping = make_layout(CASES[slot, pattern]).grouping(slot, pattern)
     part = randomize(MultiHeadAttention(8, HEADS, pattern))
     n, m = grouping.n_queries, grouping.key_rows.max() + 1
@@ -133,7 +133,7 @@ def test_all_patterns_equal_attention_token_by_token(kernels, monkeypatch, slot,
     query_NHK, key_MHK, value_MHK, adjust = part.inputs(query, memory, grouping)
     key_PHK, value_PHK = (rows[torch.from_numpy(grouping.key_rows)] for rows in (key_MHK, value_MHK))
     if adjust is not None:
-        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(grouping.varlen_inputs(query.device)))
+        key_PHK, value_PHK = adjust(key_PHK, value_PHK, distances_of(inputs_for(grouping, "varlen", query.device)))
     expected = attend_plainly(
         len(seen), HEADS, lambda i, _: seen[i],
         lambda i, j, h: query_NHK[i, h] @ key_PHK[j, h] / math.sqrt(query_NHK.shape[2]),
@@ -280,7 +280,7 @@ def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(tak
                 grouping = layout.grouping(slot, pattern)
                 n_G, m_G = grouping.query_lengths_G, grouping.key_lengths_G
                 query, key = (torch.empty(int(part.sum()), 8, 64, device="meta") for part in (n_G, m_G))
-                offsets = grouping.varlen_inputs(torch.device("cpu")).query_offsets
+                offsets = inputs_for(grouping, "varlen", torch.device("cpu")).query_offsets
                 is_short = varlen.kernels_for(query, key, offsets, int(max(n_G.max(), m_G.max()))) is not None
                 n_short += is_short
                 for name, short in (("flash", False), ("chosen", is_short)):

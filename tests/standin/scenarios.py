@@ -23,7 +23,7 @@ from docmt.decoding.incremental_decoder import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.instances.storage import load_instances
-from docmt.models.attention.ragged import kernel_for
+from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch, instance_trees
 from docmt.models.model_file import TrainedModel
 from docmt.models.settings import ModelSettings

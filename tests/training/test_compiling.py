@@ -21,7 +21,7 @@ from plain_attention import take_plain_kernels
 from torch._functorch._aot_autograd.autograd_cache import check_cacheable
 
 from docmt.errors import UserError
-from docmt.models.attention import ragged, varlen
+from docmt.models.attention import kernels, varlen
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training import compiling, trainer
 from docmt.training.compiling import CompiledLoss, compiled_loss
@@ -36,7 +36,7 @@ SMALL = {"encoder_layers": 1, "decoder_layers": 1}
 def kernel(monkeypatch):
     """The operator of a GPU, computed plainly; the names of the kernels that it took are collected."""
     taken = []
-    monkeypatch.setattr(ragged, "kernel_for", lambda *_: "varlen")
+    monkeypatch.setattr(kernels, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, taken)
     torch._dynamo.reset()
     yield taken

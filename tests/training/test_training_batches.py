@@ -263,7 +263,7 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     lengths = batch.layout.src_lengths_G
     n_tokens = lengths.sum()
     local = (lengths * np.log2(lengths)).sum() / n_tokens
-    seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1).numpy()
+    seen = batch.layout.grouping("encoder", "rst").dense_mask(n_tokens).sum(1)
     found = meter.entropies()
     assert found["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
     assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)

@@ -1,26 +1,115 @@
-"""The layout of a batch: where sentences and instances are in the packed tokens, and all groupings and indexes.
+"""The layout of a batch: which packed tokens are a sentence, an EDU or an instance. All groupings follow from it.
 
-Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances.
+A model asks its layout for the grouping of each slot and pattern, and for index tensors such as positions. They are
+made once; `prepare` makes all of them ahead, in the process that loads the batch. A compiled model reads a
+`CompiledLayout`, which has nothing left to compute.
+
+Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances, E EDUs,
+T positions, D width.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
-from typing_extensions import override
 
+from docmt.discourse.dependencies import NO_HEAD, number_through
 from docmt.instances.storage import expand_ranges
-from docmt.models.attention.grouping import Grouping, Kernel
-from docmt.models.attention.patterns import Index, Side, Slot, find_part, part_names
-from docmt.models.attention.visibility import GROUPINGS, PackedLengths, positions_within
+from docmt.models.attention.kernels import Kernel, inputs_for
+from docmt.models.attention.patterns import (
+    SIDES,
+    Grouping,
+    Index,
+    Side,
+    Slot,
+    Units,
+    find_part,
+    first_before,
+    part_names,
+    positions_within,
+    sum_instances,
+)
+from docmt.models.attention.varlen import CompiledGrouping, find_varlen
 from docmt.models.buffers import map_leaves
-from docmt.models.settings import Context, Positions
+from docmt.models.settings import Context, ModelSettings, Positions
 
 CPU = torch.device("cpu")
+IN_ORDER = ("group", "global")
+"""Patterns whose keys are always in the order of the packed rows. The keys of other patterns are in that order in some
+batches only, but a compiled graph either has an index or not."""
+
+
+@dataclass(frozen=True)
+class BatchTrees:
+    """The discourse trees of the instances of a batch, which RST attention follows.
+
+    Attributes:
+        edu_lengths_E: int64, source tokens of each EDU; marks belong to the first and the last EDU of their sentence.
+        edu_heads_E: int64, the row of each EDU's head in the batch, in the same instance; −1 for none.
+        edu_counts_G: int64, EDUs of each sentence, at least 1.
+        sentence_heads_G: as `edu_heads_E`, for the tree of sentences.
+        open_B: bool, instances whose units see everything (dropped trees, decoding without a tree).
+    """
+
+    edu_lengths_E: np.ndarray
+    edu_heads_E: np.ndarray
+    edu_counts_G: np.ndarray
+    sentence_heads_G: np.ndarray
+    open_B: np.ndarray
+
+    @classmethod
+    def of_instance(
+        cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
+    ) -> "BatchTrees":
+        """A batch of one closed instance; heads are rows in the instance."""
+        arrays = (np.asarray(part, dtype=np.int64) for part in (edu_lengths, edu_heads, edu_counts, sentence_heads))
+        return cls(*arrays, open_B=np.zeros(1, dtype=bool))
+
+    @classmethod
+    def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
+        """A batch of one instance without trees, whose sentences have `src_lengths` source tokens."""
+        lengths = np.asarray(src_lengths, dtype=np.int64)
+        heads = np.full(len(lengths), NO_HEAD)
+        return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
+
+    @classmethod
+    def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
+        """One batch of all instances of several."""
+        return cls(
+            np.concatenate([trees.edu_lengths_E for trees in batches]),
+            number_through([trees.edu_heads_E for trees in batches]),
+            np.concatenate([trees.edu_counts_G for trees in batches]),
+            number_through([trees.sentence_heads_G for trees in batches]),
+            np.concatenate([trees.open_B for trees in batches]),
+        )
+
+    @classmethod
+    def join_known(
+        cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
+    ) -> "BatchTrees | None":
+        """`join`, with open instances (sentences of `src_lengths` tokens) where trees are missing; None if all are."""
+        if all(trees is None for trees in batches):
+            return None
+        pairs = zip(batches, src_lengths, strict=True)
+        return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
+
+    def opened(self, open_B: np.ndarray) -> "BatchTrees":
+        return replace(self, open_B=self.open_B | open_B)
+
+    def marked(self, marks: tuple[int, int]) -> "BatchTrees":
+        """The same trees, where `marks` are the numbers of marks before and after each sentence, instead of (1, 1)."""
+        if marks == (1, 1):
+            return self
+        lengths_E, ends_G = self.edu_lengths_E.copy(), np.cumsum(self.edu_counts_G)
+        # The stored lengths contain one mark on each side, which belongs to the first and the last EDU.
+        lengths_E[ends_G - self.edu_counts_G] += marks[0] - 1
+        lengths_E[ends_G - 1] += marks[1] - 1
+        return replace(self, edu_lengths_E=lengths_E)
 
 
 @dataclass(frozen=True)
@@ -32,72 +121,143 @@ class Drafts:
     layout: "AttentionLayout"
 
 
-class AttentionLayout(PackedLengths):
-    """Lengths of a batch, with its groupings and indexes, derived on demand.
+class AttentionLayout:
+    """Lengths of a batch, with its groupings and index tensors, made when they are first asked for.
+
+    (No dataclass: in mixed precision, Fabric takes dataclasses apart in every call of a model, and refuses frozen ones
+    inside of others.)
 
     Attributes:
+        src_lengths_G: int64, tokens of each source sentence (marks included), in packed order.
+        tgt_lengths_G: int64, decoder inputs of each target sentence; in a free stream one length per instance.
+        sentences_B: int64, source sentences of each instance.
+        settings: of the model.
+        trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
+        documents_B: int64, source sentences of each document for its context module; by default `sentences_B`.
         context: whether a model with a context module reads instances as documents or as single sentences.
         drafts: for a model that reads drafts; None lets it make them, as long as the target.
         groupings, indexes: the ones made so far, or set beforehand.
     """
 
     def __init__(
-        self, *lengths: Any, context: Context = "document", drafts: Drafts | None = None, **options: Any
+        self,
+        src_lengths_G: ArrayLike,
+        tgt_lengths_G: ArrayLike,
+        sentences_B: ArrayLike,
+        *,
+        settings: ModelSettings,
+        trees: BatchTrees | None = None,
+        documents_B: np.ndarray | None = None,
+        context: Context = "document",
+        drafts: Drafts | None = None,
     ) -> None:
-        super().__init__(*lengths, **options)
+        self.src_lengths_G = np.asarray(src_lengths_G, dtype=np.int64)
+        self.tgt_lengths_G = np.asarray(tgt_lengths_G, dtype=np.int64)
+        self.sentences_B = np.asarray(sentences_B, dtype=np.int64)
+        self.settings, self.trees, self.drafts = settings, trees, drafts
+        self.documents_B = self.sentences_B if documents_B is None else documents_B
         self.context: Context = context
-        self.drafts = drafts
         self.groupings: dict[tuple[Slot, str], Grouping] = {}
         self.indexes: dict[tuple[Side, Index], Tensor] = {}
 
     @classmethod
-    def of_source(cls, src_lengths_G: np.ndarray, sentences_B: np.ndarray, **options: Any) -> Self:
+    def of_source(
+        cls,
+        src_lengths_G: np.ndarray,
+        sentences_B: np.ndarray,
+        *,
+        settings: ModelSettings,
+        trees: BatchTrees | None = None,
+        context: Context = "document",
+    ) -> "AttentionLayout":
         """The layout of instances whose target is still to be made: one token per target sentence."""
-        is_free = options["settings"].target_stream == "free"
-        n_targets = len(sentences_B) if is_free else len(src_lengths_G)
-        return cls(src_lengths_G, np.ones(n_targets), sentences_B, **options)
+        n_targets = len(sentences_B) if settings.target_stream == "free" else len(src_lengths_G)
+        lengths = src_lengths_G, np.ones(n_targets), sentences_B
+        return AttentionLayout(*lengths, settings=settings, trees=trees, context=context)
 
-    def _replace(self, **changes: Any) -> "AttentionLayout":
-        """A copy with some constructor arguments changed."""
-        names = (
-            "src_lengths_G",
-            "tgt_lengths_G",
-            "sentences_B",
-            "settings",
-            "trees",
-            "documents_B",
-            "context",
-            "drafts",
+    def _copy(
+        self,
+        trees: BatchTrees | None,
+        *,
+        tgt_lengths_G: np.ndarray | None = None,
+        sentences_B: np.ndarray | None = None,
+    ) -> "AttentionLayout":
+        """A copy with these trees, and these lengths unless they are None. Nothing has been made of it yet."""
+        return AttentionLayout(
+            self.src_lengths_G,
+            self.tgt_lengths_G if tgt_lengths_G is None else tgt_lengths_G,
+            self.sentences_B if sentences_B is None else sentences_B,
+            settings=self.settings,
+            trees=trees,
+            documents_B=self.documents_B,
+            context=self.context,
+            drafts=self.drafts,
         )
-        return AttentionLayout(**{name: getattr(self, name) for name in names} | changes)
 
     def one_by_one(self) -> "AttentionLayout":
         """The same sentences, each an instance, without trees; context modules see their documents."""
-        alone = self._replace(sentences_B=np.ones_like(self.src_lengths_G), trees=None)
+        alone = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
         alone.indexes = {key: made for key, made in self.indexes.items() if key[1] == "row"}
         return alone
 
     def opened(self, open_B: np.ndarray) -> "AttentionLayout":
         """The same layout with more instances open to RST attention; bool [B]."""
-        return self._replace(trees=None if self.trees is None else self.trees.opened(open_B))
+        return self._copy(None if self.trees is None else self.trees.opened(open_B))
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
         """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
-        copy = self._replace()
+        copy = self._copy(self.trees)
         copy.groupings = map_leaves(self.groupings, function, kind=kind)
         copy.indexes = map_leaves(self.indexes, function, kind=kind)
         copy.drafts = map_leaves(self.drafts, function, kind=kind)
         return copy
 
-    @override
-    def draft_lengths(self) -> np.ndarray:
-        return self.tgt_lengths_G if self.drafts is None else self.drafts.layout.tgt_lengths_G
+    @property
+    def n_sentences(self) -> int:
+        """G, source sentences of the batch."""
+        return len(self.src_lengths_G)
+
+    @property
+    def padded_sizes(self) -> tuple[int, int, int]:
+        """Instances, source tokens of the longest (2 or more), and sentences of the one with the most."""
+        longest = max(2, int(self.instance_lengths("src").max()))
+        return len(self.sentences_B), longest, int(self.sentences_B.max())
 
     @property
     def reads_context(self) -> bool:
         """Whether the model has a context module, and it reads this batch."""
         return self.settings.context is not None and self.context == "document"
+
+    def sentence_lengths(self, side: Side) -> np.ndarray:
+        """Items of each sentence of a side; int64 [G]."""
+        if side == "src":
+            return self.src_lengths_G
+        if side == "before":
+            return self.rows_before[1]
+        return np.ones_like(self.src_lengths_G) if side == "vectors" else self.tgt_lengths_G
+
+    def instance_lengths(self, side: Side) -> np.ndarray:
+        """Items of each instance of a side; int64 [B]."""
+        return sum_instances(self.sentence_lengths(side), self.sentences_B)
+
+    def sentence_numbers(self) -> np.ndarray:
+        """The number of each source sentence in its document, from 0; int64 [G]."""
+        return positions_within(self.documents_B)
+
+    def first_sentences(self, n_before: int) -> np.ndarray:
+        """The sentence `n_before` sentences before each one, never before its document; int64 [G]."""
+        return first_before(self.sentence_numbers(), n_before)
+
+    @cached_property
+    def rows_before(self) -> tuple[np.ndarray, np.ndarray]:
+        """The source rows of the side `before`, and the number of them that each sentence has; int64."""
+        starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
+        firsts_G = starts_G[self.first_sentences(self.settings.n_before)]
+        # Attention needs keys, so a sentence with nothing before it has its own first token. Context modules discard
+        # the output there.
+        lengths_G = np.maximum(starts_G - firsts_G, 1)
+        return expand_ranges(firsts_G, lengths_G), lengths_G
 
     def resolve(self, pattern: str) -> str:
         """The pattern that applies to this batch: without trees, patterns that need them see the whole instance."""
@@ -107,13 +267,39 @@ class AttentionLayout(PackedLengths):
         """The grouping of an attention with one pattern. A fusion has one grouping for each of its parts."""
         key = slot, self.resolve(pattern)
         if key not in self.groupings:
-            self.groupings[key] = GROUPINGS[key[1]](self, slot)
+            part = find_part(key[1])
+            self.groupings[key] = part.see(self._tree_units(slot) if part.needs_trees else self._sentence_units(slot))
         return self.groupings[key]
+
+    def _sentence_units(self, slot: Slot) -> Units:
+        """The sentences between which a slot attends."""
+        queries_G, keys_G = (self.sentence_lengths(side) for side in SIDES[slot])
+        if slot == "drafted" and self.drafts is not None:
+            keys_G = self.drafts.layout.tgt_lengths_G
+        return Units(
+            queries_G,
+            keys_G,
+            self.sentences_B,
+            self.documents_B,
+            is_causal=slot == "decoder",
+            window=self.settings.window_sentences,
+            n_before=self.settings.n_before,
+        )
+
+    def _tree_units(self, slot: Slot) -> Units:
+        """EDUs in the encoder, sentences elsewhere, with their heads."""
+        trees = self.trees
+        assert trees is not None, "patterns that need trees are resolved to `global` without"
+        if slot == "encoder":
+            n_edus_B = np.add.reduceat(trees.edu_counts_G, np.cumsum(self.sentences_B) - self.sentences_B)
+            lengths_E = trees.edu_lengths_E
+            return Units(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
+        return replace(self._sentence_units(slot), heads_U=trees.sentence_heads_G, open_B=trees.open_B)
 
     @cached_property
     def _of_sentences(self) -> "AttentionLayout":
         """The same sentences with one target token each, so that rows of target groupings are sentences."""
-        return self._replace(tgt_lengths_G=np.ones_like(self.tgt_lengths_G))
+        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G))
 
     def sentence_groups(self, pattern: str, slot: Slot = "cross") -> np.ndarray:
         """The group of each target sentence in an attention to the source; int64 [G]."""
@@ -122,7 +308,7 @@ class AttentionLayout(PackedLengths):
 
     def visible_sentences(self, pattern: str) -> np.ndarray:
         """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
-        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G)).numpy()
+        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G))
 
     def first_visible_sentences(self, pattern: str) -> np.ndarray:
         """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""
@@ -150,9 +336,8 @@ class AttentionLayout(PackedLengths):
             positions = positions_within(lengths_G)
             is_word = (positions >= before) & (positions < np.repeat(lengths_G - after, lengths_G))
             return is_word.astype(np.int64)
-        if kind == "place":
+        if kind == "padded_row":
             lengths_B = self.instance_lengths(side)
-            # Row of each token in a padded [instances × longest] table.
             return expand_ranges(np.arange(len(lengths_B)) * self.padded_sizes[1], lengths_B)
         return positions_within(self.instance_lengths(side) if kind == "instance" else lengths_G)
 
@@ -195,4 +380,54 @@ class AttentionLayout(PackedLengths):
         for side, kind in self.index_kinds():
             self.index(side, kind, CPU)
         for slot, part in self.attention_parts():
-            self.grouping(slot, part).inputs_for(kernel, CPU)
+            inputs_for(self.grouping(slot, part), kernel, CPU)
+
+
+@dataclass(frozen=True)
+class CompiledLayout:
+    """A layout as a compiler sees it: tensors and numbers for the variable-length kernel, with nothing to compute.
+
+    With it, `torch.compile` makes one graph of `Transformer.forward` that serves batches of any shape. Groupings are by
+    the patterns of the settings, also where they are resolved to others. `default` is what positions run through where
+    nothing else is asked for, `table_TD` has the vectors of at least as many as there are, float32.
+    """
+
+    groupings: dict[tuple[Slot, str], CompiledGrouping]
+    indexes: dict[tuple[Side, Index], Tensor]
+    n_sentences: int
+    padded_sizes: tuple[int, int, int]
+    reads_context: bool
+    default: Positions
+    table_TD: Tensor
+    drafts: None = None
+
+    @classmethod
+    def of(cls, layout: AttentionLayout, table_TD: Tensor) -> "CompiledLayout":
+        """A compiled layout on the device of the table; complete, if the layout has been prepared."""
+        device = table_TD.device
+        # In a fixed order: a graph asks for the keys of a dict in their order.
+        kinds = sorted(layout.index_kinds())
+        kernel = find_varlen()
+        assert kernel is not None, "asked for only where this torch has it"
+        groupings = {}
+        for slot, pattern in layout.attention_parts():
+            grouping = layout.grouping(slot, pattern)
+            inputs = inputs_for(grouping, "varlen", device)
+            if inputs.key_rows_M is None and pattern not in IN_ORDER:
+                inputs = replace(inputs, key_rows_M=torch.arange(len(grouping.key_rows), device=device))
+            groupings[slot, pattern] = CompiledGrouping(inputs, grouping.is_causal, kernel)
+        indexes = {kind: layout.index(*kind, device) for kind in kinds}
+        n_instances, longest, most_sentences = layout.padded_sizes
+        # A graph for any size is none for 1, and padding changes nothing.
+        sizes = max(2, n_instances), longest, max(2, most_sentences)
+        facts = layout.n_sentences, sizes, layout.reads_context
+        return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)
+
+    def grouping(self, slot: Slot, pattern: str) -> CompiledGrouping:
+        return self.groupings[slot, pattern]
+
+    def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
+        return self.index(side, within or self.default, device)
+
+    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+        return self.indexes[side, kind]

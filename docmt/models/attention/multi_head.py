@@ -1,23 +1,24 @@
-"""Multi-head attention of one pattern, and fusions: several attentions in the place of one.
+"""Attention modules: multi-head attention of one pattern, distances that change it, and fusions of several patterns.
 
-Shape letters: N packed queries, M packed keys (of the other side in cross-attention), D width, H heads, K head width.
+Shape letters: N packed queries, M packed keys (of the other side in cross-attention), P keys in the order of the groups
+that see them, D width, H heads, K head width, T distances, W frequencies.
 """
 
 import keyword
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import override
 
 from docmt.errors import UserError
-from docmt.models.attention.distances import DISTANCES, Distances
-from docmt.models.attention.grouping import AnyGrouping
-from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion
-from docmt.models.attention.projections import HeadProjections
-from docmt.models.attention.ragged import AttentionInputs, ragged_attention
+from docmt.models.attention.kernels import AnyGrouping, AttentionInputs, kernel_inputs_of, ragged_attention
+from docmt.models.attention.patterns import MAX_SENTENCES, NO_GATE, PATTERNS, Fusion
 from docmt.models.numerics import product_dtype
 
 Groupings = Callable[[str], AnyGrouping]
@@ -28,14 +29,13 @@ Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
 
 INHERITED = "group"
 """The part of a fused attention that corresponds to an attention with one pattern."""
-DISTANCES_PREFIX = "distances."
-"""Name prefix of parameters that exist only with distances."""
 
 
-class MultiHeadAttention(HeadProjections):
+class MultiHeadAttention(nn.Module):
     """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`).
 
-    Scores depend on the distances of keys where `distances` are given or the pattern has them.
+    Scores depend on the distances of keys where `distances` are given or the pattern has them. All heads are `inner`
+    wide together, by default `width`.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -48,14 +48,25 @@ class MultiHeadAttention(HeadProjections):
         *,
         inner: int | None = None,
         memory_width: int | None = None,
-        distances: Distances | None = None,
+        distances: "Distances | None" = None,
     ) -> None:
-        super().__init__(width, heads, inner=inner, memory_width=memory_width)
-        self.pattern = pattern
+        super().__init__()
+        self.heads, self.pattern = heads, pattern
+        inner = width if inner is None else inner
+        self.in_weight = nn.Parameter(torch.empty((3 if memory_width is None else 1) * inner, width))
+        self.memory_weight = None if memory_width is None else nn.Parameter(torch.empty(2 * inner, memory_width))
+        self.in_bias = nn.Parameter(torch.zeros(3 * inner))
+        self.out = nn.Linear(inner, width)
         if distances is None and pattern in DISTANCES:
-            distances = DISTANCES[pattern](heads, self.out.in_features // heads)
+            distances = DISTANCES[pattern](heads, inner // heads)
         self.distances = distances
-        self.initialize()  # after the distances, which draw random numbers first
+        # After the distances, which draw random numbers first.
+        for weight in (self.in_weight, self.memory_weight):
+            # As fairseq: queries, keys and values each as a separate matrix, smaller than Xavier by √2.
+            for part in () if weight is None else weight.data.split(inner):
+                nn.init.xavier_uniform_(part, gain=2**-0.5)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """Attend from `query_ND` to `memory_MD`, or to itself when there is no memory; returns [N, D]."""
@@ -72,6 +83,37 @@ class MultiHeadAttention(HeadProjections):
             return *self.project(query_ND, memory_MD), None
         return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
+    def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries [N, H, K], keys and values [M, H, K]; without a memory, all from the queries."""
+        if memory_MD is None:
+            projected = F.linear(query_ND, self.in_weight, self.in_bias)
+            query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
+            return query_NHK, key_NHK, value_NHK
+        # Split once: the gradients of two slices would each be a whole matrix.
+        weights, biases = self._in_parts()
+        query_NHK = F.linear(query_ND, weights[0], biases[0]).unflatten(1, (self.heads, -1))
+        key_MHK, value_MHK = F.linear(memory_MD, weights[1], biases[1]).unflatten(1, (2, self.heads, -1)).unbind(1)
+        return query_NHK, key_MHK, value_MHK
+
+    def project_query(self, query_ND: Tensor) -> Tensor:
+        """Queries [N, H, K]."""
+        (weight, _), (bias, _) = self._in_parts()
+        return F.linear(query_ND, weight, bias).unflatten(1, (self.heads, -1))
+
+    def project_memory(self, memory_MD: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values [M, H, K]."""
+        (_, weight), (_, bias) = self._in_parts()
+        key_MHK, value_MHK = F.linear(memory_MD, weight, bias).unflatten(1, (2, self.heads, -1)).unbind(1)
+        return key_MHK, value_MHK
+
+    def _in_parts(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Weights and biases, each for queries and for keys and values."""
+        inner = self.out.in_features
+        biases = self.in_bias.split((inner, 2 * inner))
+        if self.memory_weight is not None:
+            return (self.in_weight, self.memory_weight), biases
+        return self.in_weight.split((inner, 2 * inner)), biases
+
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
         """`FusedAttention.fuse` with one part."""
         return attend(self, query_ND)
@@ -79,7 +121,144 @@ class MultiHeadAttention(HeadProjections):
     @staticmethod
     def counterpart(name: str) -> str | None:
         """The parameter that corresponds to `name` in a model that has an attention of the other kind in this place."""
-        return None if name.startswith(DISTANCES_PREFIX) else f"{INHERITED}.{name}"
+        return None if name.startswith("distances.") else f"{INHERITED}.{name}"
+
+
+class Distances(nn.Module, ABC):
+    """The parameters and computations that let one attention tell near keys from far ones.
+
+    The distance of each key comes from the grouping of the pattern (`Grouping.distances`).
+    """
+
+    def inputs(
+        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
+    ) -> AttentionInputs:
+        """Queries, keys and values of the attention; see `MultiHeadAttention.inputs`."""
+        return *part.project(query_ND, memory_MD), self.add
+
+    @abstractmethod
+    def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values as groups see them, given projected ones and their distances, int64 [P]."""
+
+    def finish(self, output_NHE: Tensor) -> Tensor:
+        """The output of the attention as its output projection reads it, [N, H, K]."""
+        return output_NHE
+
+    def cache_width(self, head_width: int) -> int:
+        """The width of keys and values in caches of incremental decoding."""
+        return head_width
+
+    def extend_step(self, projected_N3HK: Tensor, position: Tensor) -> Tensor:
+        """The queries, scaled by 1/√K, keys and values of one step of incremental decoding, as caches hold them.
+
+        `position`, int64 [1]: the newest tokens of all hypotheses have the same position in their instances.
+        """
+        return projected_N3HK
+
+
+class SentenceDistances(Distances):
+    """A learned vector for each distance between sentences, added to keys and another one to values.
+
+    (Shaw et al. 2018, with sentences in the place of words.) At first they are 0. With `heads` 1, all heads share them.
+    """
+
+    def __init__(self, n_distances: int, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.keys, self.values = (nn.Parameter(torch.zeros(n_distances, heads, head_width)) for _ in range(2))
+
+    @override
+    def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
+        keys, values = (table.to(key_PHK.dtype)[distances_P] for table in (self.keys, self.values))
+        return key_PHK + keys, value_PHK + values
+
+
+class TokenDistances(Distances):
+    """Attention by distances between tokens; sentences before the own one are a memory (Transformer-XL, §3.2–3.3).
+
+    The score of query i and key j is (q_i·k_j + (q_i + b)·(R ρ(i − j))) / √K, where ρ(t) are K sinusoids, R is a matrix
+    and b a vector of each head. (The other vector of Transformer-XL's score is the bias of the query projection.) Keys
+    and values of earlier sentences come from states that no gradient goes through.
+
+    Since sin(i − j) and cos(i − j) are sums of products of sines and cosines of i and of j, the second term is a scalar
+    product, too: queries, keys and values are 2 K wide here, and any kernel computes them.
+    """
+
+    def __init__(self, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(torch.empty(heads, head_width, head_width))
+        self.bias = nn.Parameter(torch.zeros(heads, head_width))
+        for head in self.matrix.data:
+            nn.init.xavier_uniform_(head)
+
+    @override
+    def inputs(
+        self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
+    ) -> AttentionInputs:
+        """The second version of each key and value is the one that later sentences see."""
+        # Cross-attention has no order of words between query and key.
+        assert memory_MD is None, "of self-attention only"
+        query, key, value = part.project(query_ND, None)
+        positions_N = kernel_inputs_of(grouping, query).positions_N
+        assert positions_N is not None, "the pattern says them"
+        query, near, value = self.extend(query, key, value, positions_N)
+        # As in Transformer-XL, the states of earlier sentences are constants; the projections still get gradients.
+        far_key, far_value = part.project_memory(query_ND.detach())
+        far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
+        # Kernels divide by the root of twice the width.
+        query = query * math.sqrt(2)
+        values = torch.cat((value, F.pad(far_value, (0, far_value.shape[-1]))), dim=-1)
+        return query, torch.cat((near, far), -1), values, self.add
+
+    @override
+    def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
+        is_far = (distances_P > 0)[:, None, None]
+        (near_key, far_key), (near_value, far_value) = (rows.chunk(2, -1) for rows in (key_PHK, value_PHK))
+        return torch.where(is_far, far_key, near_key), torch.where(is_far, far_value, near_value)
+
+    def extend(
+        self, query_NHK: Tensor, key_NHK: Tensor, value_NHK: Tensor, positions_N: Tensor, *, scale: float = 1.0
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of twice the width, in self-attention.
+
+        Queries come multiplied by `scale`. Positions are those in the instance; one entry may stand for all tokens.
+        """
+        half = key_NHK.shape[-1] // 2  # frequencies as in `transformer.sinusoids`
+        rates_W = torch.exp(torch.arange(half, device=positions_N.device) * (-math.log(10000) / max(half - 1, 1)))
+        angles_N1W = positions_N[:, None, None] * rates_W
+        sin_N1W, cos_N1W = angles_N1W.sin(), angles_N1W.cos()
+        matrix, bias = self.matrix.to(query_NHK.dtype), self.bias.to(query_NHK.dtype)
+        sines, cosines = torch.einsum("nhl,hlk->nhk", query_NHK + scale * bias, matrix).chunk(2, -1)
+        # The addition theorems of sine and cosine: the factors of sin j, then of cos j, in the order of `waves`.
+        turned = torch.cat((cosines * sin_N1W - sines * cos_N1W, sines * sin_N1W + cosines * cos_N1W), -1)
+        waves = torch.cat((sin_N1W, cos_N1W), -1).expand_as(key_NHK)
+        query = torch.cat((query_NHK, turned.to(query_NHK.dtype)), -1)
+        return query, torch.cat((key_NHK, waves.to(key_NHK.dtype)), -1), F.pad(value_NHK, (0, value_NHK.shape[-1]))
+
+    @override
+    def extend_step(self, projected_N3HK: Tensor, position: Tensor) -> Tensor:
+        query_NHK, key_NHK, value_NHK = projected_N3HK.unbind(1)
+        # Decoding scales queries when it projects them, so the bias must be scaled before it is added.
+        scale = key_NHK.shape[-1] ** -0.5
+        return torch.stack(self.extend(query_NHK, key_NHK, value_NHK, position, scale=scale), dim=1)
+
+    @override
+    def cache_width(self, head_width: int) -> int:
+        return 2 * head_width
+
+    @override
+    def finish(self, output_NHE: Tensor) -> Tensor:
+        # The second half of the values was padding with zeros.
+        return output_NHE[..., : self.bias.shape[1]]
+
+
+DISTANCES: dict[str, Callable[[int, int], Distances]] = {
+    # The own sentence, and any other (Flat-Transformer).
+    "segments": partial(SentenceDistances, 2),
+    # Up to `MAX_SENTENCES` either way, the same vectors for all heads (Hybrid Context).
+    "distances": lambda heads, head_width: SentenceDistances(2 * MAX_SENTENCES + 1, 1, head_width),
+    "memory": TokenDistances,
+}
+"""Pattern → constructor of its distances, whose arguments are the numbers of heads and of values per head."""
 
 
 class Gate(nn.Linear):

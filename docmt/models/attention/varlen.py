@@ -2,7 +2,8 @@
 
 One operator serves both, and chooses when it runs: a compiled graph is the same for batches of all lengths.
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, G groups.
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P keys in the order of the groups that
+see them.
 """
 
 import functools
@@ -11,13 +12,17 @@ import itertools
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from docmt.instances.storage import offsets_of
+from docmt.models.attention.patterns import Grouping
 from docmt.models.gpus import show_driver_to_triton
 
 log = logging.getLogger(__name__)
@@ -32,6 +37,77 @@ MAX_HEAD_WIDTH = 128
 """The widest heads whose tiles fit into the shared memory of every GPU with bfloat16."""
 TOLERANCE = 0.03
 """Greatest relative difference from flash attention; bfloat16 rounds by 0.004."""
+Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Makes the keys and values that groups see, [P, H, K], of projected ones and their distances, int64 [P]."""
+
+
+@dataclass(frozen=True)
+class VarlenInputs:
+    """Index tensors of variable-length kernels.
+
+    Attributes:
+        query_offsets, key_offsets: int32 [G + 1].
+        key_rows_M: int64 index of the keys in group order; None when they are already in that order.
+        distances_P, positions_N: int64, of each key in group order and of each query; None where the pattern has none.
+    """
+
+    query_offsets: Tensor
+    key_offsets: Tensor
+    key_rows_M: Tensor | None
+    max_queries: int
+    max_keys: int
+    distances_P: Tensor | None
+    positions_N: Tensor | None
+
+    @classmethod
+    def of(cls, grouping: Grouping) -> "VarlenInputs":
+        """The index tensors of a grouping, on the CPU."""
+        # Flash attention takes int32 offsets only.
+        queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
+        # Keys that are in order already need no gather, which would copy all of them in every layer.
+        is_in_order = np.array_equal(grouping.key_rows, np.arange(len(grouping.key_rows)))
+        return cls(
+            query_offsets=torch.from_numpy(queries),
+            key_offsets=torch.from_numpy(keys),
+            key_rows_M=None if is_in_order else torch.from_numpy(grouping.key_rows),
+            max_queries=int(grouping.query_lengths_G.max()),
+            max_keys=int(grouping.key_lengths_G.max()),
+            distances_P=optional_tensor(grouping.distances),
+            positions_N=optional_tensor(grouping.positions_N),
+        )
+
+    def is_on(self, device: torch.device) -> bool:
+        return self.query_offsets.device == device
+
+
+@dataclass(frozen=True)
+class CompiledGrouping:
+    """A grouping as a compiler sees it: its index tensors, and the variable-length kernel that reads it."""
+
+    inputs: VarlenInputs
+    is_causal: bool
+    kernel: Callable[..., Any]
+
+
+def optional_tensor(array: np.ndarray | None) -> Tensor | None:
+    """The array as a tensor that shares its memory."""
+    return None if array is None else torch.from_numpy(array)
+
+
+def compiled_attention(
+    query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: CompiledGrouping, adjust: Adjust | None = None
+) -> Tensor:
+    """`varlen_attention` as a compiler sees it."""
+    inputs = grouping.inputs
+    if inputs.key_rows_M is not None:
+        key_MHK, value_MHK = (rows.index_select(0, inputs.key_rows_M) for rows in (key_MHK, value_MHK))
+    if adjust is not None:
+        assert inputs.distances_P is not None, "the pattern has distances"
+        key_MHK, value_MHK = adjust(key_MHK, value_MHK, inputs.distances_P)
+    offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
+    # −1 is no limit, so (−1, 0) is causal; queries are aligned with the last keys, as in `Grouping`.
+    window_size = (-1, 0) if grouping.is_causal else (-1, -1)
+    return grouping.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
 
 
 @functools.cache

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.models.attention.distances import SentenceDistances
-from docmt.models.attention.multi_head import MultiHeadAttention
+from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 from docmt.models.layers import DecoderLayer, build_sublayer
 from docmt.models.numerics import chunks, dropout, product_dtype, symbol_scores
 from docmt.models.settings import ModelSettings

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.models.attention.compiled_layout import CompiledLayout
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.kernels import ragged_attention
+from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import Slot
-from docmt.models.attention.ragged import ragged_attention
 from docmt.models.layers import DecoderLayer, EncoderLayer
 
 

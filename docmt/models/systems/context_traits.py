@@ -56,7 +56,7 @@ CONTEXTS: dict[str, ContextTraits] = {
         sentences=3,
         sees_target=True,
     ),
-    "san": ContextTraits(settings=("future",), indexes=(("src", "number"), ("src", "is_word"), ("src", "place"))),
+    "san": ContextTraits(settings=("future",), indexes=(("src", "number"), ("src", "is_word"), ("src", "padded_row"))),
     "cadec": ContextTraits(
         settings=("sentences",),
         attentions=(("near", "near"), ("drafted", "drafts")),

@@ -52,13 +52,15 @@ class SelectiveContext(ContextModule):
     @override
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
         layout, device = source.layout, encoded_SD.device
-        place_S, numbers_S, is_word_S = (layout.index("src", kind, device) for kind in ("place", "number", "is_word"))
+        rows_S, numbers_S, is_word_S = (
+            layout.index("src", kind, device) for kind in ("padded_row", "number", "is_word")
+        )
         n_documents, n_tokens, n_sentences = layout.padded_sizes
 
         def pad(rows: Tensor) -> Tensor:
             """[S, …] → [B, T, …], 0 where there are no tokens."""
             padded = rows.new_zeros(n_documents * n_tokens, *rows.shape[1:])
-            return padded.index_copy(0, place_S, rows).unflatten(0, (n_documents, n_tokens))
+            return padded.index_copy(0, rows_S, rows).unflatten(0, (n_documents, n_tokens))
 
         numbers_BT, is_word_BT = pad(numbers_S), pad(is_word_S) > 0
         ranks_G = torch.arange(n_sentences, device=device)
@@ -69,9 +71,9 @@ class SelectiveContext(ContextModule):
         states_BTD = pad(encoded_SD.detach())
         alpha_BHTG = self._attend_to_sentences(pad(encoded_SD), states_BTD, belongs_BTG, sees_BTG)
         read_BTD = self._attend_to_words(pad(encoded_SD), states_BTD, alpha_BHTG, numbers_BT, is_word_BT)
-        read_SD = self.feed_forward(self.read_norm(self.words.out(read_BTD.flatten(0, 1)[place_S])))
+        read_SD = self.feed_forward(self.read_norm(self.words.out(read_BTD.flatten(0, 1)[rows_S])))
         joined_SD = self.gate(encoded_SD, self.norm(dropout(read_SD, self.dropout, self.training)))
-        return torch.where(sees_BTG.any(-1).flatten()[place_S, None], joined_SD, encoded_SD)
+        return torch.where(sees_BTG.any(-1).flatten()[rows_S, None], joined_SD, encoded_SD)
 
     def _attend_to_sentences(
         self, query_BTD: Tensor, states_BTD: Tensor, belongs_BTG: Tensor, sees_BTG: Tensor

@@ -12,8 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from docmt.models.attention.compiled_layout import CompiledLayout
-from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.attention.multi_head import Attention
 from docmt.models.attention.patterns import Side
 from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
