@@ -4,11 +4,11 @@ The report and the table in docs/evaluation.md follow. To add a metric, write a 
 a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -19,6 +19,7 @@ from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.scoring import (
     BLEU_TOKENIZERS,
     TER_CHARACTERS,
+    MakeSacre,
     Metric,
     Scorer,
     ScoringSettings,
@@ -33,9 +34,6 @@ from docmt.languages import has_blanks, language_of
 from docmt.provenance import package_versions
 from docmt.settings import Settings, one_of
 
-if TYPE_CHECKING:  # as in `scoring`
-    from sacrebleu.metrics.base import Metric as SacreMetric
-
 Ties = Literal["wrong", "first"]
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
@@ -44,8 +42,6 @@ DOC2DOC = "Doc2Doc d-BLEU"
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
-
-
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
 """What a tokenizer imports, and the package that brings it."""
 
@@ -85,7 +81,7 @@ def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
 
 def sacre_metric(
     about: str,
-    sacre: "Callable[[ScoringSettings, str], SacreMetric]",
+    sacre: MakeSacre,
     unit: Unit,
     *,
     on_request: bool = False,

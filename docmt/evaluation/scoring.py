@@ -116,6 +116,7 @@ class SegmentCounts(NamedTuple):
 
 Scorer = Callable[[TranslatedTest], list[ScoreRow]]
 CountSegments = Callable[[TranslatedTest], SegmentCounts]
+MakeSacre = Callable[[ScoringSettings, str], "SacreMetric"]  # of the target language
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Metric:
 
     about: str  # how it is computed, in words
     scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
-    sacre: "Callable[[ScoringSettings, str], SacreMetric] | None" = None  # of settings and target language
+    sacre: MakeSacre | None = None
     is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
     unit: Unit | None = None  # what it takes as one segment; None when it has none
     needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
