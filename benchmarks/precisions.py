@@ -20,8 +20,9 @@ from sacrebleu.metrics.bleu import BLEU
 
 from docmt.corpora.suite_items import read_suite
 from docmt.decoding.contrastive_scoring import TargetScorer, score_suite
+from docmt.decoding.inference_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator, prepare_search
+from docmt.decoding.translation import Translator
 from docmt.evaluation.contrastive_accuracy import is_right
 from docmt.files import read_lines
 from docmt.instances.storage import InstanceSet, load_instances

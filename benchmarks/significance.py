@@ -13,7 +13,8 @@ import numpy as np
 from tabulate import tabulate
 
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.metrics import ACCURACY, METRICS, EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import ACCURACY, METRICS, EvaluationSettings
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.evaluation.significance import compare_translations, compare_verdicts
 from docmt.report.differences import Difference
 

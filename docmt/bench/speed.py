@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, profile, supported_activities
 from docmt.bench.dense import DenseTransformer
 from docmt.bench.rows import NOT_COMPILED, Check, Outcome
 from docmt.bench.workload import Workload, model_settings
-from docmt.decoding.incremental_decoder import IncrementalDecoder
+from docmt.decoding.decoder_step import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for

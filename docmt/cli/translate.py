@@ -121,7 +121,7 @@ def _complete(
     settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
 ) -> DecodingSettings:
     """The settings with the options that are given on top, and on a CPU with the fastest precision unless one is."""
-    from docmt.decoding.translation import precision_for
+    from docmt.decoding.inference_model import precision_for
 
     given = {key: value for key, value in options.items() if value is not None}
     if context == "none":

@@ -24,9 +24,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from docmt.decoding.incremental_decoder import IncrementalDecoder
+from docmt.decoding.decoder_step import BlockwiseTopK, IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.top_k import BlockwiseTopK
 from docmt.errors import UserError
 from docmt.instances.packing import Marks
 from docmt.models.attention.layout import AttentionLayout

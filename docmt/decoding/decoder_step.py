@@ -1,7 +1,13 @@
-"""The decoder layers of a step of beam search in one call of compiled code, which saves the time between operations.
+"""One step of a search: the states of the newest tokens, and the best next symbols, found without sorting all scores.
 
-`python -m docmt.decoding.decoder_step` builds the library for the installed torch, with a C++ compiler. Without it, and
+Three classes: `IncrementalDecoder` computes the states with its caches, `BlockwiseTopK` finds the symbols, and
+`DecoderStep` computes the layers of a step in one call of compiled code, which saves the time between operations.
+`python -m docmt.decoding.decoder_step` builds its library for the installed torch, with a C++ compiler. Without it, and
 for models with more than it knows, `IncrementalDecoder` computes the same in Python, equal bit by bit.
+
+Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences of
+the batch; in `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside of blocks, W width of a
+block, b documents of a chunk.
 """
 
 import functools
@@ -11,57 +17,281 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from docmt.decoding.inference_model import InferenceAttention, InferenceTransformer
-from docmt.decoding.kv_cache import SourceKVCache
-from docmt.decoding.matmul import FloatMatmul, Int8Matmul
-from docmt.decoding.prefix_tree import PrefixTree
-from docmt.models.attention.multi_head import FUSIONS, MultiHeadAttention, parts
+from docmt.decoding.caches import PerSentencePrefixTree, PrefixTree, SourceKVCache, make_source_cache, make_view
+from docmt.decoding.inference_model import (
+    FloatMatmul,
+    FusedProjections,
+    InferenceAttention,
+    InferenceTransformer,
+    Int8Matmul,
+)
+from docmt.models.attention.layout import AttentionLayout
+from docmt.models.attention.multi_head import FUSIONS, Attend, Attention, MultiHeadAttention, parts
 from docmt.models.layers import ACTIVATIONS, SUBLAYERS, DecoderLayer, FeedForward, Sublayer
+from docmt.models.numerics import chunks
+from docmt.models.systems.context_module import ContextReader, DecoderPass
+from docmt.models.systems.transformer import Transformer
 
 log = logging.getLogger(__name__)
 
+# Symbols per block: the fastest width on a CPU.
+BLOCK = 64
 SOURCE = Path(__file__).with_suffix(".cpp")
 FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path(os.path.expanduser("~"), ".cache", "docmt"))
 """Where the library is looked for; built in the first that can be written."""
+Cache = TypeVar("Cache")
+# The cache of each attention, and the number of its layer in that cache.
+CachePlaces: TypeAlias = dict[MultiHeadAttention, tuple[Cache, int]]
 
 
-def library_name() -> str:
-    """The name of the library's file, another one for each version of torch and of the source."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
-    return f"decoder_step-{torch.__version__}-{digest[:12]}.so"
+class IncrementalDecoder:
+    """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
+
+    The target side of the layout is not used. Nothing here reads from the device. `source` are the encoder states, or
+    another pass than the first one.
+    """
+
+    def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
+        self.model = InferenceTransformer.of(model)
+        self.n_steps = 0
+        stack = source if isinstance(source, DecoderPass) else self.model.first_pass(source, layout)
+        self.context, memory_MD = stack.context, stack.memory_MD
+        self.layers: list[tuple[DecoderLayer, Attend, Attend]] = []
+        for layer in stack.layers:
+            own, cross = self.model.projections[layer]
+            attend = functools.partial(self._attend_to_past, own), functools.partial(self._attend_to_source, cross)
+            self.layers.append((layer, *attend))
+        # Keys and values are float32 even if a CPU computes in bfloat16: its many small products are several times
+        # slower in bfloat16.
+        dtype = memory_MD.dtype if memory_MD.is_cuda else torch.float32
+        self.like = torch.empty((), dtype=dtype, device=memory_MD.device)
+        self.trees: list[PrefixTree] = []
+        self.caches: list[SourceKVCache] = []
+        self.past: CachePlaces[PrefixTree] = {}
+        self.source: CachePlaces[SourceKVCache] = {}
+
+        def tree_shape(members: Sequence[MultiHeadAttention]) -> tuple[int, int, int, int, int]:
+            width = members[0].out.in_features // members[0].heads
+            if members[0].distances is not None:
+                width = members[0].distances.cache_width(width)
+            return len(members), len(layout.sentences_B), beam, members[0].heads, width
+
+        for members in _by_pattern(layer.self_attention for layer in stack.layers):
+            view = make_view(layout, members[0].pattern, self.like.device)
+            self.trees.append(PrefixTree(view, tree_shape(members), like=self.like))
+            self.past |= _places(self.trees[-1], members)
+        for members in _by_pattern(layer.cross_attention for layer in stack.layers):
+            self.caches.append(make_source_cache(members, memory_MD, layout, stack.slots[0], like=self.like))
+            self.source |= _places(self.caches[-1], members)
+        self.reader: StepContextReader | None = None
+        if self.context is not None:
+            self.reader = StepContextReader(layout, like=self.like)
+            to_rows, to_each = self.context.row_parts(), self.context.each_parts()
+            if to_rows and stack.rows_CD is not None:
+                self.caches.append(make_source_cache(to_rows, stack.rows_CD, layout, stack.slots[1], like=self.like))
+                self.reader.rows |= _places(self.caches[-1], to_rows)
+            if to_each:
+                n_before = layout.settings.n_before
+                tree = PerSentencePrefixTree(layout, n_before, tree_shape(to_each), like=self.like)
+                self.trees.append(tree)
+                self.reader.trees |= _places(tree, to_each)
+        self.compiled = None
+        if self.context is None:
+            self.compiled = DecoderStep.of(self.model, stack.layers, self.past, self.source)
+
+    def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
+        """Feed one token per row; gives states [R, D], whose logits `logits` gives.
+
+        Positions are below the number of steps. `sentences_BM` are the source sentences that the rows translate,
+        numbered over the batch.
+        """
+        self.n_steps += 1
+        hidden_RD = self.model.embed(tokens_R, positions_R, n_positions=self.n_steps)
+        # The nodes and masks of a step are the same for all layers: set them once, before the first layer.
+        for state in (*self.trees, *self.caches, *([self.reader] if self.reader else [])):
+            state.advance(sentences_BM)
+        if self.compiled is not None:
+            return self.model.decoder_norm(self.compiled(hidden_RD))
+        for number, (layer, attend_to_past, attend_to_source) in enumerate(self.layers):
+            outer = layer.self_sublayer
+            hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend_to_past))
+            if self.context is not None and self.reader is not None:
+                hidden_RD = self.context.in_decoder(number, hidden_RD, self.reader)
+            outer = layer.cross_sublayer
+            hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), attend_to_source))
+            outer = layer.feed_forward_sublayer
+            hidden_RD = outer(hidden_RD, layer.feed_forward(outer.enter(hidden_RD)))
+        hidden_RD = self.model.decoder_norm(hidden_RD)
+        if self.context is not None and self.reader is not None:
+            hidden_RD = self.context.after_decoder(hidden_RD, self.reader)
+        return hidden_RD
+
+    def logits(self, hidden_RD: Tensor) -> Tensor:
+        """Logits of the next symbol, float32 [R, V]."""
+        return self.model.logits(hidden_RD).float()
+
+    def _attend_to_past(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+        projected_R3HK = projections.project(part, query_RD).to(self.like.dtype)
+        tree, number = self.past[part]
+        if part.distances is None:
+            return part.out(tree.attend(number, projected_R3HK).to(query_RD.dtype))
+        # Some distances widen queries, keys and values; `finish` removes the added columns from the output.
+        extended = part.distances.extend_step(projected_R3HK, tree.position)
+        output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
+        return part.out(part.distances.finish(output_RHE).flatten(1).to(query_RD.dtype))
+
+    def _attend_to_source(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
+        query_RHK = projections.project(part, query_RD)[:, 0].to(self.like.dtype)
+        cache, number = self.source[part]
+        return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
+
+    def follow(self, parents_R: Tensor) -> None:
+        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+        for tree in self.trees:
+            tree.follow(parents_R)
+
+    def survey(self, sentences_BM: Tensor) -> Tensor:
+        """The arguments of `drop` for rows in these sentences; int64 [2 × trees], on the device."""
+        return torch.cat([tree.survey(sentences_BM) for tree in self.trees])
+
+    def drop(self, counts: Sequence[int]) -> None:
+        """Drop cache entries that no row will see again, after a `survey`."""
+        for number, tree in enumerate(self.trees):
+            tree.drop(*counts[2 * number : 2 * number + 2])
+
+    def select_documents(self, documents: Tensor) -> None:
+        """Keep only some documents, in the given order."""
+        for state in (*self.trees, *self.caches):
+            state.select_documents(documents)
 
 
-def build(folder: Path) -> None:
-    """Compile the library; takes half a minute."""
-    from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
+class StepContextReader(ContextReader):
+    """Reads the context of the newest token of each row, for context modules such as HAN."""
 
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [*(f"-I{path}" for path in include_paths()), *(f"-L{path}" for path in library_paths())]
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        built = Path(temporary, "library.so")
-        options = ["-O2", "-std=c++20", "-shared", "-fPIC", str(SOURCE), "-o", str(built), *paths]
-        subprocess.run([os.environ.get("CXX", "c++"), *options, "-ltorch", "-ltorch_cpu", "-lc10"], check=True)
-        built.replace(folder / library_name())
+    def __init__(self, layout: AttentionLayout, *, like: Tensor) -> None:
+        self.numbers_G = torch.from_numpy(layout.sentence_numbers()).to(like.device)
+        self.dtype = like.dtype
+        self.rows: CachePlaces[SourceKVCache] = {}
+        self.trees: CachePlaces[PerSentencePrefixTree] = {}
+
+    def advance(self, sentences_BM: Tensor) -> None:
+        """Take the sentences of the rows in the next step, numbered over the batch."""
+        self.numbers_R = self.numbers_G[sentences_BM.flatten()]
+
+    @override
+    def numbers(self) -> Tensor:
+        return self.numbers_R
+
+    @override
+    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+        cache, number = self.rows[part]
+        return part.out(cache.attend(number, self._scaled_query(part, query_ND)).to(query_ND.dtype))
+
+    @override
+    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+        tree, number = self.trees[part]
+        keys_values = (rows.to(self.dtype) for rows in part.project_memory(states_ND))
+        projected_R3HK = torch.stack((self._scaled_query(part, query_ND), *keys_values), dim=1)
+        return part.out(tree.attend_per_sentence(number, projected_R3HK).to(query_ND.dtype))
+
+    def _scaled_query(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+        query_RHK = part.project_query(query_ND).to(self.dtype)
+        # These projections are not fused, so their weights do not hold the factor.
+        return query_RHK * query_RHK.shape[-1] ** -0.5
 
 
-@functools.cache
-def classes() -> Any:
-    """The classes of the library, `torch.classes.docmt`; None where it is not built."""
-    for path in (folder / library_name() for folder in FOLDERS):
-        try:
-            if path.exists():
-                torch.classes.load_library(str(path))
-                return torch.classes.docmt
-        except OSError as error:
-            log.info("the steps of beam search are computed in Python: cannot load %s: %s", path, error)
-    return None
+def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
+    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
+    found: dict[tuple[str, int], list[MultiHeadAttention]] = {}
+    for part in (part for attention in attentions for part in parts(attention)):
+        found.setdefault((part.pattern, part.heads), []).append(part)
+    return list(found.values())
+
+
+def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[Cache]:
+    return {part: (cache, number) for number, part in enumerate(members)}
+
+
+class BlockwiseTopK:
+    """Finds the 2 × M best continuations of each document.
+
+    Sorting all M × V scores would cost more than computing them. The best of every block of symbols is a plain maximum,
+    and the C best symbols are in the C best blocks. Words are the symbols from `n_specials` on; of the specials, only
+    `generated` can be labels. Words are kind 0, each generated special is a separate kind.
+    """
+
+    def __init__(
+        self, n_symbols: int, n_specials: int, generated: Sequence[int], beam: int, device: torch.device
+    ) -> None:
+        self.n_symbols, self.n_blocks = n_symbols, n_symbols // BLOCK
+        self.n_hidden, self.n_candidates = n_specials, 2 * beam
+        # The words behind the last full block.
+        words = list(range(max(self.n_blocks * BLOCK, n_specials), n_symbols))
+        kinds = [0] * len(words) + list(range(1, len(generated) + 1))
+        self.singles_F = torch.tensor([*words, *generated], device=device)
+        self.kinds_F = torch.tensor(kinds, device=device)
+        self.slots_M = torch.arange(beam, device=device)
+        self.single_codes = (self.slots_M[:, None] * n_symbols + self.singles_F).flatten()
+        self.inside_W = torch.arange(BLOCK, device=device)
+
+    def best_next(
+        self, states_RD: Tensor, logits: Callable[[Tensor], Tensor], scores_BMX: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """`best` for the symbols after some states, whose logits [rows, V] `logits` gives.
+
+        In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
+        give their memory back to the system after every step.
+        """
+        n_documents, beam, _ = scores_BMX.shape
+        found = []
+        for states_bMD in chunks(states_RD.unflatten(0, (n_documents, beam)), beam * self.n_symbols):
+            scores_bMX, scores_BMX = scores_BMX.tensor_split((len(states_bMD),))
+            found.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
+        if len(found) == 1:
+            return found[0]
+        scores, codes = zip(*found, strict=True)
+        return torch.cat(scores), torch.cat(codes)
+
+    def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
+        """The best continuations, best first; log probabilities of specials are overwritten.
+
+        `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
+        int64 [B, C]: the slot of the hypothesis × V + the symbol.
+        """
+        n_documents, beam, _ = scores_BMX.shape
+        singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))
+        scores = (singles + scores_BMX.index_select(2, self.kinds_F)).flatten(1)
+        codes = self.single_codes.expand(n_documents, -1)
+        if self.n_blocks:
+            # Specials have the lowest ids, so they are in the first block, but must not be found as words; those that
+            # can be labels are among the singles, which were copied above.
+            log_probabilities_RV[:, : self.n_hidden] = -torch.inf
+            found = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
+            scores, codes = torch.cat((found[0], scores), dim=1), torch.cat((found[1], codes), dim=1)
+        best = scores.topk(self.n_candidates, dim=1)
+        return best.values, codes.gather(1, best.indices)
+
+    def _best_blocks(self, log_probabilities_RV: Tensor, scores_BM: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and codes [B, blocks × W] of the blocks that hold the best words of each document."""
+        n_documents, beam = scores_BM.shape
+        blocks = log_probabilities_RV[:, : self.n_blocks * BLOCK].unflatten(1, (self.n_blocks, BLOCK))
+        best_of_block = blocks.amax(2).unflatten(0, (n_documents, beam)) + scores_BM[:, :, None]
+        # C blocks suffice: a symbol outside of them is worse than the best symbol of each of the C.
+        count = min(self.n_candidates, beam * self.n_blocks)
+        chosen = best_of_block.flatten(1).topk(count, dim=1, sorted=False).indices
+        slots, numbers = chosen // self.n_blocks, chosen % self.n_blocks
+        first_rows = torch.arange(0, n_documents * beam, beam, device=chosen.device)[:, None]
+        scores = blocks[first_rows + slots, numbers] + scores_BM.gather(1, slots)[:, :, None]
+        codes = (slots * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
+        return scores.flatten(1), codes.flatten(1)
 
 
 class UnknownPartError(Exception):
@@ -152,6 +382,38 @@ def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
     if not product.is_packed:  # on a GPU, in bfloat16, or without oneDNN
         raise UnknownPartError
     return classes().Matmul(product.weight, product.bias, None, False)
+
+
+def library_name() -> str:
+    """The name of the library's file, another one for each version of torch and of the source."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    return f"decoder_step-{torch.__version__}-{digest[:12]}.so"
+
+
+def build(folder: Path) -> None:
+    """Compile the library; takes half a minute."""
+    from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [*(f"-I{path}" for path in include_paths()), *(f"-L{path}" for path in library_paths())]
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        built = Path(temporary, "library.so")
+        options = ["-O2", "-std=c++20", "-shared", "-fPIC", str(SOURCE), "-o", str(built), *paths]
+        subprocess.run([os.environ.get("CXX", "c++"), *options, "-ltorch", "-ltorch_cpu", "-lc10"], check=True)
+        built.replace(folder / library_name())
+
+
+@functools.cache
+def classes() -> Any:
+    """The classes of the library, `torch.classes.docmt`; None where it is not built."""
+    for path in (folder / library_name() for folder in FOLDERS):
+        try:
+            if path.exists():
+                torch.classes.load_library(str(path))
+                return torch.classes.docmt
+        except OSError as error:
+            log.info("the steps of beam search are computed in Python: cannot load %s: %s", path, error)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,21 +1,84 @@
-"""A model for decoding: its linear maps are fused and replaced by faster products (`matmul`), once for all batches.
+"""A model for decoding: its linear maps are fused and replaced by faster products, once for all batches.
+
+A step of beam search on a CPU multiplies few rows with every weight of the decoder: reading the weights takes nearly
+all its time. Measurements: docs/experiments/performance.md.
 
 Shape letters: N packed tokens, M packed keys, R rows, D width, H heads, K head width, V vocabulary.
 """
 
 import copy
+import warnings
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import override
 
-from docmt.decoding.matmul import FloatMatmul, MakeMatmul
+from docmt.decoding.settings import DecodingSettings
+from docmt.errors import UserError
 from docmt.models.attention.multi_head import Attention, Gate, MultiHeadAttention, parts
+from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.layers import DecoderLayer
+from docmt.models.precisions import cpu_has_bfloat16, cpu_has_vnni, fastest_precision
 from docmt.models.systems.transformer import Transformer
+
+FEW_WEIGHTS = 2_000_000
+"""Products with fewer weights are a small part of a step of the search, in any precision."""
+MEASURED_WEIGHTS = 2**22
+"""Weights of the decoder, and of the output layer, that are multiplied to find the fastest precision."""
+MEASURED_ROWS = 20
+"""Hypotheses of four documents."""
+
+# Constructor of a product: rows [R, in] → [R, out], by a weight [out, in] and a bias [out] or None. A product does not
+# see later changes of the weight, and it is no `nn.Module`, whose call takes as long as a small product.
+MakeMatmul = Callable[[Tensor, Tensor | None], "FloatMatmul | Int8Matmul"]
+
+
+class FloatMatmul:
+    """The product in the dtype of the weight, equal to `F.linear` up to rounding."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.out_features, self.in_features = weight.shape
+        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
+        self.is_packed = weight.is_cpu and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
+        if self.is_packed:
+            # In the order in which oneDNN reads it; inductor does the same to constant weights.
+            self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight)
+            self.linear = torch.ops.mkldnn._linear_pointwise.default
+
+    def __call__(self, rows_RI: Tensor) -> Tensor:
+        if self.is_packed:
+            return self.linear(rows_RI, self.weight, self.bias, "none", [], "")  # no function of the result
+        return F.linear(rows_RI, self.weight, self.bias)
+
+
+class Int8Matmul:
+    """A product of weights in 8 bits, with a scale per output, and rows rounded as they come; CPU only.
+
+    Rows have 8 bits where the CPU has VNNI, else 7, because sums of two products would overflow 16 bits. All rows of
+    one call share a scale, so a row's result depends a little on the others.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.out_features, self.in_features = weight.shape
+        weight = weight.detach().float()
+        # Without the smallest positive number, an output whose weights are all zero would divide by zero.
+        scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
+        zeros = torch.zeros(len(weight), dtype=torch.int64)
+        with warnings.catch_warnings():
+            # torch warns that this will move to another package; all versions that docmt allows have it here.
+            warnings.simplefilter("ignore")
+            quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
+        self.has_7_bits = not cpu_has_vnni()
+        # Behind what torch calls, which looks for traced arguments for a third of the time of a small product.
+        self.linear = torch.ops.quantized.linear_dynamic.default._op
+
+    def __call__(self, rows_RI: Tensor) -> Tensor:
+        return self.linear(rows_RI, self.packed, self.has_7_bits)
 
 
 class FusedProjections:
@@ -149,3 +212,52 @@ def _replace_maps(module: nn.Module, make: MakeMatmul) -> None:
                 setattr(module, name, partial(torch.layer_norm, normalized_shape=child.normalized_shape, **values))
         else:
             _replace_maps(child, make)
+
+
+def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
+    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
+    if settings.precision == "int8" and device != "cpu":
+        raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
+    if settings.context == "none" and model.context is None:
+        raise UserError(
+            "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
+            "model that has one, such as global_context"
+        )
+    has_bfloat16 = device == "cuda" and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
+    if device == "cuda":
+        # In the whole process: cuDNN plans attention anew for each number of keys, in 0.2 to 0.9 seconds.
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    elif settings.precision == "float16":
+        raise UserError("decoding.precision: float16 works on a GPU only: use auto")
+    model = copy.deepcopy(model).to(device).eval()
+    if settings.precision == "float16":
+        return model.half()
+    is_half = settings.precision == "bfloat16" or (settings.precision == "auto" and has_bfloat16)
+    return model.bfloat16() if is_half else model
+
+
+def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> InferenceTransformer:
+    """A copy of the model for beam search, with matrix products in the precision of the settings."""
+    prepared = prepare_model(model, settings, device)
+    if settings.precision == "int8":
+        return InferenceTransformer(prepared, Int8Matmul)
+    return InferenceTransformer(prepared)
+
+
+@torch.inference_mode()
+def precision_for(model: Transformer) -> str:
+    """The precision in which a search with a model is fastest on this CPU, by measuring some of its products."""
+    maps = [layer.weight for layer in model.decoder.modules() if isinstance(layer, nn.Linear)]
+    if sum(weight.numel() for weight in (*maps, model.embedding.weight)) < FEW_WEIGHTS:
+        return "float32"
+    n_maps = max(1, MEASURED_WEIGHTS // maps[0].numel())
+    weights = [*maps[:n_maps], model.embedding.weight[: MEASURED_WEIGHTS // model.settings.width]]
+
+    def step(make: MakeMatmul, dtype: torch.dtype) -> Callable[[], list[Tensor]]:
+        pairs = [(make(w.to(dtype), None), torch.ones(MEASURED_ROWS, w.shape[1], dtype=dtype)) for w in weights]
+        return lambda: [product(rows) for product, rows in pairs]
+
+    steps = {"float32": step(FloatMatmul, torch.float32), "int8": step(Int8Matmul, torch.float32)}
+    if cpu_has_bfloat16():
+        steps["bfloat16"] = step(FloatMatmul, torch.bfloat16)
+    return fastest_precision(steps)

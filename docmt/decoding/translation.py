@@ -1,6 +1,5 @@
 """Translating instances and plain documents with a trained model."""
 
-import copy
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymbols, search_instances, search_sentences
-from docmt.decoding.inference_model import InferenceTransformer
-from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
+from docmt.decoding.inference_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.documents import DiscourseDocument
@@ -24,9 +21,7 @@ from docmt.languages import has_blanks
 from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 from docmt.models.batch import instance_trees
-from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.model_file import TrainedModel
-from docmt.models.precisions import cpu_has_bfloat16, fastest_precision
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
@@ -40,12 +35,6 @@ Result = TypeVar("Result")
 
 GPU_BATCH_TOKENS = 98_304
 """Source tokens that a GPU searches side by side, padding included: the time of a step hardly depends on them."""
-FEW_WEIGHTS = 2_000_000
-"""Products with fewer weights are a small part of a step of the search, in any precision."""
-MEASURED_WEIGHTS = 2**22
-"""Weights of the decoder, and of the output layer, that are multiplied to find the fastest precision."""
-MEASURED_ROWS = 20
-"""Hypotheses of four documents."""
 
 
 @dataclass(frozen=True)
@@ -299,52 +288,3 @@ def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]
     cut = placed.cut(first, last)
     lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
     return BatchTrees.of_instance(**lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads).marked(marks)
-
-
-def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
-    if settings.precision == "int8" and device != "cpu":
-        raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
-    if settings.context == "none" and model.context is None:
-        raise UserError(
-            "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
-            "model that has one, such as global_context"
-        )
-    has_bfloat16 = device == "cuda" and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
-    if device == "cuda":
-        # In the whole process: cuDNN plans attention anew for each number of keys, in 0.2 to 0.9 seconds.
-        torch.backends.cuda.enable_cudnn_sdp(False)
-    elif settings.precision == "float16":
-        raise UserError("decoding.precision: float16 works on a GPU only: use auto")
-    model = copy.deepcopy(model).to(device).eval()
-    if settings.precision == "float16":
-        return model.half()
-    is_half = settings.precision == "bfloat16" or (settings.precision == "auto" and has_bfloat16)
-    return model.bfloat16() if is_half else model
-
-
-def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> InferenceTransformer:
-    """A copy of the model for beam search, with matrix products in the precision of the settings."""
-    prepared = prepare_model(model, settings, device)
-    if settings.precision == "int8":
-        return InferenceTransformer(prepared, Int8Matmul)
-    return InferenceTransformer(prepared)
-
-
-@torch.inference_mode()
-def precision_for(model: Transformer) -> str:
-    """The precision in which a search with a model is fastest on this CPU, by measuring some of its products."""
-    maps = [layer.weight for layer in model.decoder.modules() if isinstance(layer, nn.Linear)]
-    if sum(weight.numel() for weight in (*maps, model.embedding.weight)) < FEW_WEIGHTS:
-        return "float32"
-    n_maps = max(1, MEASURED_WEIGHTS // maps[0].numel())
-    weights = [*maps[:n_maps], model.embedding.weight[: MEASURED_WEIGHTS // model.settings.width]]
-
-    def step(make: MakeMatmul, dtype: torch.dtype) -> Callable[[], list[Tensor]]:
-        pairs = [(make(w.to(dtype), None), torch.ones(MEASURED_ROWS, w.shape[1], dtype=dtype)) for w in weights]
-        return lambda: [product(rows) for product, rows in pairs]
-
-    steps = {"float32": step(FloatMatmul, torch.float32), "int8": step(Int8Matmul, torch.float32)}
-    if cpu_has_bfloat16():
-        steps["bfloat16"] = step(FloatMatmul, torch.bfloat16)
-    return fastest_precision(steps)

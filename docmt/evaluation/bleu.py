@@ -1,5 +1,6 @@
 """sacreBLEU's metrics of translated documents, by sentence, by instance and by document."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -7,41 +8,39 @@ from sacrebleu.metrics.base import Metric as SacreMetric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.ter import TER
 
-from docmt.evaluation import metrics
 from docmt.evaluation.external_programs import NotComputableError, missing_row
 from docmt.evaluation.hypotheses import Unit, join_segments
-from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.scoring import Metric, SegmentCounts, TranslatedTest, bleu
 from docmt.evaluation.words import describe_words, tokenized_texts
 
 
-def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
-    """BLEU, chrF and TER of the settings against the raw reference, lengths, and shares of instances."""
+def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
+    """Metrics of sacreBLEU against the raw reference, lengths, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
-    units = metrics.chosen_units(test, metrics.score_bleu)
     raw = words = test.texts
     rows: list[ScoreRow] = []
     problem = None
-    if any(find_metric(name).is_tokenized for name in units):
+    if any(metric.is_tokenized for metric in metrics.values()):
         try:
             words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
         except NotComputableError as error:
             problem = str(error)
-    for name, unit in units.items():
-        metric = find_metric(name)
+    for name, metric in metrics.items():
         assert metric.sacre is not None
+        assert metric.unit is not None
         if metric.is_tokenized and problem is not None:
             rows.append(missing_row(name, problem))
             continue
         scorer = metric.sacre(settings, tgt_lang)
-        translations, references = join_segments(hypotheses, *(words if metric.is_tokenized else raw), unit)
+        translations, references = join_segments(hypotheses, *(words if metric.is_tokenized else raw), metric.unit)
         score = scorer.corpus_score(translations, references)
-        signature = f"{scorer.get_signature().format()}|segments:{unit}"
+        signature = f"{scorer.get_signature().format()}|segments:{metric.unit}"
         if metric.is_tokenized:
             signature += f"|words:{describe_words(tgt_lang, settings.word_tokenizer)}"
         rows.append({"metric": name, "value": score.score, "n": len(translations), "signature": signature})
 
-    scorer = metrics.bleu(settings, tgt_lang)
+    scorer = bleu(settings, tgt_lang)
     whole = scorer.corpus_score(*join_segments(hypotheses, *raw, "instances"))
     if whole.ref_len:
         signature = f"words of the hypotheses per word of the reference|tok:{scorer.tokenizer_signature}"

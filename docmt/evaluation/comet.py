@@ -11,8 +11,9 @@ from pathlib import Path
 
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
-from docmt.evaluation.metrics import COMET, CometSettings, TranslatedTest
+from docmt.evaluation.metrics import COMET, CometSettings
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import read_json, write_lines
 from docmt.gpu_locks import claim_gpus
 

@@ -26,13 +26,13 @@ from docmt.evaluation.metrics import (
     ContrastSettings,
     EvaluationSettings,
     Ties,
-    TranslatedTest,
     find_metric,
     score_translations,
 )
 from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
 from docmt.evaluation.references import read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
 
 log = logging.getLogger(__name__)

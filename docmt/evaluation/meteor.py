@@ -3,16 +3,15 @@
 import importlib.util
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from docmt.evaluation import metrics
 from docmt.evaluation.external_programs import NotComputableError, failure, find_program, missing_row, run_program
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.scoring import Metric, TranslatedTest
 from docmt.evaluation.words import describe_words, tokenized_texts
 from docmt.files import write_lines
 from docmt.languages import language_of
@@ -47,10 +46,9 @@ LANGUAGES = {
 INDEPENDENT = Language("other", {"exact": 1.0})
 
 
-def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
-    """METEOR, as far as the settings name it."""
-    units = metrics.chosen_units(test, metrics.score_meteor)
-    if not units:
+def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
+    """METEOR over the segments of each of the metrics."""
+    if not metrics:
         return []
     is_independent = test.settings.meteor_language == "independent"
     language = INDEPENDENT if is_independent else LANGUAGES.get(language_of(test.tgt_lang), INDEPENDENT)
@@ -60,20 +58,21 @@ def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
         if not language.is_normalized:
             texts, words = tokenized_texts(test), describe_words(test.tgt_lang, test.settings.word_tokenizer)
     except NotComputableError as reason:
-        return [missing_row(name, reason) for name in units]
+        return [missing_row(name, reason) for name in metrics]
     options, has_table = language_options(language, jar)
     n_references = len(test.references)
     several = ["-r", str(n_references)] if n_references > 1 else []
     rows: list[ScoreRow] = []
-    for name, unit in units.items():
-        joined, segments = join_segments(test.hypotheses, *texts, unit)
+    for name, metric in metrics.items():
+        assert metric.unit is not None
+        joined, segments = join_segments(test.hypotheses, *texts, metric.unit)
         score, identity = run_meteor(
             joined,
             [reference for group in zip(*segments, strict=True) for reference in group],
             command=[java, *JAVA_OPTIONS, "-jar", str(jar)],
             options=[*options, *several],
         )
-        signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{unit}"
+        signature = f"{identity}|paraphrase table:{'yes' if has_table else 'no'}|words:{words}|segments:{metric.unit}"
         signature += f"|package:{PACKAGE} {metadata.version(PACKAGE)}" + (f"|refs:{n_references}" if several else "")
         rows.append({"metric": name, "value": 100 * score, "n": len(joined), "signature": signature})
     return rows

@@ -4,30 +4,35 @@ The report and the table in docs/evaluation.md follow. To add a metric, write a 
 a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from docmt.corpora.documents import text_path
 from docmt.decoding.settings import ContrastScore
 from docmt.errors import UserError
-from docmt.files import read_lines
+from docmt.evaluation.hypotheses import Unit
+from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.scoring import (
+    BLEU_TOKENIZERS,
+    TER_CHARACTERS,
+    MakeSacre,
+    Metric,
+    Scorer,
+    ScoringSettings,
+    SegmentCounts,
+    TranslatedTest,
+    bleu,
+    chrf,
+    multi_bleu,
+    ter,
+)
 from docmt.languages import has_blanks, language_of
 from docmt.provenance import package_versions
 from docmt.settings import Settings, one_of
-
-if TYPE_CHECKING:  # planning a study reads this module and computes nothing
-    import numpy as np
-    from sacrebleu.metrics.base import Metric as SacreMetric
-    from sacrebleu.metrics.bleu import BLEU
-
-    from docmt.evaluation.hypotheses import Hypothesis, Unit
-    from docmt.evaluation.score_rows import ScoreRow
 
 Ties = Literal["wrong", "first"]
 ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accuracy")
@@ -37,161 +42,47 @@ DOC2DOC = "Doc2Doc d-BLEU"
 FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
 """Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
-
-
-BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-"""Tokenizers of BLEU by language, as sacreBLEU chooses them; `13a` for others."""
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
 """What a tokenizer imports, and the package that brings it."""
-TER_CHARACTERS = ("zh", "ja")
-"""Languages of which TER compares characters."""
 
 
-@dataclass(frozen=True)
-class TranslatedTest:
-    """The translation of a test split, and what it is scored against."""
-
-    hypotheses: Sequence["Hypothesis"]  # all instances of the split, in order
-    reference: Sequence[str]  # the sentences of the split, untokenized
-    settings: "EvaluationSettings"
-    prefix: Path  # raw text of the split, as PREFIX.{lang}
-    src_lang: str
-    tgt_lang: str
-    training: Path | None = None  # prefix of the raw text of the training split
-    more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, TER and METEOR
-    _counted: "dict[str, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @property
-    def references(self) -> list[Sequence[str]]:
-        """All references."""
-        return [self.reference, *self.more_references]
-
-    @property
-    def sentences(self) -> list[str]:
-        """The sentences of all hypotheses; as many as the source has if they are aligned."""
-        return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
-
-    @property
-    def texts(self) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
-        """Sentences by hypothesis, and sentences by reference."""
-        return [hypothesis.sentences for hypothesis in self.hypotheses], self.references
-
-    @property
-    def documents(self) -> list[str]:
-        """The document of each source sentence."""
-        return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
-
-    def read_source(self) -> list[str]:
-        """The source sentences."""
-        path = text_path(self.prefix, self.src_lang)
-        lines = read_lines(path)
-        if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
-            lines = [line for line in lines if line.strip()]
-        if len(lines) != len(self.reference):
-            raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
-        return lines
-
-    @property
-    def is_aligned(self) -> bool:
-        """Whether each sentence is the translation of a known source sentence by construction."""
-        return all(hypothesis.aligned for hypothesis in self.hypotheses)
-
-    def counts(self, name: str) -> "SegmentCounts":
-        """The counts of a metric with paired tests; computed once, since a baseline has many comparisons."""
-        if name not in self._counted:
-            count = find_metric(name).counts
-            assert count is not None, f"{name} is not tested"
-            self._counted[name] = count(self)
-        return self._counted[name]
-
-
-class SegmentCounts(NamedTuple):
-    """Numbers of each segment from whose sums a score follows."""
-
-    rows: "np.ndarray"  # float64 [segments, numbers]
-    score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
-
-
-Scorer = Callable[[TranslatedTest], "list[ScoreRow]"]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric."""
-
-    about: str  # how it is computed, in words
-    scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
-    sacre: "Callable[[EvaluationSettings, str], SacreMetric] | None" = None  # of settings and target language
-    is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
-    unit: "Unit | None" = None  # what it takes as one segment; None when it has none
-    needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
-    always: bool = False  # reported by its scorer even when no setting names it
-    on_request: bool = False  # computed only when the settings name it, although it needs nothing
-    is_main: bool = False  # a column of the report's main table by default
-    digits: int = 2  # after the decimal point in tables
-    lower_is_better: bool = False
-    counts: "Callable[[TranslatedTest], SegmentCounts] | None" = None  # for paired tests; None: not tested
-
-
-# The scorers import their modules when they are called: sacreBLEU and the tokenizers are slow to import.
-def score_bleu(test: TranslatedTest) -> "list[ScoreRow]":
+# The modules of scorers are imported when they are called: sacreBLEU and the tokenizers take long to import.
+def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
     """Rows of sacreBLEU's metrics."""
-    from docmt.evaluation.bleu import score_bleu
+    from docmt.evaluation.bleu import score_bleu as score
 
-    return score_bleu(test)
+    return score(test, chosen_metrics(test, score_bleu))
 
 
-def score_meteor(test: TranslatedTest) -> "list[ScoreRow]":
+def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
     """Score rows of METEOR."""
-    from docmt.evaluation.meteor import score_meteor
+    from docmt.evaluation.meteor import score_meteor as score
 
-    return score_meteor(test)
+    return score(test, chosen_metrics(test, score_meteor))
 
 
-def score_apt(test: TranslatedTest) -> "list[ScoreRow]":
+def score_apt(test: TranslatedTest) -> list[ScoreRow]:
     """Rows of APT."""
     from docmt.evaluation.pronouns import score_pronouns
 
     return score_pronouns(test)
 
 
-def bleu(settings: "EvaluationSettings", tgt_lang: str) -> "BLEU":
-    """Build BLEU of untokenized text."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    tokenizer = settings.bleu_tokenizer
-    if tokenizer == "auto":
-        tokenizer = BLEU_TOKENIZERS.get(language_of(tgt_lang), "13a")
-    # `force` only silences a warning about references that end in " .", which occur in real corpora.
-    return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
-
-
-def multi_bleu(settings: "EvaluationSettings", tgt_lang: str, *, lowercase: bool = False) -> "BLEU":
-    """Build the BLEU of Moses' multi-bleu.perl: words as separated by spaces, and no smoothing."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    return BLEU(lowercase=lowercase or settings.lowercase, tokenize="none", smooth_method="none", force=True)
-
-
-def chrf(settings: "EvaluationSettings", tgt_lang: str, *, word_order: int = 0) -> "SacreMetric":
-    """Build chrF; with a word order of 2, chrF++."""
-    from sacrebleu.metrics.chrf import CHRF
-
-    return CHRF(lowercase=settings.lowercase, word_order=word_order)
-
-
-def ter(settings: "EvaluationSettings", tgt_lang: str) -> "SacreMetric":
-    """Build TER; of Chinese and Japanese, over characters."""
-    from sacrebleu.metrics.ter import TER
-
-    by_character = language_of(tgt_lang) in TER_CHARACTERS
-    return TER(case_sensitive=not settings.lowercase, normalized=by_character, asian_support=by_character)
+def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
+    """The metrics of the settings that a scorer computes over segments."""
+    # Sentences of hypotheses that are not aligned have no counterparts in the reference.
+    found = {name: find_metric(name) for name in test.settings.metrics}
+    return {
+        name: metric
+        for name, metric in found.items()
+        if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
+    }
 
 
 def sacre_metric(
     about: str,
-    sacre: "Callable[[EvaluationSettings, str], SacreMetric]",
-    unit: "Unit",
+    sacre: MakeSacre,
+    unit: Unit,
     *,
     on_request: bool = False,
     lower_is_better: bool = False,
@@ -199,7 +90,7 @@ def sacre_metric(
     """A metric of sacreBLEU over raw text, tested for significance."""
 
     def count(test: TranslatedTest) -> SegmentCounts:
-        from docmt.evaluation.bleu import count_segments
+        from docmt.evaluation.bleu import count_segments  # imports sacreBLEU
 
         return count_segments(sacre(test.settings, test.tgt_lang), unit, test)
 
@@ -303,7 +194,7 @@ class CometSettings(Settings):
         return self.checkpoint if path.suffix == ".ckpt" else str(path / "checkpoints" / "model.ckpt")
 
 
-class EvaluationSettings(Settings):
+class EvaluationSettings(ScoringSettings):
     """Metrics of translations, and their settings."""
 
     metrics: list[MetricName] = Field(
@@ -312,21 +203,6 @@ class EvaluationSettings(Settings):
     )
     """Scores to compute; systems without sentence alignment have none over sentence pairs. METEOR needs Java, APT
     (accuracy of pronouns) eflomal; otherwise they have no value."""
-    lowercase: bool = False
-    """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
-    bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char"] = "auto"
-    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for
-    Korean, else `13a`."""
-    word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
-    """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
-    meteor_language: Literal["auto", "independent"] = "auto"
-    """`auto`: METEOR's setting for the target language if there is one (docs/evaluation.md); `independent`:
-    language-independent, matching identical words only."""
-    aligner_runs: int = Field(default=3, ge=1, le=100)
-    """Runs of the random aligner over which APT is averaged."""
-    aligner_sentences: int = Field(default=20_000, ge=0)
-    """First training sentence pairs, aligned together with the test for APT."""
-
     comet: CometSettings | None = None
     """COMET; null computes none."""
     contrast: ContrastSettings = ContrastSettings()
@@ -340,7 +216,7 @@ class EvaluationSettings(Settings):
         return self
 
 
-def check_target_language(settings: EvaluationSettings, tgt_lang: str) -> None:
+def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
     """Refuse metrics that count words of a language in which they find none."""
     language, tokenizer = language_of(tgt_lang), settings.bleu_tokenizer
     if tokenizer == "auto":
@@ -363,17 +239,6 @@ def find_metric(name: str) -> Metric:
     return METRICS.get(name, Metric(""))
 
 
-def chosen_units(test: TranslatedTest, scorer: Scorer) -> "dict[str, Unit]":
-    """The metrics of the settings that a scorer computes over segments, with their segments."""
-    # Sentences of hypotheses that are not aligned have no counterparts in the reference.
-    found = {name: find_metric(name) for name in test.settings.metrics}
-    return {
-        name: metric.unit
-        for name, metric in found.items()
-        if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
-    }
-
-
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:
     """The versions of the packages that compute some metrics: another version may compute another score."""
     needs = {need for name in names for need in find_metric(name).needs}
@@ -382,7 +247,7 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
     return package_versions(packages)
 
 
-def score_translations(test: TranslatedTest) -> "list[ScoreRow]":
+def score_translations(test: TranslatedTest) -> list[ScoreRow]:
     """All metrics that the settings name, and those that are always reported."""
     check_target_language(test.settings, test.tgt_lang)
     chosen = {METRICS[name].scorer for name in test.settings.metrics}

@@ -14,8 +14,8 @@ import yaml
 from pydantic import Field, field_validator
 
 from docmt.evaluation.external_programs import NotComputableError, find_program, missing_row
-from docmt.evaluation.metrics import TranslatedTest
 from docmt.evaluation.score_rows import ScoreRow
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.evaluation.word_alignment import PROGRAM, Link, Pair, Text, align_words, describe_aligner, read_training
 from docmt.evaluation.words import describe_words
 from docmt.languages import language_of

@@ -15,7 +15,8 @@ import numpy as np
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import NotComputableError
 from docmt.evaluation.hypotheses import Unit
-from docmt.evaluation.metrics import SegmentCounts, TranslatedTest, find_metric, score_translations
+from docmt.evaluation.metrics import find_metric, score_translations
+from docmt.evaluation.scoring import SegmentCounts, TranslatedTest
 
 N_SAMPLES = 1000
 SEED = 12345
@@ -43,10 +44,11 @@ def compare_translations(
     found = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
-        if metric.counts is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
+        count = metric.counts
+        if count is None or (metric.unit and not _share_segments(metric.unit, [*system, *baseline])):
             continue
         try:
-            ours, theirs = ([test.counts(name) for test in tests] for tests in (system, baseline))
+            ours, theirs = ([test.counts(count) for test in tests] for tests in (system, baseline))
         except NotComputableError:
             continue
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
@@ -88,8 +90,9 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
             if label not in scores:
                 continue
             row = {"system": name, "metric": label, "score": scores[label]["value"], "score_half_width": None}
-            if find_metric(label).counts is not None and row["score"] is not None:
-                counts = translated.counts(label)
+            count = find_metric(label).counts
+            if count is not None and row["score"] is not None:
+                counts = translated.counts(count)
                 n = len(counts.rows)
                 row["score_half_width"] = _half_width(counts.score(_draws(n) @ counts.rows), n)
             for key in ("difference", "half_width", "p", "randomization_p"):

@@ -13,7 +13,7 @@ from typing import Self
 from docmt.corpora.documents import text_path
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import run_program
-from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.evaluation.words import lower_case_splitter
 from docmt.files import iterate_lines, read_lines, write_lines
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import metadata
 
 from docmt.evaluation.external_programs import NotComputableError
-from docmt.evaluation.metrics import TranslatedTest
+from docmt.evaluation.scoring import TranslatedTest
 from docmt.languages import has_blanks, language_of
 from docmt.logs import progress
 from docmt.text.tokenizer import chinese_words, moses_splitter

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ from lightning_fabric import Fabric
 
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
-from docmt.models.settings import ModelSettings
+from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.compiling import CompiledLoss
-from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
-from docmt.training.updates import instance_batches
+from docmt.training.updates import UpdateReader, instance_batches
 
 log = logging.getLogger(__name__)
 
@@ -69,73 +68,95 @@ def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndar
     return [batches[0]] if fullest is batches[0] else [batches[0], fullest]
 
 
-def probe_memory(
-    module: Any,
-    optimizer: torch.optim.Optimizer,
-    *,
-    tasks: Sequence[Task],
-    model_settings: ModelSettings,
-    settings: TrainingSettings,
-    device_tokens: int | None,
-    found: int | None = None,
-    fabric: Fabric,
-    compiled: CompiledLoss | None = None,
-) -> int:
-    """Run the worst batches of each task forward and backward, with room for the optimizer state.
+class MicroBatchSize:
+    """The maximum number of tokens that a device computes at once, `device_tokens` of the reader of updates.
 
-    Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a private
-    type). `device_tokens` is what was asked for, `found` what an earlier session found, which is halved until it fits.
-    Returns the maximum tokens that a device computes at once: as requested, or on a GPU as many as its memory allows
-    and an update can use, and `max_batch_tokens` elsewhere.
+    It is what was asked for, or else what an earlier session on such devices noted. Without either, a trial before the
+    first update finds it on a GPU, and it is `max_batch_tokens` on a CPU. An update that runs out of memory halves it.
     """
 
-    def run(max_tokens: int) -> None:
-        for task in tasks:
-            for drawn in worst_batches(task.train, max_tokens=max_tokens):
-                try:
-                    compute(task, drawn)
-                except Exception as error:
-                    if compiled is None or not compiled.gives_up(error):
-                        raise
-                    compute(task, drawn)
+    def __init__(self, reader: UpdateReader, checkpoints: CheckpointFolder, fabric: Fabric) -> None:
+        self.reader, self.checkpoints, self.fabric = reader, checkpoints, fabric
+        self.devices = f"{fabric.world_size} × {fabric.device.type}"
+        self.is_chosen = reader.device_tokens is None  # not asked for
+        if self.is_chosen:
+            reader.device_tokens = checkpoints.noted("device_tokens", self.devices)
 
-    def compute(task: Task, drawn: np.ndarray) -> None:
+    def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
+        """Run the worst batches of each task forward and backward, with room for the optimizer state.
+
+        Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a
+        private type). On a GPU, the size becomes the largest that its memory allows and an update can use; one that an
+        earlier session noted is only halved until it fits.
+        """
+        reader, fabric, settings = self.reader, self.fabric, self.reader.settings
+        is_cuda = fabric.device.type == "cuda"
+        is_noted = self.is_chosen and reader.device_tokens is not None
+        least = most = reader.device_tokens or settings.max_batch_tokens
+        if is_cuda and reader.device_tokens is None:
+            most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
+
+        def run(max_tokens: int) -> None:
+            for task in reader.tasks:
+                for drawn in worst_batches(task.train, max_tokens=max_tokens):
+                    try:
+                        self._compute(task, drawn, module, optimizer)
+                    except Exception as error:
+                        if compiled is None or not compiled.gives_up(error):
+                            raise
+                        self._compute(task, drawn, module, optimizer)
+
+        is_training = module.training
+        module.train()
+        # Trial batches draw dropout, which must not shift the random numbers of the training.
+        with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
+            while True:
+                try:
+                    tokens = largest_that_fits(run, least=least, most=most, used=_used_memory)
+                    break
+                except OutOfMemory as error:
+                    if not is_noted or error.n_instances == 1:
+                        raise
+                least = most = least // 2
+        module.train(is_training)
+        if is_cuda and self.is_chosen:
+            # All devices use the limit of the one with the least memory, so that they split updates alike.
+            smallest = fabric.all_reduce(torch.tensor(tokens, device=fabric.device), reduce_op="min")
+            tokens = int(smallest)  # pyright: ignore
+            log.info("a device computes up to %d tokens at once (--device-tokens)", tokens)
+            if fabric.is_global_zero:
+                # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
+                self.checkpoints.note("device_tokens", self.devices, tokens)
+        reader.device_tokens = tokens
+
+    def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
+        """Run a batch forward and backward."""
         instance_set, numbers = task.read(drawn, epoch=0)
         try:
-            with explained_memory(task.train, drawn, fabric.device), fabric.no_backward_sync(module):
+            with explained_memory(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
                 # Room for the two moments of Adam, which allocates them in its first update.
                 fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
                 moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
-                batch = task.collate(instance_set, numbers, model_settings)
-                fabric.backward(module(batch.to(fabric.device)))
+                batch = task.collate(instance_set, numbers, self.reader.model_settings)
+                self.fabric.backward(module(batch.to(self.fabric.device)))
                 del moments, batch
         finally:
             # After an error in a backward pass, too: the first update would add its gradients to those it left.
             optimizer.zero_grad()
 
-    is_cuda = fabric.device.type == "cuda"
-    is_training = module.training
-    module.train()
-    least = device_tokens or found or settings.max_batch_tokens
-    most = least
-    if is_cuda and device_tokens is None and found is None:
-        most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
-    # Trial batches draw dropout, which must not shift the random numbers of the training.
-    with torch.random.fork_rng(devices=[fabric.device] if is_cuda else []):
-        while True:
-            try:
-                tokens = largest_that_fits(run, least=least, most=most, used=_used_memory)
-                break
-            except OutOfMemory as error:
-                if found is None or error.n_instances == 1:
-                    raise
-            least = most = least // 2
-    module.train(is_training)
-    if is_cuda and device_tokens is None:
-        # All devices use the limit of the one with the least memory, so that they split updates alike.
-        tokens = int(fabric.all_reduce(torch.tensor(tokens, device=fabric.device), reduce_op="min"))  # pyright: ignore
-        log.info("a device computes up to %d tokens at once (--device-tokens)", tokens)
-    return tokens
+    def halve(self, step: int) -> bool:
+        """Halve the size after update `step` has run out of memory; returns whether this session can repeat it.
+
+        Among several devices it cannot: the others are in an exchange of gradients. Later sessions start with the half.
+        """
+        limit = (self.reader.device_tokens or self.reader.settings.max_batch_tokens) // 2
+        self.checkpoints.note("device_tokens", self.devices, limit)
+        is_alone = self.fabric.world_size == 1
+        when = "from here on" if is_alone else "after the next start"
+        log.warning("update %d: out of memory: at most %d tokens at once %s", step, limit, when)
+        if is_alone:
+            self.reader.device_tokens = limit
+        return is_alone
 
 
 def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:

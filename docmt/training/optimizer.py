@@ -26,7 +26,7 @@ def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSe
     )
 
 
-def schedule(step: int, warmup_steps: int, decay_steps: int | None = None) -> float:
+def learning_rate_factor(step: int, warmup_steps: int, decay_steps: int | None = None) -> float:
     """Share of the peak learning rate at update `step`, from 1.
 
     Linear warm-up, then inverse square root, or a straight line to 0 at update `decay_steps`.

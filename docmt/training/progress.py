@@ -1,4 +1,4 @@
-"""The progress of a training: counters, the best validation and the history, and the files that publish them.
+"""The progress of a training: counters, the best validation, the history and their files, and what is due next.
 
 Besides weights and optimizer, the state is all that determines how a training continues.
 """
@@ -8,10 +8,12 @@ import logging
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from docmt.errors import UserError
 from docmt.files import atomic_writer, write_json
+from docmt.training.settings import TrainingSettings
 
 log = logging.getLogger(__name__)
 
@@ -160,6 +162,47 @@ class TrainingState:
             "sessions": [Session(**session) for session in values["sessions"]],
         }
         return cls(**(values | parts))
+
+
+class Schedule:
+    """The updates after which a training validates, saves and ends."""
+
+    def __init__(self, settings: TrainingSettings) -> None:
+        self.settings = settings
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Count the minutes to the next checkpoint from now."""
+        self._started = monotonic()
+
+    def is_done(self, state: TrainingState) -> bool:
+        settings = self.settings
+        return (
+            (settings.max_steps is not None and state.step >= settings.max_steps)
+            or (settings.max_epochs is not None and state.epoch >= settings.max_epochs)
+            or (settings.patience is not None and state.validations_without_gain >= settings.patience)
+        )
+
+    def is_validation_due(self, state: TrainingState) -> bool:
+        """True after each interval and at the end, unless the training has validated there."""
+        return state.validated_step != state.step and (self.ends_interval(state) or self.is_done(state))
+
+    def ends_interval(self, state: TrainingState) -> bool:
+        """True after some number of updates or a pass of the first task, where a longer training validates, too."""
+        if state.step == 0:
+            return False
+        if self.settings.validate_every_steps is not None:
+            return state.step % self.settings.validate_every_steps == 0
+        # The first task has just been trained, and has ended its pass.
+        return (state.step - 1) % len(state.tasks) == 0 and state.tasks[0].position == 0
+
+    def is_save_due(self, step: int, *, is_time: bool) -> bool:
+        """True when it `is_time_to_save` by the clock of the first process, or by the number of updates."""
+        every = self.settings.checkpoint_every_steps
+        return is_time or (every is not None and step % every == 0)
+
+    def is_time_to_save(self) -> bool:
+        return monotonic() - self._started >= 60 * self.settings.checkpoint_every_minutes
 
 
 def write_history(path: Path, state: TrainingState, *, checksum: bool = True) -> None:

@@ -12,9 +12,9 @@ checkpoints are written in the background.
 import contextlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,9 @@ from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
-from docmt.training.memory import OutOfMemory, explained_memory, probe_memory
-from docmt.training.optimizer import build_optimizer, schedule
-from docmt.training.progress import Session, TaskState, TrainingState, write_history, write_progress
+from docmt.training.memory import MicroBatchSize, OutOfMemory, explained_memory
+from docmt.training.optimizer import build_optimizer, learning_rate_factor
+from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.updates import Update, UpdateReader, read_ahead
@@ -70,7 +70,9 @@ class Trainer:
     ) -> None:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
-        self.state = TrainingState(tasks=[TaskState(task.name) for task in tasks])
+        self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
+        # Three forms of one model with its loss: itself, for weights and validation; as Fabric wraps it, for autocast
+        # and the exchange of gradients; and its graph, which it calls unless that is None.
         self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
@@ -93,9 +95,8 @@ class Trainer:
         self.signals = StopSignals(fabric)
         self.measurements = MeasurementQueue(fabric, self.signals, has_scaler=self.scaler is not None)
         self.checkpoints, self.writer = CheckpointFolder(folder), BackgroundWriter()
-        self.devices = f"{fabric.world_size} × {fabric.device.type}"
+        self.micro_batch_size = MicroBatchSize(self.reader, self.checkpoints, fabric)
         self._saved: dict[str, Any] | None = None
-        self._saved_at = monotonic()
 
     def run(self) -> Transformer:
         """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
@@ -104,26 +105,10 @@ class Trainer:
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
-        given, is_cuda = self.reader.device_tokens, self.fabric.device.type == "cuda"
-        found = None if given else self.checkpoints.noted("device_tokens", self.devices)
-        self.reader.device_tokens = given or found
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
-            if not self._is_done() and (not is_resumed or is_cuda):
-                self.reader.device_tokens = probe_memory(
-                    self.module,
-                    self.optimizer,
-                    tasks=self.tasks,
-                    model_settings=self.reader.model_settings,
-                    settings=self.settings,
-                    device_tokens=given,
-                    found=found,
-                    fabric=self.fabric,
-                    compiled=self.compiled,
-                )
-                if is_cuda and given is None and self.fabric.is_global_zero:
-                    # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
-                    self.checkpoints.note("device_tokens", self.devices, self.reader.device_tokens)
+            if not self.schedule.is_done(self.state) and (not is_resumed or self.fabric.device.type == "cuda"):
+                self.micro_batch_size.probe(self.module, self.optimizer, self.compiled)
             self.reader.report_idle_share(self.state.tasks)
             try:
                 self._train()
@@ -139,39 +124,57 @@ class Trainer:
         return model.cpu().eval()
 
     def _train(self) -> None:
-        state, settings = self.state, self.settings
-        self._saved_at = monotonic()
+        state, schedule = self.state, self.schedule
+        schedule.start_clock()
         is_quiet = None if self.fabric.is_global_zero else True
-        with tqdm(desc="train", unit=" update", total=settings.max_steps, initial=state.step, disable=is_quiet) as bar:
+        total = self.settings.max_steps
+        with (
+            tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,
+            contextlib.closing(self._updates()) as updates,
+        ):
             # The training may have been stopped after an update, before the validation due then.
-            if self._is_validation_due():
+            if schedule.is_validation_due(state):
                 self._validate_and_save(bar)
-            while not self._is_done():
-                is_failed = False
-                updates = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
-                with contextlib.closing(updates):
-                    while not is_failed and not self._is_done():
-                        started = perf_counter()
-                        update = next(updates)
-                        state.add_seconds(perf_counter() - started)
-                        try:
-                            self._step(update)
-                        except Exception as error:
-                            if not self._can_repeat(error):
-                                raise
-                            # Its frames, and those of the error that it explains, keep the tensors of the update.
-                            is_failed, error.with_traceback(None).__context__ = True, None
-                            continue
-                        bar.update()
-                        self._after_step(bar)
-                if is_failed:
-                    self.optimizer.zero_grad()
-                    torch.cuda.empty_cache()
-            if state.validated_step != state.step:
-                self._validate_and_save(bar)
+            for update in updates:
+                try:
+                    self._step(update)
+                except Exception as error:
+                    if not self._can_repeat(error):
+                        raise
+                    # Its frames, and those of the error that it explains, keep the tensors of the update.
+                    error.with_traceback(None).__context__ = None
+                    continue
+                bar.update()
+                self._log_if_due(bar)
+                # Several processes save after the same update.
+                is_alone = self.fabric.world_size == 1
+                is_time = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
+                if schedule.is_validation_due(state):
+                    self._validate_and_save(bar)
+                elif schedule.is_save_due(state.step, is_time=is_time) or self.signals.number is not None:
+                    self._save()
+                if not schedule.is_done(state):
+                    self.signals.check()
         if self._saved != state.to_dict():
             self._save()
         self._finish_writing()
+
+    def _updates(self) -> Generator[Update, None, None]:
+        """The updates until the training is done, prepared ahead; an update that changed nothing comes again."""
+        state = self.state
+        while not self.schedule.is_done(state):
+            step, is_repeated = state.step, False
+            ahead = read_ahead(self.reader, step=step, tasks=state.tasks, device=self.fabric.device)
+            with contextlib.closing(ahead):
+                while not is_repeated and not self.schedule.is_done(state):
+                    started, step = perf_counter(), state.step
+                    update = next(ahead)
+                    state.add_seconds(perf_counter() - started)
+                    yield update
+                    is_repeated = state.step == step
+            if is_repeated:
+                self.optimizer.zero_grad()
+                torch.cuda.empty_cache()
 
     def _step(self, update: Update) -> None:
         """Forward, loss, backward, clip, update of the weights, from the share of this process in an update."""
@@ -201,7 +204,7 @@ class Trainer:
             for parameter in self.raw_module.unused_parameters(update.micro_batches[0].batch):
                 parameter.grad = None
         for group in self.optimizer.param_groups:
-            group["lr"] = group["peak"] * schedule(step, settings.warmup_steps, settings.decay_steps)
+            group["lr"] = group["peak"] * learning_rate_factor(step, settings.warmup_steps, settings.decay_steps)
         rate = max(group["lr"] for group in self.optimizer.param_groups)
         if self.scaler is not None:
             # Before the norm is taken. Fabric refuses to do this for a fused optimizer.
@@ -229,66 +232,27 @@ class Trainer:
 
         An update is a function of its number and of weights that it has not changed yet.
         """
-        is_alone = self.fabric.world_size == 1  # other devices are in an exchange of gradients, which nobody can repeat
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
-            limit = (self.reader.device_tokens or self.settings.max_batch_tokens) // 2
-            self.checkpoints.note("device_tokens", self.devices, limit)
-            when = "from here on" if is_alone else "after the next start"
-            log.warning("update %d: out of memory: at most %d tokens at once %s", self.state.step + 1, limit, when)
-            if is_alone:
-                self.reader.device_tokens = limit
-            return is_alone
+            return self.micro_batch_size.halve(self.state.step + 1)
+        is_alone = self.fabric.world_size == 1  # others are in an exchange of gradients, which nobody can repeat
         return is_alone and self.compiled is not None and self.compiled.gives_up(failure)
-
-    def _after_step(self, bar: tqdm) -> None:
-        """Log, validate, save and stop when due."""
-        state, settings = self.state, self.settings
-        self.writer.check()
-        self.signals.notice()
-        if self.measurements.is_flush_due():
-            self._flush_measurements()
-        if state.step % settings.log_every_steps == 0:
-            self._log(bar)
-        every = settings.checkpoint_every_steps
-        # Several processes save after the same update.
-        is_time = self._is_time_to_save() if self.fabric.world_size == 1 else self.measurements.is_time_to_save
-        if self._is_validation_due():
-            self._validate_and_save(bar)
-        elif is_time or self.signals.number is not None or (every is not None and state.step % every == 0):
-            self._save()
-        if not (self._is_done() and state.validated_step == state.step):
-            self.signals.check()
-
-    def _is_done(self) -> bool:
-        state, settings = self.state, self.settings
-        return (
-            (settings.max_steps is not None and state.step >= settings.max_steps)
-            or (settings.max_epochs is not None and state.epoch >= settings.max_epochs)
-            or (settings.patience is not None and state.validations_without_gain >= settings.patience)
-        )
-
-    def _is_validation_due(self) -> bool:
-        state, every = self.state, self.settings.validate_every_steps
-        if state.step == 0 or state.validated_step == state.step:
-            return False
-        if every is not None:
-            return state.step % every == 0
-        # The first task has just been trained, and has ended its pass.
-        return (state.step - 1) % len(self.tasks) == 0 and state.tasks[0].position == 0
-
-    def _is_time_to_save(self) -> bool:
-        return monotonic() - self._saved_at >= 60 * self.settings.checkpoint_every_minutes
 
     # Logging
 
     def _flush_measurements(self) -> None:
         """Add the measurements of the last updates to the state; this waits for the device."""
         started = perf_counter()
-        self.measurements.flush(self.state, is_time_to_save=self._is_time_to_save())
+        self.measurements.flush(self.state, is_time_to_save=self.schedule.is_time_to_save())
         self.state.add_seconds(perf_counter() - started)
 
-    def _log(self, bar: tqdm) -> None:
-        """Add a row to the history, and show it."""
+    def _log_if_due(self, bar: tqdm) -> None:
+        """Notice errors and signals; if due, read the measurements, and add a row to the history."""
+        self.writer.check()
+        self.signals.notice()
+        if self.measurements.is_flush_due():
+            self._flush_measurements()
+        if self.state.step % self.settings.log_every_steps != 0:
+            return
         self._flush_measurements()
         row = self.state.end_window(
             learning_rate=self.measurements.rate, gradient_norm=self.measurements.norm, passes=self.passes()
@@ -321,7 +285,7 @@ class Trainer:
 
         Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
         """
-        state, is_due = self.state, self._is_validation_due()
+        state = self.state
         self._flush_measurements()
         try:
             self.signals.check()
@@ -337,7 +301,7 @@ class Trainer:
         if not math.isfinite(loss):
             raise UserError(f"training: validation loss is {loss} after update {state.step}: lower learning_rate")
         self.loggers.log(measured, state.step)
-        is_best = state.add_validation(measured, passes=self.passes(), is_due=is_due)
+        is_best = state.add_validation(measured, passes=self.passes(), is_due=self.schedule.ends_interval(state))
         bar.set_postfix(dev_loss=f"{loss:.4f}")
         self._save(is_best=is_best)
         log.info("update %d  epoch %d  validation loss %.4f  best %.4f", state.step, state.epoch, loss, state.best_loss)
@@ -382,7 +346,8 @@ class Trainer:
     def _save(self, *, is_best: bool = False) -> None:
         """Let the first process write a checkpoint in the background; the others go on."""
         self._flush_measurements()
-        self._saved, self._saved_at = self.state.to_dict(), monotonic()
+        self._saved = self.state.to_dict()
+        self.schedule.start_clock()
         self.measurements.is_time_to_save = False
         if not self.fabric.is_global_zero:
             return
@@ -426,7 +391,7 @@ class Trainer:
             self.fabric.strategy.precision.load_state_dict(scaler)
         ended = TrainingState.from_dict(content["state"])
         self.state = ended.without_end()
-        if self._is_done():
+        if self.schedule.is_done(self.state):
             self.state = ended
         log.info("resumed after update %d", self.state.step)
         return True

@@ -155,6 +155,8 @@ class UpdateReader:
     def prepare(self, drawn: list[np.ndarray], turn: Turn) -> Update:
         """Prepare an update from batches of instances that were drawn for it."""
         task, settings, model_settings = self.tasks[turn.task], self.settings, self.model_settings
+
+        # Share: the instances of this device, by numbers in the update, in the micro-batches that it computes at once.
         all_B = np.concatenate(drawn)
         batches = np.split(np.arange(len(all_B)), np.cumsum([len(batch) for batch in drawn])[:-1])
         share = share_update(
@@ -167,8 +169,10 @@ class UpdateReader:
             device_tokens=self.device_tokens,
         )
         # Every device must run backward for the exchange of gradients; this instance counts with weight 0.
-        rows = share or [batches[0][:1]]
-        mine_M = np.sort(np.concatenate(rows))
+        micro_batches = share or [batches[0][:1]]
+        mine_M = np.sort(np.concatenate(micro_batches))
+
+        # Read: tasks noise instances as they read them. Places are numbers in what was read; lengths count the inputs.
         limit = settings.word_dropout_epochs
         word_dropout = settings.word_dropout if limit is None or turn.passes < limit else 0.0
         # An instance draws its random numbers after all instances before it, and noise changes lengths: a device
@@ -180,24 +184,28 @@ class UpdateReader:
         places_B[read_R] = places_R
         src_B, tgt_B = n_inputs(task.train, all_B, model_settings)
         src_B[read_R] = n_inputs(instance_set, places_R, model_settings)[0]
+
+        # Noise: random numbers for dropped words and trees.
         numbers = []  # of each instance; each batch as drawn has its own seed
         if word_dropout > 0 or (settings.drop_rst > 0 and model_settings.needs_trees):
             for number, batch in enumerate(batches):
                 seed = (self.seed, turn.epoch, turn.position, number, *self._task_seed(turn.task))
                 numbers += draw_numbers(src_B[batch], tgt_B[batch], seed=seed)
-        micro_batches = []
-        for part in rows:
+
+        # Pack: the tensors of each micro-batch.
+        packed = []
+        for part in micro_batches:
             batch = task.collate(instance_set, places_B[part], model_settings)
             if numbers:
                 src, tgt, trees = zip(*(numbers[i] for i in part), strict=True)
                 src_S, tgt_N = np.concatenate(src), np.concatenate(tgt)
                 batch = drop_words(batch, src_S, tgt_N, probability=word_dropout, n_specials=self.n_specials)
                 batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
-            micro_batches.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
+            packed.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
         return Update(
             turn,
             self.n_updates(turn.task, turn.epoch),
-            micro_batches,
+            packed,
             weight=1.0 if share else 0.0,
             n_labels=int(tgt_B.sum()),
             n_tokens=int(src_B[mine_M].sum() + tgt_B[mine_M].sum()) if share else 0,

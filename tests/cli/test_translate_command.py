@@ -10,8 +10,8 @@ import torch
 from core_fixtures import DOCUMENTS, translate
 
 from docmt.cli.main import main
-from docmt.decoding import translation
-from docmt.decoding.translation import prepare_search
+from docmt.decoding import inference_model, translation
+from docmt.decoding.inference_model import prepare_search
 from docmt.models.model_file import load_model
 
 
@@ -86,8 +86,13 @@ def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypat
         chosen.append(settings.precision)
         return prepare_search(model, settings, device)
 
-    monkeypatch.setattr(translation, "FEW_WEIGHTS", 0)
-    monkeypatch.setattr(translation, "fastest_precision", lambda steps: [step() for step in steps.values()] and "int8")
+    def measure(steps):
+        return [step() for step in steps.values()] and "int8"
+
+    monkeypatch.setattr(inference_model, "FEW_WEIGHTS", 0)
+    monkeypatch.setattr(
+        inference_model, "fastest_precision", lambda steps: [step() for step in steps.values()] and "int8"
+    )
     monkeypatch.setattr(translation, "prepare_search", prepare)
     code, output, _ = translate_bytes(TEXT.encode(), *options)
     assert code == 0
@@ -96,8 +101,8 @@ def test_the_precision_is_measured_unless_it_is_given(translate_bytes, monkeypat
 
 
 def test_tiny_models_translate_in_float32_without_a_measurement(model, monkeypatch):
-    monkeypatch.setattr(translation, "fastest_precision", lambda _: "int8")
-    assert translation.precision_for(load_model(Path(model)).model) == "float32"
+    monkeypatch.setattr(inference_model, "fastest_precision", lambda _: "int8")
+    assert inference_model.precision_for(load_model(Path(model)).model) == "float32"
 
 
 def test_files_in_and_out(model, tmp_path, capsys):

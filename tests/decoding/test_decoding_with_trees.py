@@ -6,8 +6,8 @@ import torch
 from core_fixtures import document_trees, make_model
 from plain_search import search, sources, teacher_forced, texts
 
-from docmt.decoding import prefix_tree
-from docmt.decoding.prefix_tree import PrefixTree, RelatedView
+from docmt.decoding import caches
+from docmt.decoding.caches import PrefixTree, RelatedView
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 
 ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
@@ -21,7 +21,7 @@ def trees_of(documents, open_B=None):
 @pytest.mark.parametrize("opened", [(), (1, 3)])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_cached_scores_equal_teacher_forcing(name, opened, beam_size, monkeypatch):
-    monkeypatch.setattr(prefix_tree, "MIN_DROPPED", 1)
+    monkeypatch.setattr(caches, "MIN_DROPPED", 1)
     model = make_model(name)
     documents = sources((1, 4, 12, 5))
     open_B = np.isin(np.arange(4), opened)
@@ -65,7 +65,7 @@ def layout_of(heads, *, is_open=False):
 
 def test_only_nodes_of_use_later_are_kept(monkeypatch):
     """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
-    monkeypatch.setattr(prefix_tree, "MIN_DROPPED", 1)
+    monkeypatch.setattr(caches, "MIN_DROPPED", 1)
     view = RelatedView(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
     tree = PrefixTree(view, (1, 1, 2, 1, 2), like=torch.zeros(()))
     for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
@@ -84,7 +84,7 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
 def test_rows_of_the_bias_begin_at_multiples_of_eight(beam):
     """Otherwise, the memory-efficient kernel of a GPU copies the bias in every layer."""
     layout = layout_of([-1, 0])
-    for view in (prefix_tree.View(), RelatedView(layout, "rst", torch.device("cpu"))):
+    for view in (caches.View(), RelatedView(layout, "rst", torch.device("cpu"))):
         tree = PrefixTree(view, (1, 2, beam, 1, 2), like=torch.zeros(()))
         for _ in range(30):
             tree.advance(torch.zeros(2, beam, dtype=torch.int64))

@@ -9,10 +9,9 @@ from core_fixtures import DOCUMENTS, make_model, translate
 from plain_search import teacher_forced
 
 from docmt.decoding.beam_search import search_instances
-from docmt.decoding.inference_model import InferenceTransformer
-from docmt.decoding.matmul import FloatMatmul, Int8Matmul
+from docmt.decoding.inference_model import FloatMatmul, InferenceTransformer, Int8Matmul, prepare_model, prepare_search
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator, prepare_model, prepare_search
+from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.model_file import load_model
@@ -61,7 +60,7 @@ def test_products_equal_linear_maps_for_any_number_of_rows(shape, has_bias, dtyp
 @pytest.mark.parametrize("has_vnni", [pytest.param(True, marks=NEEDS_VNNI), False])
 @pytest.mark.parametrize("has_bias", [True, False])
 def test_int8_products_are_as_near_as_their_rounding(monkeypatch, has_bias, has_vnni):
-    monkeypatch.setattr("docmt.decoding.matmul.cpu_has_vnni", lambda: has_vnni)
+    monkeypatch.setattr("docmt.decoding.inference_model.cpu_has_vnni", lambda: has_vnni)
     torch.manual_seed(0)
     # Outputs of very different size, and one that is always 0.
     weight = torch.randn(30, 64) * torch.logspace(-3, 2, 30)[:, None]
@@ -86,7 +85,7 @@ def test_rows_of_8_bits_have_a_third_less_error_than_of_7(monkeypatch):
     weight, rows = torch.randn(512, 512), torch.randn(40, 512)
     errors = []
     for has_vnni in (False, True):
-        monkeypatch.setattr("docmt.decoding.matmul.cpu_has_vnni", lambda has=has_vnni: has)
+        monkeypatch.setattr("docmt.decoding.inference_model.cpu_has_vnni", lambda has=has_vnni: has)
         expected = F.linear(rows, weight)
         errors.append(float((Int8Matmul(weight, None)(rows) - expected).norm() / expected.norm()))
     # Measured: 0.0217 and 0.0126; what is left is the rounding of weights.

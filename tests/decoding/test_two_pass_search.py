@@ -9,8 +9,9 @@ from plain_search import pack_sources, sources
 
 from docmt.decoding.beam_search import PLAIN_SYMBOLS, TargetSymbols, search_sentences
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer, instance_log_probabilities
+from docmt.decoding.inference_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator, prepare_search
+from docmt.decoding.translation import Translator
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.evaluation.cxmi import CXMI, score_references
 from docmt.models.batch import pack

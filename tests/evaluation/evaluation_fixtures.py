@@ -5,7 +5,8 @@ from pathlib import Path
 
 from docmt.cli.main import main
 from docmt.evaluation.hypotheses import Hypothesis
-from docmt.evaluation.metrics import EvaluationSettings, TranslatedTest
+from docmt.evaluation.metrics import EvaluationSettings
+from docmt.evaluation.scoring import TranslatedTest
 
 REFERENCE = [
     "Der Hund ist müde, und er schläft.",

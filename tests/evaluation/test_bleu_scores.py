@@ -9,9 +9,9 @@ from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from docmt.evaluation.bleu import score_bleu
 from docmt.evaluation.hypotheses import join_segments
-from docmt.evaluation.metrics import EvaluationSettings, bleu, find_metric, score_translations
+from docmt.evaluation.metrics import EvaluationSettings, find_metric, score_bleu, score_translations
+from docmt.evaluation.scoring import bleu
 from docmt.evaluation.words import tokenized_texts, word_splitter
 
 SETTINGS = EvaluationSettings()

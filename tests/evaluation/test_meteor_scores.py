@@ -8,8 +8,8 @@ from evaluation_fixtures import REFERENCE, by_metric, make_hypotheses, make_test
 from docmt.errors import UserError
 from docmt.evaluation import meteor
 from docmt.evaluation.external_programs import NotComputableError
-from docmt.evaluation.meteor import find_meteor, language_options, run_meteor, score_meteor
-from docmt.evaluation.metrics import EvaluationSettings, find_metric
+from docmt.evaluation.meteor import find_meteor, language_options, run_meteor
+from docmt.evaluation.metrics import EvaluationSettings, find_metric, score_meteor
 
 SETTINGS = EvaluationSettings(metrics=["METEOR", "d-METEOR (instances)"])
 TRANSLATION = ["Der Hund ist müde und schläft.", "Sie sagte: „Komm!“", "", "Das Haus steht am Fluss.", "Nein.", "Ende"]

@@ -3,7 +3,8 @@
 import pytest
 
 from docmt.cli.main import main
-from docmt.evaluation.metrics import EvaluationSettings, bleu, ter
+from docmt.evaluation.metrics import EvaluationSettings
+from docmt.evaluation.scoring import bleu, ter
 from docmt.languages import WITHOUT_BLANKS, has_blanks, language_of
 from docmt.text.tokenizer import LANGUAGES, get_tokenizer
 

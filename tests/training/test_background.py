@@ -151,11 +151,11 @@ def test_minutes_between_checkpoints(study_files, tmp_path, monkeypatch):
 
     monkeypatch.setattr(CheckpointFolder, "save", note)
     monkeypatch.setattr(Trainer, "_step", slow)
-    monkeypatch.setattr("docmt.training.trainer.monotonic", lambda: clock[0])
+    monkeypatch.setattr("docmt.training.progress.monotonic", lambda: clock[0])
     recipe = {"checkpoint_every_minutes": 10, "checkpoint_every_steps": None}
     recipe |= {"validate_every_steps": 7, "max_steps": 13}
     found = run_training(study_files, tmp_path / "minutes", training=recipe)
-    assert saved == [3, 6, 7, 10, 13, 13]  # the last one with its validation
+    assert saved == [3, 6, 7, 10, 13]  # the last one with its validation
     monkeypatch.undo()
     rare = recipe | {"checkpoint_every_minutes": 1e6}
     assert_same_training(found, run_training(study_files, tmp_path / "never", training=rare))

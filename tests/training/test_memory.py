@@ -16,7 +16,7 @@ from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
-from docmt.training.memory import OutOfMemory, explained_memory, largest_that_fits, worst_batches
+from docmt.training.memory import MicroBatchSize, OutOfMemory, explained_memory, largest_that_fits, worst_batches
 from docmt.training.progress import TrainingState
 from docmt.training.settings import TrainingSettings
 from docmt.training.trainer import Trainer
@@ -114,7 +114,7 @@ def test_batches_that_do_not_fit_after_all_are_not_used():
 
 def test_the_probe_changes_nothing(study_files, tmp_path, monkeypatch):
     with_probe = run_training(study_files, tmp_path / "with", training={"max_steps": 4})
-    monkeypatch.setattr("docmt.training.trainer.probe_memory", lambda *_, **options: RECIPE["max_batch_tokens"])
+    monkeypatch.setattr(MicroBatchSize, "probe", lambda *_: None)
     assert_same_training(run_training(study_files, tmp_path / "without", training={"max_steps": 4}), with_probe)
 
 
@@ -163,17 +163,13 @@ def test_an_instance_beyond_the_memory_ends_a_training(study_files, tmp_path, sm
 def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog):
     """The others are in an exchange of gradients: the training ends, and resumes."""
     checkpoints = CheckpointFolder(tmp_path)
-    trainer = SimpleNamespace(
-        fabric=SimpleNamespace(world_size=2),
-        compiled=None,
-        reader=SimpleNamespace(device_tokens=None),
-        settings=TrainingSettings(max_batch_tokens=100),
-        state=TrainingState(step=3),
-        devices="2 × cuda",
-        checkpoints=checkpoints,
-    )
+    fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))
+    reader = SimpleNamespace(device_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
+    size = MicroBatchSize(reader, checkpoints, fabric)
+    trainer = SimpleNamespace(fabric=fabric, state=TrainingState(step=3), micro_batch_size=size)
     checkpoints.note("device_tokens", "4 × cuda", 70)
     assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
+    assert reader.device_tokens is None
     assert "at most 50 tokens at once after the next start" in caplog.text
     noted = {kind: checkpoints.noted("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
     assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}

@@ -16,7 +16,7 @@ from docmt.models.batch import collate
 from docmt.text.vocabulary import MASK, N_SPECIALS
 from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
-from docmt.training.optimizer import build_optimizer, schedule
+from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.updates import UpdateReader, instance_batches, n_inputs
@@ -153,8 +153,8 @@ def test_the_schedule_warms_up_and_falls():
     """With the inverse square root, or on a straight line as in the script for mBART."""
     root = {(1, 4000): 1 / 4000, (2000, 4000): 0.5, (4000, 4000): 1.0, (16000, 4000): 0.5, (1, 0): 1.0, (4, 0): 0.5}
     line = {1: 1 / 2500, 2500: 1.0, 251_875: 0.75, 501_250: 0.5, 1_000_000: 0.0, 1_000_001: 0.0}
-    assert {key: schedule(*key) for key in root} == pytest.approx(root)
-    assert {step: schedule(step, 2500, 1_000_000) for step in line} == pytest.approx(line)
+    assert {key: learning_rate_factor(*key) for key in root} == pytest.approx(root)
+    assert {step: learning_rate_factor(step, 2500, 1_000_000) for step in line} == pytest.approx(line)
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "rst_serial", "rst_mix"])

@@ -8,8 +8,8 @@ from plain_search import search
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from docmt.decoding import kv_cache
-from docmt.decoding.kv_cache import DocumentKVCache, SlotKVCache, SourceKVCache, make_source_cache
+from docmt.decoding import caches
+from docmt.decoding.caches import DocumentKVCache, SlotKVCache, SourceKVCache, make_source_cache
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 
@@ -21,7 +21,7 @@ def search_with(monkeypatch):
     """Searches with one of the caches; gives the hypotheses."""
 
     def search_cached(kind, model, *, beam_size=3):
-        monkeypatch.setattr(kv_cache, "SLOT_DEVICES", ("cpu",) if kind == "slots" else ())
+        monkeypatch.setattr(caches, "SLOT_DEVICES", ("cpu",) if kind == "slots" else ())
         generator = np.random.default_rng(0)
         documents = [[random_sentence(generator, n) for n in document] for document in LENGTHS]
         trees = document_trees([(d, d) for d in documents]) if model.settings.needs_trees else None
@@ -53,7 +53,7 @@ def test_keys_seen_at_several_distances(monkeypatch):
         torch.nn.init.normal_(table)
     memory, query, outputs = torch.randn(12, 8), torch.randn(4, 2, 4), []
     for kind, devices in ((SlotKVCache, ("cpu",)), (DocumentKVCache, ())):
-        monkeypatch.setattr(kv_cache, "SLOT_DEVICES", devices)
+        monkeypatch.setattr(caches, "SLOT_DEVICES", devices)
         cache = make_source_cache([part], memory, layout, "cross", like=memory)
         assert type(cache) is kind
         for sentences in ([[0, 0], [3, 3]], [[0, 2], [3, 4]]):

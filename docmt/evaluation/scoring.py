@@ -1,0 +1,170 @@
+"""What metrics are made of: the settings of scores, a translated test, the counts of its segments, and `Metric`.
+
+Scorers such as `bleu` and `meteor` import this module; `metrics` lists all metrics with their scorers. numpy and
+sacreBLEU are imported where they are needed, since planning a study reads this module and computes nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from pydantic import Field
+
+from docmt.corpora.documents import text_path
+from docmt.errors import UserError
+from docmt.evaluation.hypotheses import Hypothesis, Unit
+from docmt.evaluation.score_rows import ScoreRow
+from docmt.files import read_lines
+from docmt.languages import language_of
+from docmt.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from sacrebleu.metrics.base import Metric as SacreMetric
+    from sacrebleu.metrics.bleu import BLEU
+
+BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""Tokenizers of BLEU by language, as sacreBLEU chooses them; `13a` for others."""
+TER_CHARACTERS = ("zh", "ja")
+"""Languages of which TER compares characters."""
+
+
+class ScoringSettings(Settings):
+    """Settings of the scores of translations."""
+
+    metrics: list[str]
+    """Scores to compute."""
+    lowercase: bool = False
+    """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
+    bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char"] = "auto"
+    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for
+    Korean, else `13a`."""
+    word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
+    """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
+    meteor_language: Literal["auto", "independent"] = "auto"
+    """`auto`: METEOR's setting for the target language if there is one (docs/evaluation.md); `independent`:
+    language-independent, matching identical words only."""
+    aligner_runs: int = Field(default=3, ge=1, le=100)
+    """Runs of the random aligner over which APT is averaged."""
+    aligner_sentences: int = Field(default=20_000, ge=0)
+    """First training sentence pairs, aligned together with the test for APT."""
+
+
+@dataclass(frozen=True)
+class TranslatedTest:
+    """The translation of a test split, and what it is scored against."""
+
+    hypotheses: Sequence[Hypothesis]  # all instances of the split, in order
+    reference: Sequence[str]  # the sentences of the split, untokenized
+    settings: ScoringSettings
+    prefix: Path  # raw text of the split, as PREFIX.{lang}
+    src_lang: str
+    tgt_lang: str
+    training: Path | None = None  # prefix of the raw text of the training split
+    more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, TER and METEOR
+    _counted: "dict[CountSegments, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def references(self) -> list[Sequence[str]]:
+        """All references."""
+        return [self.reference, *self.more_references]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of all hypotheses; as many as the source has if they are aligned."""
+        return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
+
+    @property
+    def texts(self) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
+        """Sentences by hypothesis, and sentences by reference."""
+        return [hypothesis.sentences for hypothesis in self.hypotheses], self.references
+
+    @property
+    def documents(self) -> list[str]:
+        """The document of each source sentence."""
+        return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
+
+    def read_source(self) -> list[str]:
+        """The source sentences."""
+        path = text_path(self.prefix, self.src_lang)
+        lines = read_lines(path)
+        if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
+            lines = [line for line in lines if line.strip()]
+        if len(lines) != len(self.reference):
+            raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
+        return lines
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether each sentence is the translation of a known source sentence by construction."""
+        return all(hypothesis.aligned for hypothesis in self.hypotheses)
+
+    def counts(self, count: "CountSegments") -> "SegmentCounts":
+        """`count` of this test, `counts` of a metric; computed once, since a baseline has many comparisons."""
+        if count not in self._counted:
+            self._counted[count] = count(self)
+        return self._counted[count]
+
+
+class SegmentCounts(NamedTuple):
+    """Numbers of each segment from whose sums a score follows."""
+
+    rows: "np.ndarray"  # float64 [segments, numbers]
+    score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
+
+
+Scorer = Callable[[TranslatedTest], list[ScoreRow]]
+CountSegments = Callable[[TranslatedTest], SegmentCounts]
+MakeSacre = Callable[[ScoringSettings, str], "SacreMetric"]  # of the target language
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric."""
+
+    about: str  # how it is computed, in words
+    scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
+    sacre: MakeSacre | None = None
+    is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
+    unit: Unit | None = None  # what it takes as one segment; None when it has none
+    needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
+    always: bool = False  # reported by its scorer even when no setting names it
+    on_request: bool = False  # computed only when the settings name it, although it needs nothing
+    is_main: bool = False  # a column of the report's main table by default
+    digits: int = 2  # after the decimal point in tables
+    lower_is_better: bool = False
+    counts: CountSegments | None = None  # for paired tests; None: not tested
+
+
+def bleu(settings: ScoringSettings, tgt_lang: str) -> "BLEU":
+    """Build BLEU of untokenized text."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    tokenizer = settings.bleu_tokenizer
+    if tokenizer == "auto":
+        tokenizer = BLEU_TOKENIZERS.get(language_of(tgt_lang), "13a")
+    # `force` only silences a warning about references that end in " .", which occur in real corpora.
+    return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
+
+
+def multi_bleu(settings: ScoringSettings, tgt_lang: str, *, lowercase: bool = False) -> "BLEU":
+    """Build the BLEU of Moses' multi-bleu.perl: words as separated by spaces, and no smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(lowercase=lowercase or settings.lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def chrf(settings: ScoringSettings, tgt_lang: str, *, word_order: int = 0) -> "SacreMetric":
+    """Build chrF; with a word order of 2, chrF++."""
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(lowercase=settings.lowercase, word_order=word_order)
+
+
+def ter(settings: ScoringSettings, tgt_lang: str) -> "SacreMetric":
+    """Build TER; of Chinese and Japanese, over characters."""
+    from sacrebleu.metrics.ter import TER
+
+    by_character = language_of(tgt_lang) in TER_CHARACTERS
+    return TER(case_sensitive=not settings.lowercase, normalized=by_character, asian_support=by_character)
