@@ -10,11 +10,13 @@ from pathlib import Path
 
 import torch
 
-from docmt.bench.rows import Check, Outcome, judge, relative_difference
+from docmt.bench.rows import Check
 from docmt.bench.speed import LONGEST, SENTENCES, SHORTEST, vocabulary_size
-from docmt.bench.workload import QUIET, RECIPE, History, Recipe, Workload, model_settings, read_history
 from docmt.gpu_locks import VISIBLE, claim_more
 from docmt.models.settings import ModelSettings
+from docmt.scenarios.comparisons import COUNTS, N_SYMBOLS
+from docmt.scenarios.outcomes import Outcome, judge, relative_difference
+from docmt.scenarios.workload import QUIET, RECIPE, History, Recipe, Workload, model_settings, read_history
 
 SECONDS = 240
 UPDATES = 12
@@ -40,8 +42,7 @@ class SeveralDevices:
     def equality(self) -> Outcome:
         """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
         with tempfile.TemporaryDirectory() as name:
-            counts = [3, 2, 4, 1, 2, 3, 2, 3] * self.n
-            workload = Workload(Path(name), counts, shortest=0, longest=8, n_symbols=32)
+            workload = Workload(Path(name), COUNTS * self.n, shortest=0, longest=8, n_symbols=N_SYMBOLS)
             recipe = {"max_batch_tokens": 60, "accumulation_steps": self.n}
             one, all_ = (self._train(workload, model_settings("g_transformer"), n, recipe) for n in (1, self.n))
         columns = ("train_loss", "gradient_norm", "dev_loss")

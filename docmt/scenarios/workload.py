@@ -1,4 +1,4 @@
-"""Random documents with trees, as files of a study, and models for them: acceptance needs no corpus and no network."""
+"""Random documents with trees, as files of a study, and models for them: scenarios need no corpus and no network."""
 
 from pathlib import Path
 from string import ascii_lowercase
