@@ -15,7 +15,7 @@ from cyclopts.validators import Number
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.gpu_locks import VISIBLE, claim_gpus, visible_gpus
-from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.models.presets import SIZES
 from docmt.provenance import describe, package_versions
 
 if TYPE_CHECKING:

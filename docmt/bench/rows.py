@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -67,12 +67,13 @@ def run_checks(
                 outcomes = _outcomes(group, workers, deadline)
             else:
                 outcomes = (_outcome(name, checks[name], deadline) for name in group)
-            for outcome in outcomes:
-                rows[outcome.name] = outcome
-                bar.update()
-                tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
-                content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
-                write_json(out, content, checksum=False)
+            with contextlib.closing(outcomes):  # after an error or a signal, no process is left
+                for outcome in outcomes:
+                    rows[outcome.name] = outcome
+                    bar.update()
+                    tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
+                    content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+                    write_json(out, content, checksum=False)
 
 
 def sendable(value: Any) -> Any:
@@ -115,7 +116,7 @@ def _outcome(name: str, check: Check, deadline: float) -> Outcome:
     return replace(outcome, name=name, seconds=round(time.monotonic() - begun, 2))
 
 
-def _outcomes(names: Iterable[str], workers: Workers, deadline: float) -> Iterator[Outcome]:
+def _outcomes(names: Iterable[str], workers: Workers, deadline: float) -> Generator[Outcome, None, None]:
     """The outcomes of checks in other processes, as they come."""
     start = partial(_start_worker, workers, deadline)
     # After an illegal memory access, CUDA fails in all that its process does.

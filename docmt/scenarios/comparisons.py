@@ -187,7 +187,8 @@ class Scenarios:
             finally:
                 hook.remove()
                 torch.cuda.set_sync_debug_mode("default")
-            _, expected = train(Path(folder, "cpu"), settings, CPU, **recipe | {"precision": "float32"})
+            recipe["precision"] = "float32"
+            _, expected = train(Path(folder, "cpu"), settings, CPU, **recipe)
         numbers = {"dev_loss": relative_difference(found["dev_loss"], expected["dev_loss"])}
         return judge(numbers, {"dev_loss": 0.05}, note=f"{sum(quiet)} updates without waiting")
 

@@ -25,7 +25,8 @@ from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
 # Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
-RECIPE = {
+Recipe = dict[str, Any]
+RECIPE: Recipe = {
     "learning_rate": 3e-3,
     "warmup_steps": 10,
     "max_batch_tokens": 100,
@@ -36,10 +37,9 @@ RECIPE = {
     "checkpoint_every_steps": 2,
     "precision": "float32",
 }
-QUIET = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
+QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
 """Changes to `RECIPE`: half precision where there is one, and updates that nothing interrupts."""
 TIMES = {"seconds", "tokens_per_second"}
-Recipe = dict[str, Any]
 History = dict[str, list[float]]
 """Columns by name, each without its empty cells."""
 

@@ -19,7 +19,6 @@ import standin.device  # before torch
 
 import torch
 import torch.nn.functional as F
-from architectures import TRAINED
 from core_fixtures import RECIPE, Study, make_study, run_training
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -142,13 +141,10 @@ def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
 
 
 def bench(folder: Path) -> dict[str, Any]:
-    """The rows of `docmt bench gpu`; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
+    """Rows of `docmt bench gpu`, some in processes; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
-    command += ["--out", str(folder / "bench.json")]
-    only = ["--only", "environment", "probe", "speed", "no-waiting/g_transformer"]
-    only += [f"training/{name}" for name in TRAINED]
-    only += [f"{kind}/{name}" for kind in ("update", "search", "contrast") for name in sys.argv[2:]]
-    codes = [main_of_docmt([*command, *(only if sys.argv[2:] else ())])]
+    command += ["--out", str(folder / "bench.json"), "--jobs"]
+    codes = [main_of_docmt([*command, "2", "--only", "environment", "speed", "probe", "contrast/g_transformer"])]
     files = [json.loads((folder / "bench.json").read_text())]
     kernels, zero_grad = standin.kernels.SHORT_GROUPS, torch.optim.Optimizer.zero_grad
     forward = kernels.forward
@@ -169,7 +165,7 @@ def bench(folder: Path) -> dict[str, Any]:
     faults = {"update/g_transformer": scale, "probe": leave, "no-waiting/g_transformer": wait}
     for only, fault in faults.items():
         with fault:
-            codes.append(main_of_docmt([*command, "--only", only]))
+            codes.append(main_of_docmt([*command, "1", "--only", only]))
         files.append(json.loads((folder / "bench.json").read_text()))
     rows = [{row["name"]: row for row in file["rows"]} for file in files]
     return {"provenance": files[0]["provenance"], "codes": codes, "rows": rows}
