@@ -4,6 +4,7 @@ import math
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from cyclopts.validators import Number
 
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
-from docmt.gpu_locks import VISIBLE, claim_gpus, visible_gpus
+from docmt.gpu_locks import VISIBLE, claim_gpus, claim_more, visible_gpus
 from docmt.models.presets import SIZES
 from docmt.provenance import describe, package_versions
 
@@ -55,8 +56,8 @@ def gpu(
         size: size of the measured model (default: base on a GPU, tiny on a CPU).
         tokens: source tokens of a measured update; 0 means 16,384 on a GPU, 1,024 on a CPU.
         minutes: rows that would begin later are not run.
-        jobs: processes that compare, after all measurements; 0 means one for each core but a quarter of them, as far as
-            the memory of the GPU allows, and 1 on a CPU.
+        jobs: processes that compare, after all measurements; 0 means 3 for 4 cores, as far as the memory of the GPU
+            allows, and 1 on a CPU.
     """
     if size not in ("", *SIZES):
         raise UserError(f"--size {size}: one of {', '.join(SIZES)}")
@@ -73,10 +74,9 @@ def gpu(
 
     from docmt.bench.environment import environment_checks
     from docmt.bench.rows import Workers, run_checks
-    from docmt.bench.several import SeveralDevices
     from docmt.bench.speed import Speed
     from docmt.models.gpus import missing_gpus
-    from docmt.scenarios.comparisons import Scenarios, scenario_names
+    from docmt.scenarios.comparisons import Scenarios, compare_several, scenario_names
     from docmt.training.devices import prepare_cuda
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -95,8 +95,12 @@ def gpu(
         scenarios = Scenarios(place, folder / "tiny")
         first, last = ({key: partial(scenarios, key) for key in keys} for keys in scenario_names(on_gpu=is_cuda))
         checks = environment_checks(place, max(1, len(names)))
-        checks |= Speed(place, folder / "large", size=size, tokens=tokens, rows=rows).checks() | first
-        checks |= SeveralDevices(place, names, size=size, tokens=tokens).checks() | last
+        speed = Speed(place, folder / "large", size=size, tokens=tokens, rows=rows)
+        checks |= speed.checks() | first
+        if len(names) > 1:
+            several = {"equality": partial(compare_several, place), "scaling": speed.scaling}
+            checks |= {f"several/{key}": partial(on_all, check, names) for key, check in several.items()}
+        checks |= last
         named = {
             part: {key for key in (*checks, "budgets") if fnmatch(key, part) or key.startswith(f"{part}/")}
             for part in only or ("*",)
@@ -113,6 +117,15 @@ def gpu(
     if failed := [row.name for row in rows.values() if row.verdict == "FAILED"]:
         print(f"FAILED: {', '.join(failed)}")
     return 1 if failed else 0
+
+
+def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
+    """The outcome of a check of all devices, which nobody else may use."""
+    from docmt.scenarios.outcomes import Outcome
+
+    if names[0] != "cpu" and not claim_more(names):
+        return Outcome("other jobs of docmt use a GPU", "not run")
+    return check(names)
 
 
 def default_jobs(free_memory: int) -> int:

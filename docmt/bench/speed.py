@@ -3,9 +3,10 @@
 import itertools
 import re
 import statistics
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.systems.transformer import Transformer
 from docmt.scenarios.outcomes import NOT_COMPILED, Outcome
-from docmt.scenarios.workload import Workload, model_settings
+from docmt.scenarios.workload import QUIET, Workload, model_settings
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients
@@ -34,6 +35,7 @@ from docmt.training.loss import LossModule, loss_and_gradients
 SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
+UPDATES = 12  # of a training on several devices
 GIB = 1 << 30
 CLASSES = {
     "attention": r"attention|attend|flash|fmha|varlen|short_group",
@@ -51,15 +53,15 @@ class Speed:
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
         self.device, self.folder, self.rows = device, folder, rows
-        self.settings = model_settings("g_transformer", size)
-        self.n_symbols = vocabulary_size(size)
+        self.settings, self.tokens = model_settings("g_transformer", size), tokens
+        self.is_small = size in SMALL
+        self.sizes = {"shortest": SHORTEST, "longest": LONGEST, "n_symbols": 2_000 if self.is_small else 30_000}
         n_sentences = max(1, tokens // ((SHORTEST + LONGEST) // 2 + 2))
         self.n_instances = max(1, round(n_sentences / SENTENCES))
         self.counts = [min(SENTENCES, n_sentences)] * self.n_instances
         self.is_cuda = device.type == "cuda"
         has_bfloat16 = self.is_cuda and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
         self.dtype = torch.bfloat16 if has_bfloat16 else torch.float16 if self.is_cuda else torch.float32
-        self.is_small = size in SMALL
         self.repetitions = 2 if self.is_small else 10
 
     def checks(self) -> dict[str, Check]:
@@ -69,12 +71,12 @@ class Speed:
 
     @cached_property
     def workload(self) -> Workload:
-        return Workload(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
+        return Workload(self.folder, self.counts, **self.sizes)
 
     @cached_property
     def module(self) -> LossModule:
         torch.manual_seed(0)
-        return LossModule(Transformer(self.settings, self.n_symbols), 0.1).to(self.device).train()
+        return LossModule(Transformer(self.settings, self.sizes["n_symbols"]), 0.1).to(self.device).train()
 
     @cached_property
     def graph(self) -> CompiledLoss | None:
@@ -269,10 +271,19 @@ class Speed:
             return Outcome(f"{value}: something plans or compiles anew within the search", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
 
-
-def vocabulary_size(size: str) -> int:
-    """Symbols of the vocabulary of a measured model."""
-    return 2_000 if size in SMALL else 30_000
+    def scaling(self, names: Sequence[str]) -> Outcome:
+        """Updates of uncompiled trainings that are n times as large on n devices, in tokens per second."""
+        n, rates = len(names), []
+        recipe = QUIET | {"max_steps": UPDATES, "log_every_steps": UPDATES // 2}
+        recipe["max_batch_tokens"] = max(1024, self.tokens // 4)
+        with tempfile.TemporaryDirectory() as folder:
+            workload = Workload(Path(folder), [SENTENCES] * (2 * n * max(1, self.tokens // 512)), **self.sizes)
+            for some in (names[:1], names):
+                recipe["accumulation_steps"] = 4 * len(some)
+                history = workload.train_on(some, self.settings, is_cuda=self.is_cuda, **recipe)
+                rates.append(history["tokens_per_second"][-1])
+        numbers = {"tokens_per_second": rates[1], "scaling": rates[1] / rates[0]}
+        return Outcome(f"{n} devices: {rates[1]:,.0f} tokens/s, {rates[1] / rates[0]:.2f} × one", numbers=numbers)
 
 
 def _describe(numbers: dict[str, float]) -> str:

@@ -24,7 +24,7 @@ from docmt.decoding.translation import Translator
 from docmt.models.attention.ragged import kernel_for
 from docmt.models.presets import ARCHITECTURES
 from docmt.scenarios.outcomes import NOT_COMPILED, Outcome, distance, judge, relative_difference
-from docmt.scenarios.workload import QUIET, Recipe, Workload, model_settings, random_model
+from docmt.scenarios.workload import QUIET, History, Recipe, Workload, model_settings, random_model
 from docmt.training.compiling import compiled_loss
 from docmt.training.loss import LossModule
 from docmt.training.memory import OutOfMemory
@@ -255,10 +255,24 @@ class Scenarios:
             _, expected = train(folder / "fixed", settings, self.device, device_tokens=30, **recipe)
             with mock.patch("docmt.training.memory.largest_that_fits", search):
                 _, found = train(folder / "probed", settings, self.device, **recipe)
-        columns = ("train_loss", "gradient_norm", "dev_loss")
-        numbers = {column: relative_difference(found[column], expected[column]) for column in columns}
-        outcome = judge(numbers, dict.fromkeys(columns, 1e-3))
+        outcome = _judge_history(found, expected)
         return outcome if has_tried[0] else Outcome("no larger batch was tried", "FAILED")
+
+
+def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
+    """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
+    with tempfile.TemporaryDirectory() as folder:
+        workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
+        settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
+        recipe: Recipe = {"max_batch_tokens": 60, "accumulation_steps": len(names)}
+        expected, found = (workload.train_on(some, settings, is_cuda=is_cuda, **recipe) for some in (names[:1], names))
+    return _judge_history(found, expected, note=f"{len(names)} devices against 1")
+
+
+def _judge_history(found: History, expected: History, *, note: str = "") -> Outcome:
+    columns = ("train_loss", "gradient_norm", "dev_loss")
+    numbers = {column: relative_difference(found[column], expected[column]) for column in columns}
+    return judge(numbers, dict.fromkeys(columns, 1e-3), note=note)
 
 
 def _gradient(module: LossModule) -> torch.Tensor:

@@ -15,7 +15,6 @@ import torch
 from docmt.bench import commands, environment
 from docmt.bench.dense import DenseTransformer
 from docmt.bench.rows import Workers, run_checks
-from docmt.bench.several import SeveralDevices
 from docmt.bench.speed import Speed
 from docmt.cli.main import main
 from docmt.decoding.incremental_decoder import IncrementalDecoder
@@ -252,6 +251,6 @@ def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch
 
 
 def test_gpus_in_use_are_left_alone(monkeypatch):
-    monkeypatch.setattr("docmt.bench.several.claim_more", lambda names: names != ["0", "1"])
-    several = SeveralDevices(torch.device("cuda"), ["0", "1"], size="tiny", tokens=60)
-    assert [check().verdict for check in several.checks().values()] == ["not run"] * 2
+    monkeypatch.setattr(commands, "claim_more", lambda names: names == ["0", "2"])
+    assert commands.on_all(pytest.fail, ["0", "1"]).verdict == "not run"
+    assert commands.on_all(Outcome, ["0", "2"]) == Outcome(["0", "2"])

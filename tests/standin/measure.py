@@ -141,7 +141,7 @@ def memory(_: str, study: Study, folder: Path) -> dict[str, str]:
 
 
 def bench(folder: Path) -> dict[str, Any]:
-    """Rows of `docmt bench gpu`, some in processes; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
+    """Rows of `docmt bench gpu`; with a wrong kernel, a probe that leaves gradients, and updates that wait."""
     command = ["bench", "gpu", "--size", "tiny", "--tokens", "60", "--minutes", "600"]
     command += ["--out", str(folder / "bench.json"), "--jobs"]
     codes = [main_of_docmt([*command, "2", "--only", "environment", "speed", "probe", "contrast/g_transformer"])]
