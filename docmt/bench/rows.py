@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -61,19 +62,31 @@ def run_checks(
     A check that would begin after `minutes` is not run. Those of `workers` run side by side, and nothing beside others.
     """
     deadline = time.monotonic() + 60 * minutes
+    waiting: deque[str] = deque()
+
+    def begun() -> Iterator[str]:
+        while waiting and time.monotonic() <= deadline:
+            yield waiting.popleft()
+
+    def note(outcome: Outcome) -> None:
+        rows[outcome.name] = outcome
+        bar.update()
+        tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
+        content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+        write_json(out, content, checksum=False)
+
     with tqdm(total=len(checks), unit=" rows", disable=None) as bar:
         for are_apart, group in itertools.groupby(checks, lambda name: workers is not None and name in workers.names):
+            waiting.extend(group)
+            outcomes = (_outcome(name, checks[name]) for name in begun())
             if workers is not None and are_apart:
-                outcomes = _outcomes(group, workers, deadline)
-            else:
-                outcomes = (_outcome(name, checks[name], deadline) for name in group)
+                outcomes = _outcomes(begun(), workers)
             with contextlib.closing(outcomes):  # after an error or a signal, no process is left
                 for outcome in outcomes:
-                    rows[outcome.name] = outcome
-                    bar.update()
-                    tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
-                    content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
-                    write_json(out, content, checksum=False)
+                    note(outcome)
+            while waiting:
+                name = waiting.popleft()
+                note(Outcome(f"no time left: --only {name} runs it", "not run", name=name))
 
 
 def sendable(value: Any) -> Any:
@@ -88,11 +101,9 @@ def sendable(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _outcome(name: str, check: Check, deadline: float) -> Outcome:
+def _outcome(name: str, check: Check) -> Outcome:
     """The outcome of a check, with its name and time; that of an error is FAILED, with its message and its place."""
     begun = time.monotonic()
-    if begun > deadline:
-        return Outcome(f"no time left: --only {name} runs it", "not run", name=name)
     logging.disable(logging.INFO)
     # Trainings and searches set these for the whole process: each check begins with torch's own choice.
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -116,9 +127,9 @@ def _outcome(name: str, check: Check, deadline: float) -> Outcome:
     return replace(outcome, name=name, seconds=round(time.monotonic() - begun, 2))
 
 
-def _outcomes(names: Iterable[str], workers: Workers, deadline: float) -> Generator[Outcome, None, None]:
+def _outcomes(names: Iterable[str], workers: Workers) -> Generator[Outcome, None, None]:
     """The outcomes of checks in other processes, as they come."""
-    start = partial(_start_worker, workers, deadline)
+    start = partial(_start_worker, workers)
     # After an illegal memory access, CUDA fails in all that its process does.
     for name, found in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
         if isinstance(found, LostProcess):
@@ -126,10 +137,12 @@ def _outcomes(names: Iterable[str], workers: Workers, deadline: float) -> Genera
         yield found
 
 
-def _start_worker(workers: Workers, deadline: float) -> Callable[[str], Outcome]:
+def _start_worker(workers: Workers) -> Callable[[str], Outcome]:
     """The function that runs a check in another process."""
+    from torch._inductor import config as inductor
+
     torch.set_num_threads(1)  # tiny models in many processes: threads would only wait for one another
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = str(max(2, len(os.sched_getaffinity(0)) // workers.n))
+    inductor.compile_threads = max(2, len(os.sched_getaffinity(0)) // workers.n)
     tempfile.tempdir = str(workers.folder)
     run = workers.make(Path(tempfile.mkdtemp()))
-    return lambda name: _outcome(name, partial(run, name), deadline)
+    return lambda name: _outcome(name, partial(run, name))
