@@ -85,7 +85,7 @@ class Scenarios:
         return getattr(self, kind.replace("-", "_"))(*presets)
 
     def update(self, preset: str) -> Outcome:
-        """Forward, backward and Adam on one batch, in all precisions; in half precision, the median of three gradients."""
+        """Forward, backward and Adam on one batch, in all precisions; the median of three gradients in half precision."""
         numbers: dict[str, float] = {}
         for precision, dtype in PRECISIONS.items():
             gradients = []
