@@ -23,13 +23,13 @@ import torch
 from dense import DenseDecoder
 
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.speed import training_flops
 from docmt.decoding.beam_search import search_instances
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
 from docmt.instances.packing import PackedSentences
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.batch import Batch, pack
+from docmt.models.flops import training_flops
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.transformer import Transformer

@@ -1,14 +1,21 @@
 """Work on many items in several processes, in order, without holding all items in memory.
 
 `concurrent.futures` starts the processes, but its own `map` reads all items at once before Python 3.14; joblib would be
-one more dependency, and its processes outlive the call.
+one more dependency, and its processes outlive the call. When one of its processes dies, it gives up all items.
 """
 
+import contextlib
+import ctypes
 import itertools
 import multiprocessing
+import os
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from docmt.errors import UserError
@@ -19,7 +26,16 @@ Result = TypeVar("Result")
 # One that is worked on, one that waits, and one that is done and waits for those before it.
 CHUNKS_PER_PROCESS = 3
 
+SECONDS_TO_END = 10.0  # time for processes that have nothing left to do
+PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
+
 _function: Callable[[Any], Any]  # of this process
+
+
+def end_with_parent() -> None:
+    """Let the system kill this process when its parent ends, even if that is killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def map_chunks(
@@ -74,3 +90,84 @@ def _set_function(function: Callable[[Any], Any]) -> None:
 
 def _apply(chunk: list[Any]) -> Any:
     return _function(chunk)
+
+
+@dataclass(frozen=True)
+class LostProcess:
+    """What is left of a process that died: its exit code, as `multiprocessing` gives it."""
+
+    exit_code: int | None
+
+
+def map_apart(
+    start: Callable[[], Callable[[Item], Result]],
+    items: Iterable[Item],
+    *,
+    jobs: int,
+    is_spent: Callable[[Result], bool] = lambda _: False,
+) -> Iterator[tuple[Item, Result | LostProcess]]:
+    """Items with their results, as they come, from processes of which any may die: another one takes its place.
+
+    `start` makes the function in each process, and must be picklable. A process whose result `is_spent` gets no other
+    item. After an error or a signal, all are killed with all that they have started.
+    """
+    context = multiprocessing.get_context("spawn")  # a forked process could not use CUDA
+    waiting = iter(items)
+    idle: list[tuple[Connection, Any]] = []
+    busy: dict[Connection, tuple[Any, Item]] = {}
+    try:
+        while True:
+            for item in itertools.islice(waiting, jobs - len(busy)):
+                if not idle:
+                    pipe, end = context.Pipe()
+                    process = context.Process(target=_serve, args=(end, start))
+                    process.start()
+                    end.close()  # only the process has it now: the pipe ends when the process dies
+                    idle.append((pipe, process))
+                pipe, process = idle.pop()
+                busy[pipe] = process, item
+                with contextlib.suppress(BrokenPipeError):  # it has died, as is seen below
+                    pipe.send(item)
+            if not busy:
+                return
+            ready = wait(list(busy))
+            for pipe in [pipe for pipe in busy if pipe in ready]:
+                process, item = busy[pipe]
+                try:
+                    result = pipe.recv()
+                except (EOFError, ConnectionResetError):
+                    process.join()
+                    result = LostProcess(process.exitcode)
+                del busy[pipe]
+                if isinstance(result, LostProcess) or is_spent(result):
+                    _kill(process)
+                else:
+                    idle.append((pipe, process))
+                yield item, result
+    finally:
+        for pipe, _ in idle:
+            pipe.close()
+        for process, _ in busy.values():
+            _kill(process)
+        for _, process in idle:
+            process.join(SECONDS_TO_END)
+            if process.exitcode is None:
+                _kill(process)
+
+
+def _kill(process: Any) -> None:
+    """Kill a process of `map_apart` with all that it has started."""
+    with contextlib.suppress(ProcessLookupError):  # it has ended, or has not become a group yet
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.join()
+
+
+def _serve(pipe: Connection, start: Callable[[], Callable[[Any], Any]]) -> None:
+    """Send the results of the items that come through a pipe, until it ends."""
+    os.setsid()  # a group that is killed with all that it starts; signals of the terminal are for its parent
+    end_with_parent()
+    function = start()
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(function(pipe.recv()))

@@ -22,6 +22,7 @@ STAGES = (
     "models",
     "training",
     "decoding",
+    "scenarios",
     "bench",
     "evaluation",
     "report",

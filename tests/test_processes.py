@@ -1,11 +1,16 @@
 """Chunks of work in several processes: in order, lazily, and equal to one process."""
 
 import itertools
+import os
+import subprocess
+import sys
+import time
+from functools import partial
 
 import pytest
 
 from docmt.errors import UserError
-from docmt.processes import CHUNKS_PER_PROCESS, map_chunks
+from docmt.processes import CHUNKS_PER_PROCESS, LostProcess, map_apart, map_chunks
 
 
 def total(chunk):
@@ -43,3 +48,62 @@ def test_an_error_in_a_process_is_the_error_of_the_caller(jobs):
 def test_jobs_below_one_are_refused_at_once():
     with pytest.raises(UserError, match="--jobs 0: must be at least 1"):
         map_chunks(total, [1], size=1, jobs=0)
+
+
+def perform():
+    """A function of an action and a number; a process that sleeps has started another one."""
+
+    def run(item):
+        action, number = item
+        if action == "die":
+            os._exit(number)
+        if action == "sleep":
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+            number.write_text(f"{os.getpid()} {child.pid}")
+            time.sleep(600)
+        return action, os.getpid()
+
+    return run
+
+
+def test_a_process_that_dies_loses_one_item_and_a_spent_one_gets_no_other():
+    items = [("add", 1), ("die", 3), ("spend", 2), ("add", 4), ("add", 5)]
+    found = dict(map_apart(perform, items, jobs=1, is_spent=lambda result: result[0] == "spend"))
+    assert list(found) == items
+    assert found["die", 3] == LostProcess(3)
+    actions, processes = zip(*(found[item] for item in items if item[0] != "die"), strict=True)
+    assert actions == ("add", "spend", "add", "add")
+    assert [processes[0] == processes[1], processes[1] == processes[2], processes[2] == processes[3]] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_no_item_starts_no_process():
+    assert list(map_apart(partial(perform), [], jobs=3)) == []
+
+
+def is_running(process):
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_an_interrupt_ends_all_processes_and_what_they_started(tmp_path):
+    file = tmp_path / "processes"
+    results = map_apart(perform, [("sleep", file), ("add", 1)], jobs=2)
+    assert next(results)[1][0] == "add"
+    while not file.exists() or not file.read_text():
+        time.sleep(0.05)
+    processes = file.read_text().split()
+    assert len(processes) == 2
+    assert all(map(is_running, processes))
+    results.close()  # what an exception does, too
+    deadline = time.monotonic() + 10
+    while any(map(is_running, processes)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, processes))

@@ -4,6 +4,7 @@ import math
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -14,18 +15,17 @@ from cyclopts.validators import Number
 
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
-from docmt.gpu_locks import VISIBLE, claim_gpus, visible_gpus
-from docmt.models.presets import ARCHITECTURES, SIZES
+from docmt.gpu_locks import VISIBLE, claim_gpus, claim_more, visible_gpus
+from docmt.models.presets import SIZES
 from docmt.provenance import describe, package_versions
 
 if TYPE_CHECKING:
-    import torch
-
-    from docmt.bench.rows import Check, Outcome
+    from docmt.scenarios.outcomes import Outcome
 
 BUDGETS: dict[str, dict[str, float]] = {}
 """By the name of a GPU: the figures of its acceptance as `ROW.FIGURE`, more is better; empty until one was measured."""
 LEAST_SHARE = 0.9  # the share of a budget that still passes: repeated measurements vary by a few percent
+MEMORY_OF_A_PROCESS = 2 << 30  # bytes of a GPU for a process that compares tiny models
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -40,10 +40,11 @@ def gpu(
     size: str = "",
     tokens: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     minutes: float = 7.0,
+    jobs: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
 ) -> int:
     """Compare this machine's GPU with its CPU, and measure it: one table, and one file to send us (docs/gpu.md).
 
-    It takes about 8 minutes, and needs neither network nor corpora. The exit code is 1 if a row FAILED.
+    It needs neither network nor corpora. The exit code is 1 if a row FAILED.
 
     Example:
         docmt bench gpu --out bench-gpu.json
@@ -55,6 +56,8 @@ def gpu(
         size: size of the measured model (default: base on a GPU, tiny on a CPU).
         tokens: source tokens of a measured update; 0 means 16,384 on a GPU, 1,024 on a CPU.
         minutes: rows that would begin later are not run.
+        jobs: processes that compare, after all measurements; 0 means 3 for 4 cores, as far as the memory of the GPU
+            allows, and 1 on a CPU.
     """
     if size not in ("", *SIZES):
         raise UserError(f"--size {size}: one of {', '.join(SIZES)}")
@@ -69,8 +72,11 @@ def gpu(
 
     import torch
 
-    from docmt.bench.rows import run_checks
+    from docmt.bench.environment import environment_checks
+    from docmt.bench.rows import Workers, run_checks
+    from docmt.bench.speed import Speed
     from docmt.models.gpus import missing_gpus
+    from docmt.scenarios.comparisons import Scenarios, compare_several, scenario_names
     from docmt.training.devices import prepare_cuda
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -79,12 +85,22 @@ def gpu(
         prepare_cuda("auto")  # as a training does, before CUDA starts
     is_cuda, place = device == "cuda", torch.device(device)
     size, tokens = size or ("base" if is_cuda else "tiny"), tokens or (16384 if is_cuda else 1024)
+    jobs = jobs or (default_jobs(torch.cuda.mem_get_info()[0]) if is_cuda else 1)
     name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
-    provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens)
+    provenance = describe(device=name, cuda=torch.version.cuda, size=size, tokens=tokens, jobs=jobs)
     provenance["versions"] |= package_versions(PACKAGES)
     rows: dict[str, Outcome] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        checks = all_checks(place, Path(folder), names, size=size, tokens=tokens, rows=rows)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        scenarios = Scenarios(place, folder / "tiny")
+        first, last = ({key: partial(scenarios, key) for key in keys} for keys in scenario_names(on_gpu=is_cuda))
+        checks = environment_checks(place, max(1, len(names)))
+        speed = Speed(place, folder / "large", size=size, tokens=tokens, rows=rows)
+        checks |= speed.checks() | first
+        if len(names) > 1:
+            several = {"equality": partial(compare_several, place), "scaling": speed.scaling}
+            checks |= {f"several/{key}": partial(on_all, check, names) for key, check in several.items()}
+        checks |= last
         named = {
             part: {key for key in (*checks, "budgets") if fnmatch(key, part) or key.startswith(f"{part}/")}
             for part in only or ("*",)
@@ -93,7 +109,8 @@ def gpu(
             raise UserError(f"--only {' '.join(unknown)}: no such row; they are {', '.join(checks)}, budgets")
         chosen = {key: check for key, check in checks.items() if key in set().union(*named.values())}
         print(f"docmt bench gpu on {name}, commit {provenance['commit']}: {len(chosen)} rows")
-        run_checks(chosen, rows, out=out, provenance=provenance, minutes=minutes)
+        workers = Workers(jobs, {*first, *last}, partial(Scenarios, place), folder) if jobs > 1 else None
+        run_checks(chosen, rows, out=out, provenance=provenance, minutes=minutes, workers=workers)
         run_checks({"budgets": partial(compare, name, rows)}, rows, out=out, provenance=provenance, minutes=math.inf)
     counts = Counter(row.verdict for row in rows.values())
     print(f"{len(rows)} rows: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}; all figures are in {out}")
@@ -102,32 +119,24 @@ def gpu(
     return 1 if failed else 0
 
 
-def all_checks(
-    device: "torch.device", folder: Path, names: list[str], *, size: str, tokens: int, rows: "dict[str, Outcome]"
-) -> "dict[str, Check]":
-    """All checks by row name, in the order of the table; `names`: all devices of the machine."""
-    from docmt.bench.correctness import Correctness
-    from docmt.bench.environment import environment_checks
-    from docmt.bench.several import SeveralDevices
-    from docmt.bench.speed import Speed
+def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
+    """The outcome of a check of all devices, which nobody else may use."""
+    from docmt.scenarios.outcomes import Outcome
 
-    is_cuda = device.type == "cuda"
-    correctness = Correctness(device, folder / "tiny")
-    speed = Speed(device, folder / "large", size=size, tokens=tokens, rows=rows)
-    presets = {str(values): preset for preset, values in reversed(ARCHITECTURES.items())}.values()
-    presets = sorted(presets, key=list(ARCHITECTURES).index)  # without second names of a model
-    checks = environment_checks(device, max(1, len(names)))
-    for preset in presets:
-        checks |= {f"{kind}/{preset}": partial(check, preset) for kind, check in correctness.checks().items()}
-    checks |= ({"probe": correctness.probe} if is_cuda else {}) | speed.checks()
-    checks |= SeveralDevices(device, names, size=size, tokens=tokens).checks()
-    # Last, since each takes half a minute on a GPU: there may be no time for all.
-    return checks | {f"compiled/{preset}": partial(correctness.compiled, preset) for preset in presets if is_cuda}
+    if names[0] != "cpu" and not claim_more(names):
+        return Outcome("other jobs of docmt use a GPU", "not run")
+    return check(names)
+
+
+def default_jobs(free_memory: int) -> int:
+    """The number of processes that compare: each has a context of CUDA, and most of the time starts kernels."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores - cores // 4, free_memory // MEMORY_OF_A_PROCESS))
 
 
 def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     """The figures measured so far against the budgets of a GPU."""
-    from docmt.bench.rows import Outcome
+    from docmt.scenarios.outcomes import Outcome
 
     if name not in BUDGETS:
         return Outcome(f"there are no figures of {name} yet: send us the file (docs/gpu.md)", "not measured yet")

@@ -1,8 +1,9 @@
-"""The rows of an acceptance: each check makes one, and none stops the others."""
+"""The rows of an acceptance: each check makes one, and none stops the others, not even one that ends its process."""
 
 import contextlib
 import gc
 import io
+import itertools
 import logging
 import math
 import os
@@ -11,76 +12,81 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from docmt.files import write_json
+from docmt.processes import LostProcess, map_apart
+from docmt.scenarios.outcomes import Outcome
 from docmt.training.agreement import Interrupted
 
-Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
+Check = Callable[[], Outcome]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a check found: a sentence or figures for people, the verdict, and all figures by name."""
+class Workers:
+    """Processes for some of the checks.
 
-    value: str
-    verdict: Verdict = "measured"
-    numbers: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
-    seconds: float = 0.0
+    Attributes:
+        n: number of processes.
+        names: the checks that they run.
+        make: is called once in each process, with a folder; returns the function that runs a check by its name. It must
+            be picklable.
+        folder: for all temporary files of the processes, which may be killed.
+    """
 
-
-Check = Callable[[], Outcome]
-NOT_COMPILED = Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
-
-
-def needed(is_there: bool, value: str, defect: str) -> Outcome:
-    """The outcome for a requirement: `value` if it is met, else a failure that names the defect."""
-    return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")
-
-
-def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
-    """Figures against their limits, which one that is not a number exceeds; all that do are shown, else the worst."""
-    bad = [name for name, limit in limits.items() if not numbers[name] <= limit]
-    shown = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
-    parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in shown]
-    return Outcome("; ".join([*parts, *([note] if note else [])]), "FAILED" if bad else "ok", dict(numbers))
-
-
-def relative_difference(found: Sequence[float], expected: Sequence[float]) -> float:
-    """The largest difference of two lists, relative to the numbers expected; infinite if their lengths differ."""
-    if len(found) != len(expected):
-        return math.inf
-    differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(found, expected, strict=True)]
-    return math.inf if any(map(math.isnan, differences)) else max(differences, default=0.0)
+    n: int
+    names: Collection[str]
+    make: Callable[[Path], Callable[[str], Outcome]]
+    folder: Path
 
 
 def run_checks(
-    checks: Mapping[str, Check], rows: dict[str, Outcome], *, out: Path, provenance: Mapping[str, Any], minutes: float
+    checks: Mapping[str, Check],
+    rows: dict[str, Outcome],
+    *,
+    out: Path,
+    provenance: Mapping[str, Any],
+    minutes: float,
+    workers: Workers | None = None,
 ) -> None:
     """Run checks in order, print a row for each, and write all rows so far after each: a crash loses nothing.
 
-    A check that would begin after `minutes` is not run.
+    A check that would begin after `minutes` is not run. Those of `workers` run side by side, and nothing beside others.
     """
-    started = time.monotonic()
-    with tqdm(checks.items(), unit=" rows", disable=None) as bar:
-        for name, check in bar:
-            bar.set_postfix_str(name)
-            begun = time.monotonic()
-            if begun - started > 60 * minutes:
-                outcome = Outcome(f"no time left: --only {name} runs it", "not run")
-            else:
-                outcome = _outcome(check)
-            rows[name] = replace(outcome, name=name, seconds=round(time.monotonic() - begun, 2))
-            tqdm.write(f"{outcome.verdict:<17}{name:<46} {outcome.value}")
-            content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
-            write_json(out, content, checksum=False)
+    deadline = time.monotonic() + 60 * minutes
+    waiting: deque[str] = deque()
+
+    def begun() -> Iterator[str]:
+        while waiting and time.monotonic() <= deadline:
+            yield waiting.popleft()
+
+    def note(outcome: Outcome) -> None:
+        rows[outcome.name] = outcome
+        bar.update()
+        tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
+        content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+        write_json(out, content, checksum=False)
+
+    with tqdm(total=len(checks), unit=" rows", disable=None) as bar:
+        for are_apart, group in itertools.groupby(checks, lambda name: workers is not None and name in workers.names):
+            waiting.extend(group)
+            outcomes = (_outcome(name, checks[name]) for name in begun())
+            if workers is not None and are_apart:
+                outcomes = _outcomes(begun(), workers)
+            with contextlib.closing(outcomes):  # after an error or a signal, no process is left
+                for outcome in outcomes:
+                    note(outcome)
+            while waiting:
+                name = waiting.popleft()
+                note(Outcome(f"no time left: --only {name} runs it", "not run", name=name))
 
 
 def sendable(value: Any) -> Any:
@@ -95,15 +101,16 @@ def sendable(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _outcome(check: Check) -> Outcome:
-    """The outcome of a check; that of an error is FAILED, with its message and its place."""
+def _outcome(name: str, check: Check) -> Outcome:
+    """The outcome of a check, with its name and time; that of an error is FAILED, with its message and its place."""
+    begun = time.monotonic()
     logging.disable(logging.INFO)
     # Trainings and searches set these for the whole process: each check begins with torch's own choice.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.enable_cudnn_sdp(True)
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # progress bars of trainings and searches
-            return check()
+            outcome = check()
     except Interrupted as interruption:  # by a training, but the signal was for the command
         raise SystemExit(128 + interruption.signal_number) from None
     except Exception as error:
@@ -111,9 +118,31 @@ def _outcome(check: Check) -> Outcome:
         message = " ".join(str(error).split())[:600]
         place = f"{Path(last.filename).name}:{last.lineno}"
         numbers = {"traceback": traceback.format_exc()}
-        return Outcome(f"{type(error).__name__}: {message} ({place})", "FAILED", numbers)
+        outcome = Outcome(f"{type(error).__name__}: {message} ({place})", "FAILED", numbers)
     finally:
         logging.disable(logging.NOTSET)
         gc.collect()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+    return replace(outcome, name=name, seconds=round(time.monotonic() - begun, 2))
+
+
+def _outcomes(names: Iterable[str], workers: Workers) -> Generator[Outcome, None, None]:
+    """The outcomes of checks in other processes, as they come."""
+    start = partial(_start_worker, workers)
+    # After an illegal memory access, CUDA fails in all that its process does.
+    for name, found in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
+        if isinstance(found, LostProcess):
+            found = Outcome(f"its process ended with exit code {found.exit_code}", "FAILED", name=name)
+        yield found
+
+
+def _start_worker(workers: Workers) -> Callable[[str], Outcome]:
+    """The function that runs a check in another process."""
+    from torch._inductor import config as inductor
+
+    torch.set_num_threads(1)  # tiny models in many processes: threads would only wait for one another
+    inductor.compile_threads = max(2, len(os.sched_getaffinity(0)) // workers.n)
+    tempfile.tempdir = str(workers.folder)
+    run = workers.make(Path(tempfile.mkdtemp()))
+    return lambda name: _outcome(name, partial(run, name))

@@ -1,13 +1,15 @@
 """How fast a device trains and decodes, where the time goes, and how fast the published computation is on it."""
 
+import itertools
 import re
 import statistics
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 import torch
@@ -15,17 +17,17 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.rows import NOT_COMPILED, Check, Outcome
-from docmt.bench.workload import Workload, model_settings
+from docmt.bench.rows import Check
 from docmt.decoding.decoder_step import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
-from docmt.models.attention.multi_head import Attention, FusedAttention, parts
-from docmt.models.attention.patterns import Slot
 from docmt.models.batch import Batch
+from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.systems.transformer import Transformer
+from docmt.scenarios.outcomes import NOT_COMPILED, Outcome
+from docmt.scenarios.workload import QUIET, Workload, model_settings
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients
@@ -33,6 +35,7 @@ from docmt.training.loss import LossModule, loss_and_gradients
 SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
+UPDATES = 12  # of a training on several devices
 GIB = 1 << 30
 CLASSES = {
     "attention": r"attention|attend|flash|fmha|varlen|short_group",
@@ -50,30 +53,30 @@ class Speed:
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
         self.device, self.folder, self.rows = device, folder, rows
-        self.settings = model_settings("g_transformer", size)
-        self.n_symbols = vocabulary_size(size)
+        self.settings, self.tokens = model_settings("g_transformer", size), tokens
+        self.is_small = size in SMALL
+        self.sizes = {"shortest": SHORTEST, "longest": LONGEST, "n_symbols": 2_000 if self.is_small else 30_000}
         n_sentences = max(1, tokens // ((SHORTEST + LONGEST) // 2 + 2))
         self.n_instances = max(1, round(n_sentences / SENTENCES))
         self.counts = [min(SENTENCES, n_sentences)] * self.n_instances
         self.is_cuda = device.type == "cuda"
         has_bfloat16 = self.is_cuda and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
         self.dtype = torch.bfloat16 if has_bfloat16 else torch.float16 if self.is_cuda else torch.float32
-        self.repetitions = 2 if size in SMALL else 10
-        self.product_size = 512 if size in SMALL else 16 * self.settings.width  # 8192 for the size base
+        self.repetitions = 2 if self.is_small else 10
 
     def checks(self) -> dict[str, Check]:
         """The measurements by name, in the order in which later ones compare with earlier ones."""
-        checks = (self.products, self.eager, self.compiled, self.shares, self.published, self.decoding)
+        checks = (self.products, self.eager, self.compiled, self.shares, self.decoding, self.published)
         return {f"speed/{check.__name__}": check for check in checks}
 
     @cached_property
     def workload(self) -> Workload:
-        return Workload(self.folder, self.counts, shortest=SHORTEST, longest=LONGEST, n_symbols=self.n_symbols)
+        return Workload(self.folder, self.counts, **self.sizes)
 
     @cached_property
     def module(self) -> LossModule:
         torch.manual_seed(0)
-        return LossModule(Transformer(self.settings, self.n_symbols), 0.1).to(self.device).train()
+        return LossModule(Transformer(self.settings, self.sizes["n_symbols"]), 0.1).to(self.device).train()
 
     @cached_property
     def graph(self) -> CompiledLoss | None:
@@ -100,7 +103,7 @@ class Speed:
 
     def products(self) -> Outcome:
         """The rate of large matrix products, of which MFU is a share."""
-        n = self.product_size
+        n = 512 if self.is_small else 16 * self.settings.width  # 8192 for the size base
         a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
         return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
@@ -171,21 +174,15 @@ class Speed:
         def states(batch: Batch) -> Tensor:
             return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout).float().sum()
 
-        def quickest(function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
-            """The quickest of a few calls: other work of the machine only adds time."""
-            calls = [self._profiled(function) for _ in range(min(3, self.repetitions))]
-            return min(calls, key=lambda found: sum(found[0].values()))
-
-        used, launches, busy = quickest(lambda: self._update(graph or self.module, batch, optimizer))
+        used, launches, busy = self._profiled(lambda: self._update(graph or self.module, batch, optimizer))
         is_compiled = graph is not None and graph.compiled is not None  # unless the compiler failed in this update
         table_VD = model.embedding.weight.detach()
         hidden_ND = torch.randn(len(batch.tgt_labels_N), table_VD.shape[1], device=self.device, dtype=self.dtype)
         arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias, is_compiled
-        loss = quickest(lambda: loss_and_gradients(*arguments))[0]
+        loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments))
         # The compiler changes neither attention nor products, but the names of all else.
-        alone = quickest(lambda: self._update(states, batch, optimizer))[0]
-        total = sum(used.values())
-        share = {"loss": sum(loss.values()) / total, **{name: alone[name] / total for name in CLASSES}}
+        alone, *_ = self._profiled(lambda: self._update(states, batch, optimizer))
+        share = {"loss": loss.total() / used.total(), **{name: alone[name] / used.total() for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))
         value = ", ".join(f"{name} {100 * part:.0f} %" for name, part in share.items())
         if launches:
@@ -194,25 +191,30 @@ class Speed:
         return Outcome(f"{what}: {value}", numbers={**share, "launches": launches, "busy": busy})
 
     def _profiled(self, function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
-        """Seconds of one call by class of kernels, their number, and the share of the time that they take."""
+        """Seconds of a call by class of kernels, their number, and the share of the time that they take.
+
+        They are those of the quickest of a few calls: other work of the machine only adds time.
+        """
         has_kernels = ProfilerActivity.CUDA in supported_activities() and self.is_cuda
-        function()
-        self._wait()
-        started = time.perf_counter()
-        with profile(activities=[ProfilerActivity.CUDA if has_kernels else ProfilerActivity.CPU]) as profiler:
+        calls = []
+        for _ in range(min(3, self.repetitions)):
             function()
             self._wait()
-            elapsed = time.perf_counter() - started
-        found: Counter[str] = Counter()
-        launches = 0
-        for event in profiler.key_averages():
-            if has_kernels and event.device_type.name != "CUDA":
-                continue  # calls of the CPU that launch kernels
-            seconds = 1e-6 * (event.self_device_time_total if has_kernels else event.self_cpu_time_total)
-            name = next((name for name, sign in CLASSES.items() if re.search(sign, event.key, re.IGNORECASE)), "rest")
-            found[name] += seconds
-            launches += event.count * (has_kernels and not event.key.startswith(("Memcpy", "Memset")))
-        return found, launches, sum(found.values()) / elapsed
+            started = time.perf_counter()
+            with profile(activities=[ProfilerActivity.CUDA if has_kernels else ProfilerActivity.CPU]) as profiler:
+                function()
+                self._wait()
+                elapsed = time.perf_counter() - started
+            seconds: Counter[str] = Counter()
+            launches = 0
+            for event in profiler.key_averages():
+                if has_kernels and event.device_type.name != "CUDA":
+                    continue  # calls of the CPU that launch kernels
+                key = next((key for key, sign in CLASSES.items() if re.search(sign, event.key, re.IGNORECASE)), "rest")
+                seconds[key] += 1e-6 * (event.self_device_time_total if has_kernels else event.self_cpu_time_total)
+                launches += event.count * (has_kernels and not event.key.startswith(("Memcpy", "Memset")))
+            calls.append((seconds, launches, seconds.total() / elapsed))
+        return min(calls, key=lambda call: call[0].total())
 
     def published(self) -> Outcome:
         """The same model and instances as the published code computes them; fewer instances where memory ends."""
@@ -236,13 +238,16 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def decoding(self) -> Outcome:
-        """Beam search over the instances, whose translations have as many words as their sources, and its steps."""
+        """Beam search whose translations have as many words as their sources, and its steps; on a GPU, a full batch."""
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
         translator = Translator(trained, settings, device=self.device.type)
         sources = self.workload.sources(self.settings)
         # Other shapes than below: libraries are loaded, but nothing is planned for the shapes that are measured.
         list(translator.translate_sources(sources[: max(1, len(sources) // 3)]))
+        if self.is_cuda and not self.is_small:
+            n = translator.batch_tokens // max(source.n_tokens for source in sources)
+            sources = list(itertools.islice(itertools.cycle(sources), n))
         steps, step = [], IncrementalDecoder.step
 
         def timed(self: IncrementalDecoder, *arguments: Tensor) -> Tensor:
@@ -259,45 +264,29 @@ class Speed:
         words = sum(len(sentence) for hypothesis in hypotheses for sentence in hypothesis.sentences)
         rate, mean, slowest = words / seconds, 1e3 * seconds / len(steps), 1e3 * max(steps)
         numbers = {"words_per_second": rate, "steps": len(steps), "ms_per_step": mean, "slowest_ms": slowest}
-        value = f"{rate:,.0f} words/s, {len(steps)} steps of {mean:.1f} ms, the slowest {slowest:.0f} ms"
+        numbers["instances"] = len(sources)
+        value = f"{rate:,.0f} words/s, {len(sources)} instances, "
+        value += f"{len(steps)} steps of {mean:.1f} ms, the slowest {slowest:.0f} ms"
         if self.is_cuda and max(steps) > max(SLOW_STEP, 10 * statistics.median(steps)):
             return Outcome(f"{value}: something plans or compiles anew within the search", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
 
-
-def vocabulary_size(size: str) -> int:
-    """Symbols of the vocabulary of a measured model."""
-    return 2_000 if size in SMALL else 30_000
+    def scaling(self, names: Sequence[str]) -> Outcome:
+        """Updates of uncompiled trainings that are n times as large on n devices, in tokens per second."""
+        n, rates = len(names), []
+        recipe = QUIET | {"max_steps": UPDATES, "log_every_steps": UPDATES // 2}
+        recipe["max_batch_tokens"] = max(1024, self.tokens // 4)
+        with tempfile.TemporaryDirectory() as folder:
+            workload = Workload(Path(folder), [SENTENCES] * (2 * n * max(1, self.tokens // 512)), **self.sizes)
+            for some in (names[:1], names):
+                recipe["accumulation_steps"] = 4 * len(some)
+                history = workload.train_on(some, self.settings, is_cuda=self.is_cuda, **recipe)
+                rates.append(history["tokens_per_second"][-1])
+        numbers = {"tokens_per_second": rates[1], "scaling": rates[1] / rates[0]}
+        return Outcome(f"{n} devices: {rates[1]:,.0f} tokens/s, {rates[1] / rates[0]:.2f} × one", numbers=numbers)
 
 
 def _describe(numbers: dict[str, float]) -> str:
     mfu = f", MFU {100 * numbers['mfu']:.0f} %" if "mfu" in numbers else ""
     peak = f", peak {numbers['peak_gib']:.1f} GiB" if "peak_gib" in numbers else ""
     return f"{numbers['ms']:,.1f} ms, {numbers['tokens_per_second']:,.0f} tokens/s{mfu}{peak}"
-
-
-def training_flops(model: Transformer, batch: Batch) -> float:
-    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
-    settings = model.settings
-    width, inner = settings.width, settings.feed_forward_width
-    n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
-    total = 2.0 * n_tgt * width * model.embedding.num_embeddings
-    stacks: tuple[tuple[Slot, Any, int], ...] = (("encoder", model.encoder, n_src), ("decoder", model.decoder, n_tgt))
-    for slot, layers, n in stacks:
-        for layer in cast("Any", layers):
-            total += 4 * n * width * inner
-            total += _attention_flops(layer.self_attention, batch, slot, n, n, width)
-            if slot == "decoder":
-                total += _attention_flops(layer.cross_attention, batch, "cross", n, n_src, width)
-    return 3 * total
-
-
-def _attention_flops(attention: Attention, batch: Batch, slot: Slot, n: int, m: int, width: int) -> float:
-    has_gate = isinstance(attention, FusedAttention) and attention.has_gate
-    total = 4.0 * n * width * width if has_gate else 0.0
-    for part in parts(attention):
-        grouping = batch.layout.grouping(slot, part.pattern)
-        pairs = float((grouping.query_lengths_G * grouping.key_lengths_G).sum())
-        inner = part.out.in_features
-        total += 4 * (n + m) * width * inner + 4 * pairs * inner
-    return total

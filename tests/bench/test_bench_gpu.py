@@ -2,43 +2,31 @@
 
 import json
 import math
+import os
 import signal
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-import torch._dynamo
-from plain_attention import take_plain_kernels
 
-from docmt.bench import commands, correctness, environment, workload
-from docmt.bench.correctness import Correctness
+from docmt.bench import commands, environment
 from docmt.bench.dense import DenseTransformer
-from docmt.bench.rows import Outcome, judge, relative_difference, run_checks
-from docmt.bench.several import SeveralDevices
+from docmt.bench.rows import Workers, run_checks
 from docmt.bench.speed import Speed
-from docmt.bench.workload import Workload, model_settings, random_model
 from docmt.cli.main import main
+from docmt.decoding.decoder_step import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator
-from docmt.models.attention import kernels
-from docmt.training import compiling
+from docmt.decoding.translation import GPU_BATCH_TOKENS, Translator
+from docmt.scenarios import comparisons
+from docmt.scenarios.outcomes import Outcome
+from docmt.scenarios.workload import Workload, model_settings, random_model
 from docmt.training.agreement import Interrupted
-from docmt.training.compiling import CompiledLoss
 from docmt.training.loss import LossModule
 
 CPU = torch.device("cpu")
-
-
-def test_figures_are_judged_by_their_limits():
-    for number, verdict in ((1.0, "ok"), (1.1, "FAILED"), (math.nan, "FAILED")):
-        found = judge({"a": number, "b": 0.0}, {"a": 1.0, "b": 0.0})
-        assert found.verdict == verdict
-        assert found.value.startswith("a ")
-    assert relative_difference([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
-    assert relative_difference([1.0], [1.0, 2.0]) == math.inf
-    assert relative_difference([math.nan], [1.0]) == math.inf
 
 
 def test_a_failing_row_stops_no_other_and_all_are_written(tmp_path, capsys):
@@ -53,6 +41,40 @@ def test_a_failing_row_stops_no_other_and_all_are_written(tmp_path, capsys):
     assert [row["verdict"] for row in written] == ["FAILED", "measured", "not run"]
     assert written[0]["value"].startswith("RuntimeError: no such kernel (test_bench_gpu.py:")
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+def dying(folder):
+    """A function of names, in a process of which one check is the end."""
+
+    def run(name):
+        if name == "worker/killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name == "worker/broken":
+            raise RuntimeError("an illegal memory access")
+        return Outcome(f"{os.getpid()}", "ok", {"folder": str(folder)})
+
+    return run
+
+
+def test_processes_run_their_rows_beside_nothing_else_and_one_that_dies_loses_no_other_row(tmp_path, capsys):
+    names = [f"worker/{name}" for name in ("1", "killed", "2", "broken", "3", "4")]
+    checks = dict.fromkeys(["speed/a", *names, "several/b", "worker/5"], lambda: Outcome("alone"))
+    workers, rows = Workers(2, {*names, "worker/5"}, dying, tmp_path), {}
+    run_checks(checks, rows, out=tmp_path / "rows.json", provenance={}, minutes=30, workers=workers)
+    written = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [row["name"] for row in written] == list(rows)
+    assert set(rows) == set(checks)
+    assert [list(rows).index(name) for name in ("speed/a", "several/b", "worker/5")] == [0, 7, 8]
+    assert rows["worker/killed"].value == "its process ended with exit code -9"
+    assert rows["worker/broken"].value.startswith("RuntimeError: an illegal memory access")
+    assert {name for name, row in rows.items() if row.verdict == "FAILED"} == {"worker/killed", "worker/broken"}
+    sound = [rows[f"worker/{n}"] for n in (1, 2, 3, 4, 5)]
+    assert str(os.getpid()) not in {row.value for row in sound}
+    assert all(Path(row.numbers["folder"]).parent == tmp_path for row in sound)
+    assert len(capsys.readouterr().out.splitlines()) == len(checks)
+    late = {}
+    run_checks(checks, late, out=tmp_path / "rows.json", provenance={}, minutes=-1, workers=workers)
+    assert {row.verdict for row in late.values()} == {"not run"}
 
 
 def test_a_signal_that_a_training_notes_ends_the_command(tmp_path):
@@ -72,14 +94,14 @@ def test_the_file_is_json_and_names_no_users(tmp_path, monkeypatch):
     gpu = "GPU-10bf21fc-51c8-dd37-9ec3-f4571f8a9a5d"
 
     def fail():
-        raise RuntimeError(f"/home/alice/a.so, {sys.prefix}/b.py, '-i', '{gpu}', {Path(correctness.__file__)}")
+        raise RuntimeError(f"/home/alice/a.so, {sys.prefix}/b.py, '-i', '{gpu}', {Path(comparisons.__file__)}")
 
     checks = {"first": fail, "second": lambda: Outcome("", numbers={"a": math.inf, "b": math.nan, "c": 1.5, "d": 2})}
     run_checks(checks, {}, out=tmp_path / "rows.json", provenance={}, minutes=1)
     text = (tmp_path / "rows.json").read_text()
     assert not [name for name in ("alice", sys.prefix, "f4571f8a9a5d", str(Path(__file__).parents[2])) if name in text]
     first, second = (row for row in json.loads(text, parse_constant=pytest.fail)["rows"])
-    assert first["value"].startswith("RuntimeError: …/a.so, …/b.py, '-i', 'GPU-…', …/docmt/bench/correctness.py (")
+    assert first["value"].startswith("RuntimeError: …/a.so, …/b.py, '-i', 'GPU-…', …/docmt/scenarios/comparisons.py (")
     assert 'File "…/docmt/bench/rows.py"' in first["numbers"]["traceback"]
     assert second["numbers"] == {"a": "inf", "b": "nan", "c": 1.5, "d": 2}
 
@@ -131,6 +153,55 @@ def test_the_command_says_what_is_wrong(capsys, tmp_path):
         assert "--device cpu" in capsys.readouterr().err
 
 
+def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
+    first, last = comparisons.scenario_names(on_gpu=True)
+    kinds = list(dict.fromkeys(name.split("/")[0] for name in first))
+    assert kinds == ["update", "contrast", "search", "no-waiting", "probe", "compiled", "training"]
+    assert sum(name.startswith("compiled/") for name in first) == 5
+    assert {name.split("/")[0] for name in last} == {"compiled"}
+    assert len({*first, *last}) == len(first) + len(last) == 6 * len(comparisons.PRESETS) + 1
+    monkeypatch.setattr("docmt.bench.rows._outcome", lambda name, *_: Outcome("", name=name))
+    out = tmp_path / "rows.json"
+    assert main(["bench", "gpu", "--device", "cpu", "--tokens", "60", "--out", str(out)]) == 0
+    names = [row["name"] for row in json.loads(out.read_text())["rows"]]
+    kinds = ["environment", "speed", "update", "contrast", "search", "training", "several", "budgets"]
+    assert list(dict.fromkeys(name.split("/")[0] for name in names)) == kinds
+    assert [name for name in names if name.startswith("speed/")][-1] == "speed/published"
+
+
+@pytest.mark.parametrize(("cores", "gib", "jobs"), [(16, 79, 12), (1, 79, 1), (2, 79, 2), (64, 10, 5), (8, 1, 1)])
+def test_processes_leave_cores_for_compilers_and_fit_into_the_memory_of_the_gpu(monkeypatch, cores, gib, jobs):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert commands.default_jobs(gib << 30) == jobs
+
+
+@pytest.mark.parametrize(("size", "is_cuda"), [("tiny", True), ("base", True), ("base", False)])
+def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
+    """Of the tokens that `docmt translate` gives it; a tiny model, and a CPU, only the instances of an update."""
+    speed = Speed(CPU, tmp_path, size=size, tokens=600, rows={})
+    speed.is_cuda = is_cuda
+    monkeypatch.setattr(speed, "_wait", lambda: None)
+    settings = model_settings("g_transformer", "tiny")
+    monkeypatch.setattr(speed, "settings", settings)
+    batches = []
+
+    def search(self, sources):
+        batches.append(sources)
+        IncrementalDecoder.step(None)
+        return [SimpleNamespace(sentences=source.sentences) for source in sources]
+
+    monkeypatch.setattr(IncrementalDecoder, "step", lambda self: None)
+    monkeypatch.setattr(Translator, "_search", search)
+    make = Translator.__init__
+    cuda = {"batch_tokens": GPU_BATCH_TOKENS} if is_cuda else {}
+    monkeypatch.setattr(Translator, "__init__", lambda self, *a, **options: make(self, *a, **options | cuda))
+    numbers = speed.decoding().numbers
+    longest = max(source.n_tokens for source in batches[-1])
+    is_full = is_cuda and size == "base"
+    assert numbers["instances"] == len(batches[-1]) == (GPU_BATCH_TOKENS // longest if is_full else speed.n_instances)
+    assert sum(source.n_tokens for source in batches[-1]) > (0.5 * GPU_BATCH_TOKENS if is_full else 0)
+
+
 def test_a_trial_on_a_cpu_is_labelled(capsys, tmp_path):
     out = tmp_path / "trial.json"
     assert main(["bench", "gpu", "--device", "cpu", "--only", "environment", "update/rst_mix", "--out", str(out)]) == 0
@@ -158,48 +229,6 @@ def test_a_model_of_the_size_of_a_published_one_reads_the_workload(size, tmp_pat
     assert len(found.sentences) == 2
 
 
-def test_weights_that_differ_fail(monkeypatch, tmp_path):
-    """A model that computes something else on the second call: what a device with a wrong kernel does."""
-    correctness, calls, forward = Correctness(CPU, tmp_path), [], LossModule.forward
-
-    def drifting(self, batch):
-        calls.append(1)
-        return forward(self, batch) * (1 + 0.1 * (len(calls) > 1))
-
-    monkeypatch.setattr(LossModule, "forward", drifting)
-    assert correctness.update("sentence_transformer").verdict == "FAILED"
-
-
-@pytest.fixture
-def graphs(monkeypatch):
-    """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
-    for module in (correctness, workload, kernels):
-        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
-    take_plain_kernels(monkeypatch, [])
-    for name in ("encoder_layers", "decoder_layers"):
-        monkeypatch.setitem(workload.TINY, name, 1)
-    monkeypatch.setattr(correctness, "compiled_loss", lambda module, _: CompiledLoss(module, "eager"))
-    yield
-    torch._dynamo.reset()
-
-
-def test_more_presets_are_compiled_than_a_training_may_compile_graphs(graphs, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
-    checks, presets = Correctness(CPU, tmp_path), ("sentence_transformer", "document_transformer")
-    found = {preset: checks.compiled(preset) for preset in presets}
-    assert {preset: outcome.verdict for preset, outcome in found.items()} == dict.fromkeys(presets, "ok")
-
-
-def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("no such compiler")
-
-    monkeypatch.setattr(correctness, "compiled_loss", lambda module, _: CompiledLoss(module, fail))
-    found = Correctness(CPU, tmp_path).compiled("g_transformer")
-    assert found.verdict == "FAILED"
-    assert "no such compiler" in found.value
-
-
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch):
     """Neither those after a failure, nor those of the update in which the compiler fails."""
@@ -222,6 +251,6 @@ def test_plain_updates_are_not_called_compiled(has_failed, tmp_path, monkeypatch
 
 
 def test_gpus_in_use_are_left_alone(monkeypatch):
-    monkeypatch.setattr("docmt.bench.several.claim_more", lambda names: names != ["0", "1"])
-    several = SeveralDevices(torch.device("cuda"), ["0", "1"], size="tiny", tokens=60)
-    assert [check().verdict for check in several.checks().values()] == ["not run"] * 2
+    monkeypatch.setattr(commands, "claim_more", lambda names: names == ["0", "2"])
+    assert commands.on_all(pytest.fail, ["0", "1"]).verdict == "not run"
+    assert commands.on_all(Outcome, ["0", "2"]) == Outcome(["0", "2"])

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from architectures import DIVERSE, TRAINED, slow_but
+from architectures import DIVERSE, slow_but
 
 from docmt.models.presets import ARCHITECTURES
 from standin.budgets import (
@@ -46,10 +46,14 @@ def run():
 
 
 @pytest.fixture(scope="module")
-def results(run, request, tmp_path_factory):
+def has_slow_tests(request):
+    return any(item.get_closest_marker("slow") for item in request.session.items if item.path == request.path)
+
+
+@pytest.fixture(scope="module")
+def results(run, has_slow_tests, tmp_path_factory):
     """Measurements of all presets; if only quick tests run, without what slow ones look at."""
     folder = tmp_path_factory.mktemp("standin")
-    has_slow_tests = any(item.get_closest_marker("slow") for item in request.session.items if item.path == request.path)
     done = run("measure", folder, *(() if has_slow_tests else DIVERSE))  # none: all
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "results.json").read_text())
@@ -76,38 +80,12 @@ def test_every_preset_is_here():
     assert set(MICRO_BATCH_LAUNCHES) == set(ARCHITECTURES)
 
 
-def find_row(results, kind, preset):
-    """A row of `docmt bench gpu`, in which presets that are one model have one."""
-    (rows, *_), model = results["bench"]["rows"], ARCHITECTURES[preset]
-    return next(rows[f"{kind}/{name}"] for name in ARCHITECTURES if ARCHITECTURES[name] == model)
-
-
-@pytest.mark.parametrize("kind", ["update", "search", "contrast"])
-def test_the_acceptance_accepts_every_preset(results, preset, kind):
-    row = find_row(results, kind, preset)
-    assert row["verdict"] == "ok", row
-    assert row["numbers"].get("different hypotheses", 0) == 0
-
-
-@pytest.mark.parametrize("preset", slow_but(TRAINED, DIVERSE))
-def test_the_acceptance_accepts_trainings(results, preset):
-    row = find_row(results, "training", preset)
-    assert row["verdict"] == "ok", row
-    assert row["numbers"].get("resumed", 0) == 0
-
-
-@pytest.mark.parametrize("preset", slow_but(["g_transformer"]))
-def test_the_acceptance_finds_no_waiting(results, preset):
-    """`test_an_update_lets_nobody_wait` counts the waits of all presets."""
-    assert find_row(results, "no-waiting", preset)["verdict"] == "ok"
-
-
 def test_the_acceptance_measures_and_says_what_it_did_not(results):
     rows, (code, *_) = results["bench"]["rows"][0], results["bench"]["codes"]
     failed = [name for name, row in rows.items() if row["verdict"] == "FAILED"]
     assert failed in ([], ["environment/triton"])
     assert code == bool(failed)
-    assert rows["probe"]["verdict"] == "ok"
+    assert rows["probe"]["verdict"] == rows["contrast/g_transformer"]["verdict"] == "ok"  # in processes
     for name in ("eager", "shares", "published", "decoding", "products"):
         assert rows[f"speed/{name}"]["verdict"] == "measured", rows[f"speed/{name}"]
     shares = rows["speed/shares"]["numbers"]
@@ -118,12 +96,13 @@ def test_the_acceptance_measures_and_says_what_it_did_not(results):
 
 
 def test_a_wrong_kernel_a_gradient_left_by_the_probe_and_a_wait_fail(results):
-    _, kernel, gradient, wait = results["bench"]["rows"]
+    _, sound, kernel, gradient, wait = results["bench"]["rows"]
+    assert sound["update/g_transformer"]["verdict"] == "ok"
     assert kernel["update/g_transformer"]["verdict"] == "FAILED"
     assert gradient["probe"]["verdict"] == "FAILED"
     assert "gradient_norm" in gradient["probe"]["value"]
     assert "synchronizing" in wait["no-waiting/g_transformer"]["value"]
-    assert results["bench"]["codes"][1:] == [1, 1, 1]
+    assert results["bench"]["codes"][1:] == [0, 1, 1, 1]
 
 
 def test_a_micro_batch_keeps_to_its_launches_and_short_groups_have_their_own_kernels(found, preset):
@@ -152,8 +131,9 @@ def test_a_search_seldom_waits_and_never_lets_cudnn_plan(found):
     assert decoding["pageable copy"] + decoding["pinned copy"] <= SEARCH_COPIES * decoding["searches"]
 
 
-def test_the_tests_for_gpus_pass(run):
-    done = run("gpu_tests")
+def test_the_tests_for_gpus_pass(run, has_slow_tests):
+    """Among them the scenarios that `docmt bench gpu` runs."""
+    done = run("gpu_tests", *(() if has_slow_tests else ["not slow"]))
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
     assert "skipped" not in done.stdout

@@ -1,5 +1,9 @@
-"""Random documents with trees, as files of a study, and models for them: acceptance needs no corpus and no network."""
+"""Random documents with trees, as files of a study, and models for them: scenarios need no corpus and no network."""
 
+import json
+import os
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -9,6 +13,7 @@ import pandas as pd
 import torch
 
 from docmt.decoding.translation import Source
+from docmt.gpu_locks import VISIBLE
 from docmt.instances.storage import InstanceSet, InstanceTrees, load_instances, offsets_of, save_instances
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch, collate, instance_trees
@@ -20,12 +25,14 @@ from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.truecaser import Truecaser
 from docmt.text.vocabulary import BOS, EOS, N_SPECIALS, SPECIALS, Vocabulary
+from docmt.training.launching import PROGRAM
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
 # Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
-RECIPE = {
+Recipe = dict[str, Any]
+RECIPE: Recipe = {
     "learning_rate": 3e-3,
     "warmup_steps": 10,
     "max_batch_tokens": 100,
@@ -36,10 +43,10 @@ RECIPE = {
     "checkpoint_every_steps": 2,
     "precision": "float32",
 }
-QUIET = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
+QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
 """Changes to `RECIPE`: half precision where there is one, and updates that nothing interrupts."""
+SECONDS = 240  # time for a training on several devices
 TIMES = {"seconds", "tokens_per_second"}
-Recipe = dict[str, Any]
 History = dict[str, list[float]]
 """Columns by name, each without its empty cells."""
 
@@ -149,6 +156,20 @@ class Workload:
         train(settings, files, seed=1, accelerator=accelerator, device_tokens=device_tokens)
         history = {name: column for name, column in read_history(files.history).items() if name not in TIMES}
         return load_model(files.out), history
+
+    def train_on(self, names: Sequence[str], model: ModelSettings, *, is_cuda: bool, **recipe: Any) -> History:
+        """Train as users do, in a process for each device; names of GPUs are those of `CUDA_VISIBLE_DEVICES`."""
+        folder = self.folder / f"on-{len(names)}"
+        settings = {"model": model.model_dump(), "training": RECIPE | recipe}
+        options = {name: file for name, file in vars(self.files(folder)).items() if file is not None}
+        options |= {"settings": json.dumps(settings), "devices": len(names), "accelerator": "gpu" if is_cuda else "cpu"}
+        command = [*PROGRAM, "train", *(str(part) for name, value in options.items() for part in (f"--{name}", value))]
+        environment = os.environ | ({VISIBLE: ",".join(names)} if is_cuda else {})
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS)
+        if done.returncode:
+            message = f"docmt train --devices {len(names)} ended with {done.returncode}: {done.stderr[-500:]}"
+            raise RuntimeError(message)
+        return read_history(folder / "history.csv")
 
     def trained(self, settings: ModelSettings) -> TrainedModel:
         """A random model with vocabulary and pipeline, as loaded from a model file."""

@@ -1,10 +1,14 @@
-"""Correctness of a device: tiny models of all architectures give the results of the CPU in float32."""
+"""Scenarios: what docmt computes with a tiny model on a device, against the same on the CPU in float32.
+
+There is one list of them. `docmt bench gpu` runs each as a row of its table; `pytest -m gpu` runs each as a test, on a
+GPU or on the stand-in of one (`tests/standin`).
+"""
 
 import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,28 +17,47 @@ import torch
 from lightning_fabric import Fabric
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from docmt.bench.rows import NOT_COMPILED, Outcome, judge, relative_difference
-from docmt.bench.workload import QUIET, Workload, model_settings, random_model
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.models.attention.kernels import kernel_for
+from docmt.models.presets import ARCHITECTURES
+from docmt.scenarios.outcomes import NOT_COMPILED, Outcome, distance, judge, relative_difference
+from docmt.scenarios.workload import QUIET, History, Recipe, Workload, model_settings, random_model
 from docmt.training.compiling import compiled_loss
 from docmt.training.loss import LossModule
-from docmt.training.memory import largest_that_fits
+from docmt.training.memory import OutOfMemory
 from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
+PRESETS = [name for n, name in enumerate(ARCHITECTURES) if ARCHITECTURES[name] not in [*ARCHITECTURES.values()][:n]]
+"""Architectures without second names of a model."""
+COMPILED_FIRST = ("sentence_transformer", "g_transformer", "rst_mix", "global_context", "cadec")
+"""One of each kind of graph; each takes half a minute to compile."""
+COUNTS = [3, 2, 4, 1, 2, 3, 2, 3]  # sentences of the instances
 N_SYMBOLS = 32
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 CPU = torch.device("cpu")
-HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 # Relative to what is compared. Of a model this small, rounding can spoil a large share of a gradient.
 LIMITS = {"float32 loss": 1e-5, "float32 gradient": 1e-4, "float32 step": 1e-2}
 LIMITS |= {"bfloat16 loss": 0.01, "bfloat16 gradient": 0.25, "float16 loss": 0.002, "float16 gradient": 0.1}
 LOGGED_EVERY = 4
 CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
 """Share of drafts that are corrupted references; which words a model draws for the others depends on rounding."""
+
+
+def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
+    """Names of scenarios, `KIND/PRESET` or `probe`, in the order in which they say most; and the rest of `compiled`."""
+
+    def named(*kinds: str, presets: Sequence[str] = PRESETS) -> list[str]:
+        return [f"{kind}/{preset}" for kind in kinds for preset in presets]
+
+    first, training = named("update", "contrast", "search"), named("training")
+    if not on_gpu:
+        return [*first, *training], []
+    first += [*named("no-waiting"), "probe", *named("compiled", presets=COMPILED_FIRST), *training]
+    return first, named("compiled", presets=[preset for preset in PRESETS if preset not in COMPILED_FIRST])
 
 
 @contextlib.contextmanager
@@ -49,40 +72,37 @@ def _same_draws() -> Iterator[None]:
         yield
 
 
-class Correctness:
-    """The checks of a device, each for an architecture."""
+class Scenarios:
+    """The scenarios on a device, as a function of their names; a folder gets their files."""
 
     def __init__(self, device: torch.device, folder: Path) -> None:
         self.device = device
-        counts = [3, 2, 4, 1, 2, 3, 2, 3]
-        self.workload = Workload(folder, counts, shortest=0, longest=8, n_symbols=N_SYMBOLS)
+        self.workload = Workload(folder, COUNTS, shortest=0, longest=8, n_symbols=N_SYMBOLS)
 
-    def checks(self) -> dict[str, Callable[[str], Outcome]]:
-        """The checks of an architecture by name."""
-        found = {"update": self.update, "training": self.training, "search": self.search, "contrast": self.contrast}
-        return found | ({"no-waiting": self.no_waiting} if self.device.type == "cuda" else {})
+    def __call__(self, name: str) -> Outcome:
+        """The outcome of a scenario, given as `scenario_names` has it."""
+        kind, *presets = name.split("/")
+        return getattr(self, kind.replace("-", "_"))(*presets)
 
     def update(self, preset: str) -> Outcome:
-        """Forward, backward and Adam on one batch, in all precisions."""
+        """Forward, backward and Adam on one batch, in all precisions (in half, the median of three)."""
         numbers: dict[str, float] = {}
-        plain = self._step(preset, CPU, torch.float32)
-        for name, dtype in ({"float32": torch.float32} | HALF).items():
-            found = self._step(preset, self.device, dtype)
-            numbers[f"{name} loss"] = float((found["loss"] - plain["loss"]).abs() / plain["loss"])
-            numbers[f"{name} gradient"] = _distance(found["gradient"], plain["gradient"])
-            if name == "float32":
-                # Adam makes steps of the same size of gradients that are only noise.
-                is_clear = plain["gradient"].abs() > 1e-4 * plain["gradient"].abs().max()
-                numbers[f"{name} step"] = _distance(found["step"][is_clear], plain["step"][is_clear])
-                continue
-            draws = [numbers[f"{name} gradient"]]
-            for seed in (1, 2):
-                places = (self.device, dtype), (CPU, torch.float32)
-                draws.append(_distance(*(self._step(preset, *place, seed)["gradient"] for place in places)))
-            numbers[f"{name} gradient"] = statistics.median(draws)
+        for precision, dtype in PRECISIONS.items():
+            gradients = []
+            for seed in range(1 if precision == "float32" else 3):
+                expected = self._step(preset, CPU, torch.float32, seed)
+                found = self._step(preset, self.device, dtype, seed)
+                gradients.append(distance(found["gradient"], expected["gradient"]))
+                if seed == 0:
+                    numbers[f"{precision} loss"] = distance(found["loss"], expected["loss"])
+                if precision == "float32":
+                    # Adam makes steps of the same size of gradients that are only noise.
+                    is_clear = expected["gradient"].abs() > 1e-4 * expected["gradient"].abs().max()
+                    numbers["float32 step"] = distance(found["step"][is_clear], expected["step"][is_clear])
+            numbers[f"{precision} gradient"] = statistics.median(gradients)
         return judge(numbers, LIMITS)
 
-    def _step(self, preset: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> dict[str, torch.Tensor]:
+    def _step(self, preset: str, device: torch.device, dtype: torch.dtype, seed: int) -> dict[str, torch.Tensor]:
         """Loss, gradient and change of the weights."""
         settings = model_settings(preset)
         module = LossModule(random_model(settings, N_SYMBOLS, seed=seed), 0.1).to(device).train()
@@ -110,9 +130,8 @@ class Correctness:
 
         # torch counts graphs by the code that they are made of, which all presets share; few are allowed.
         _dynamo.reset()
-        losses, gradients, started = [], [], time.monotonic()
-        for loss_of_batch in (None, graph):
-            module.compiled = loss_of_batch
+        results, started = [], time.monotonic()
+        for module.compiled in (None, graph):
             module.zero_grad()
             torch.manual_seed(0)
             with (
@@ -122,9 +141,9 @@ class Correctness:
             ):
                 loss = module(batch)
             loss.backward()
-            losses.append(loss.detach())
-            gradients.append(_gradient(module))
-        numbers = {"loss": _distance(*losses[::-1]), "gradient": _distance(*gradients[::-1])}
+            results.append({"loss": loss.detach(), "gradient": _gradient(module)})
+        plain, found = results
+        numbers = {part: distance(found[part], plain[part]) for part in plain}
         if graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {graph.failure}", "FAILED", numbers)
         limits = {"loss": 0.01, "gradient": 0.25}
@@ -147,35 +166,33 @@ class Correctness:
         pairs = zip(resumed.model.parameters(), whole.model.parameters(), strict=True)
         numbers = {
             "history": max(relative_difference(found[column], expected[column]) for column in expected),
-            "resumed": max(0.0 if torch.equal(a, b) else _distance(a, b) for a, b in pairs),
+            "resumed": max(0.0 if torch.equal(a, b) else distance(a, b) for a, b in pairs),
         }
         limits = {"history": 1e-3, "resumed": 1e-4 if self.device.type == "cuda" else 0.0}
         return judge(numbers, limits, note="" if numbers["resumed"] else "equal bit for bit")
 
     def no_waiting(self, preset: str) -> Outcome:
         """A training in half precision: near one in float32, and the CPU waits only in updates that are logged."""
-        updates: list[int] = []
+        quiet: list[bool] = []  # whether the CPU may not wait after each update
 
         def note(*_: object) -> None:
-            updates.append(len(updates) + 1)
-            is_quiet = len(updates) > 1 and len(updates) % LOGGED_EVERY
-            torch.cuda.set_sync_debug_mode("error" if is_quiet else "default")
+            n = len(quiet) + 1
+            quiet.append(n > 1 and n % LOGGED_EVERY > 0)
+            torch.cuda.set_sync_debug_mode("error" if quiet[-1] else "default")
 
-        hook = register_optimizer_step_post_hook(note)
         recipe = QUIET | {"max_steps": 2 * LOGGED_EVERY, "log_every_steps": LOGGED_EVERY}
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                settings = model_settings(preset)
-                _, found = self.workload.train(Path(folder, "device"), settings, self.device, **recipe)
+        train, settings = self.workload.train, model_settings(preset)
+        with tempfile.TemporaryDirectory() as folder:
+            hook = register_optimizer_step_post_hook(note)
+            try:
+                _, found = train(Path(folder, "device"), settings, self.device, **recipe)
+            finally:
                 hook.remove()
-                recipe["precision"] = "float32"
-                _, expected = self.workload.train(Path(folder, "cpu"), settings, CPU, **recipe)
-        finally:
-            hook.remove()
-            torch.cuda.set_sync_debug_mode("default")
+                torch.cuda.set_sync_debug_mode("default")
+            recipe["precision"] = "float32"
+            _, expected = train(Path(folder, "cpu"), settings, CPU, **recipe)
         numbers = {"dev_loss": relative_difference(found["dev_loss"], expected["dev_loss"])}
-        quiet = sum(n > 1 and n % LOGGED_EVERY > 0 for n in updates)
-        return judge(numbers, {"dev_loss": 0.05}, note=f"{quiet} updates without waiting")
+        return judge(numbers, {"dev_loss": 0.05}, note=f"{sum(quiet)} updates without waiting")
 
     def search(self, preset: str) -> Outcome:
         """Beam search; in float32, hypotheses may differ only where their scores do not."""
@@ -190,14 +207,15 @@ class Correctness:
 
         expected, scores = find(CPU, "float32")
         found, device_scores = find(self.device, "float32")
-        half_scores = find(self.device, "auto")[1]
+        _, half_scores = find(self.device, "auto")
+        # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
         numbers = {
             "different hypotheses": sum(a != b for a, b in zip(found, expected, strict=True)),
             "scores": max(abs(a - b) for a, b in zip(device_scores, scores, strict=True)),
+            "median score in half precision": statistics.median(
+                abs(a - b) for a, b in zip(half_scores, scores, strict=True)
+            ),
         }
-        # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
-        changes = [abs(a - b) for a, b in zip(half_scores, scores, strict=True)]
-        numbers["median score in half precision"] = statistics.median(changes)
         note = f"{numbers['different hypotheses']} of {len(sources)} hypotheses differ"
         return judge(numbers, {"scores": 1e-4, "median score in half precision": 0.1}, note=note)
 
@@ -220,42 +238,45 @@ class Correctness:
 
     def probe(self) -> Outcome:
         """A training after a memory probe that ran out of memory in a backward pass, against one without a probe."""
-        recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
-        is_too_large, failures, backward = [False], [], Fabric.backward
+        recipe: Recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
+        has_tried, backward = [False], Fabric.backward
 
-        def fail(self: Fabric, *arguments: Any, **options: Any) -> None:
-            backward(self, *arguments, **options)
-            if is_too_large[0]:
-                failures.append(1)
-                raise torch.OutOfMemoryError("CUDA out of memory, as a trial")
+        def fail(fabric: Fabric, *arguments: Any, **options: Any) -> None:
+            backward(fabric, *arguments, **options)
+            raise torch.OutOfMemoryError("CUDA out of memory, as a trial")
 
-        def search(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
-            def run_or_fail(tokens: int) -> None:
-                is_too_large[0] = tokens > least
-                try:
-                    run(tokens)
-                finally:
-                    is_too_large[0] = False
-
-            return largest_that_fits(run_or_fail, least=least, most=most, used=lambda: 0.3)
+        def search(run: Callable[[int], None], *, least: int, most: int, **_: Any) -> int:
+            run(least)
+            with mock.patch.object(Fabric, "backward", fail), contextlib.suppress(OutOfMemory):
+                has_tried[0] = most > least
+                run(most)
+            return least
 
         with tempfile.TemporaryDirectory() as name:
             train, settings, folder = self.workload.train, model_settings("g_transformer"), Path(name)
             _, expected = train(folder / "fixed", settings, self.device, device_tokens=30, **recipe)
-            search_patch = mock.patch("docmt.training.memory.largest_that_fits", search)
-            with search_patch, mock.patch.object(Fabric, "backward", fail):
+            with mock.patch("docmt.training.memory.largest_that_fits", search):
                 _, found = train(folder / "probed", settings, self.device, **recipe)
-        columns = ("train_loss", "gradient_norm", "dev_loss")
-        numbers = {column: relative_difference(found[column], expected[column]) for column in columns}
-        outcome = judge(numbers, dict.fromkeys(columns, 1e-3))
-        return outcome if failures else Outcome("no larger batch was tried", "FAILED")
+        outcome = _judge_history(found, expected)
+        return outcome if has_tried[0] else Outcome("no larger batch was tried", "FAILED")
+
+
+def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
+    """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
+    with tempfile.TemporaryDirectory() as folder:
+        workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
+        settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
+        recipe: Recipe = {"max_batch_tokens": 60, "accumulation_steps": len(names)}
+        expected, found = (workload.train_on(some, settings, is_cuda=is_cuda, **recipe) for some in (names[:1], names))
+    return _judge_history(found, expected, note=f"{len(names)} devices against 1")
+
+
+def _judge_history(found: History, expected: History, *, note: str = "") -> Outcome:
+    columns = ("train_loss", "gradient_norm", "dev_loss")
+    numbers = {column: relative_difference(found[column], expected[column]) for column in columns}
+    return judge(numbers, dict.fromkeys(columns, 1e-3), note=note)
 
 
 def _gradient(module: LossModule) -> torch.Tensor:
     """The gradients of all parameters that have one, as a vector."""
     return torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])
-
-
-def _distance(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """Norm of the difference, relative to the norm of what is expected."""
-    return float((found - expected).norm() / expected.norm())

@@ -1,0 +1,1 @@
+"""What docmt computes on a device, compared with the CPU: rows of `docmt bench gpu`, and tests for GPUs."""

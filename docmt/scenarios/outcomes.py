@@ -1,0 +1,50 @@
+"""Outcomes of checks: figures, and the verdict of comparing them with their limits."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+
+Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found: a sentence or figures for people, the verdict, and all figures by name."""
+
+    value: str
+    verdict: Verdict = "measured"
+    numbers: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    seconds: float = 0.0
+
+
+NOT_COMPILED = Outcome("needs triton, and a GPU with bfloat16 and flash attention", "not run")
+
+
+def needed(is_there: bool, value: str, defect: str) -> Outcome:
+    """The outcome for a requirement: `value` if it is met, else a failure that names the defect."""
+    return Outcome(value, "ok") if is_there else Outcome(defect, "FAILED")
+
+
+def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
+    """Figures against their limits, which one that is not a number exceeds; all that do are shown, else the worst."""
+    bad = [name for name, limit in limits.items() if not numbers[name] <= limit]
+    shown = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
+    parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in shown]
+    return Outcome("; ".join([*parts, *([note] if note else [])]), "FAILED" if bad else "ok", dict(numbers))
+
+
+def relative_difference(found: Sequence[float], expected: Sequence[float]) -> float:
+    """The largest difference of two lists, relative to the numbers expected; infinite if their lengths differ."""
+    if len(found) != len(expected):
+        return math.inf
+    differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(found, expected, strict=True)]
+    return math.inf if any(map(math.isnan, differences)) else max(differences, default=0.0)
+
+
+def distance(found: Tensor, expected: Tensor) -> float:
+    """Norm of the difference, relative to the norm of what is expected."""
+    return float((found - expected).norm() / expected.norm())

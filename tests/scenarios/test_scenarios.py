@@ -1,0 +1,105 @@
+"""Scenarios: on a GPU, or the stand-in of one, each has the CPU's results; and without, what their comparisons find."""
+
+import math
+
+import pytest
+import torch
+import torch._dynamo
+from architectures import DIVERSE, TRAINED
+from plain_attention import take_plain_kernels
+
+from docmt.models.attention import ragged
+from docmt.scenarios import comparisons, workload
+from docmt.scenarios.comparisons import Scenarios, scenario_names
+from docmt.scenarios.outcomes import judge, relative_difference
+from docmt.training import compiling
+from docmt.training.compiling import CompiledLoss
+from docmt.training.loss import LossModule
+
+CPU = torch.device("cpu")
+QUICK = {
+    "update": DIVERSE,
+    "contrast": DIVERSE,
+    "search": DIVERSE,
+    "training": TRAINED,
+    "no-waiting": ["g_transformer"],
+}
+"""Presets whose scenarios of a kind are no slow tests."""
+
+
+def parameters():
+    for name in (name for names in scenario_names(on_gpu=True) for name in names):
+        kind, _, preset = name.partition("/")
+        is_quick = kind == "probe" or preset in QUICK.get(kind, ())
+        yield pytest.param(name, marks=() if is_quick else pytest.mark.slow)
+
+
+@pytest.fixture(scope="module")
+def scenarios(tmp_path_factory):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    return Scenarios(torch.device("cuda"), tmp_path_factory.mktemp("scenarios"))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", parameters())
+def test_a_gpu_has_the_results_of_the_cpu(scenarios, name):
+    found = scenarios(name)
+    if found.verdict == "not run":
+        pytest.skip(found.value)
+    assert found.verdict == "ok", found
+    if torch.cuda.get_device_name() == "stand-in":  # it computes on the CPU
+        assert not any(found.numbers.get(name) for name in ("different hypotheses", "resumed")), found
+
+
+def test_figures_are_judged_by_their_limits():
+    for number, verdict in ((1.0, "ok"), (1.1, "FAILED"), (math.nan, "FAILED")):
+        found = judge({"a": number, "b": 0.0}, {"a": 1.0, "b": 0.0})
+        assert found.verdict == verdict
+        assert found.value.startswith("a ")
+    assert relative_difference([1.0, 2.2], [1.0, 2.0]) == pytest.approx(0.1)
+    assert relative_difference([1.0], [1.0, 2.0]) == math.inf
+    assert relative_difference([math.nan], [1.0]) == math.inf
+
+
+def test_weights_that_differ_fail(monkeypatch, tmp_path):
+    """A model that computes something else on each second call: what a device with a wrong kernel does."""
+    scenarios, calls, forward = Scenarios(CPU, tmp_path), [], LossModule.forward
+
+    def drifting(self, batch):
+        calls.append(1)
+        return forward(self, batch) * (1.1 if len(calls) % 2 == 0 else 1)
+
+    assert scenarios("update/sentence_transformer").verdict == "ok"
+    monkeypatch.setattr(LossModule, "forward", drifting)
+    assert scenarios("update/sentence_transformer").verdict == "FAILED"
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
+    for module in (comparisons, workload, ragged):
+        monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
+    take_plain_kernels(monkeypatch, [])
+    for name in ("encoder_layers", "decoder_layers"):
+        monkeypatch.setitem(workload.TINY, name, 1)
+    monkeypatch.setattr(comparisons, "compiled_loss", lambda module, _: CompiledLoss(module, "eager"))
+    yield
+    torch._dynamo.reset()
+
+
+def test_more_presets_are_compiled_than_a_training_may_compile_graphs(graphs, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "MAX_COMPILATIONS", 1)
+    scenarios, presets = Scenarios(CPU, tmp_path), ("sentence_transformer", "document_transformer")
+    found = {preset: scenarios(f"compiled/{preset}") for preset in presets}
+    assert {preset: outcome.verdict for preset, outcome in found.items()} == dict.fromkeys(presets, "ok")
+
+
+def test_a_row_says_why_the_compiler_failed(graphs, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no such compiler")
+
+    monkeypatch.setattr(comparisons, "compiled_loss", lambda module, _: CompiledLoss(module, fail))
+    found = Scenarios(CPU, tmp_path)("compiled/g_transformer")
+    assert found.verdict == "FAILED"
+    assert "no such compiler" in found.value
