@@ -42,12 +42,12 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
         for run in plan.artifacts.trained
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
-    # Names of log files: DATASET_SYSTEM_seedN_…, DATASET_SYSTEM_BASELINE_…, and tables of a system or a dataset. The
-    # underscore keeps seed1 apart from seed10.
+    # Names of log files: DATASET_SYSTEM_seedN with or without _…, DATASET_SYSTEM_BASELINE, and tables of a system or a
+    # dataset. The underscore keeps seed1 apart from seed10.
     runs = list_runs(plan.config)
     of_runs, of_systems = one_of(map(job_name, runs)), one_of(f"{run.dataset}_{run.system}" for run in runs)
-    pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')})_.+)?", plan.names("datasets")
-    planned = re.compile(rf"(?:{of_runs})_.+|{pair}|{datasets}")
+    pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')}))?", plan.names("datasets")
+    planned = re.compile(rf"(?:{of_runs})(?:_.+)?|{pair}|{datasets}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:

@@ -14,7 +14,6 @@ SMALL = {
     "fetch_corpus",
     "count_instances",
     "pack_pipeline",
-    "evaluate_translation",
     "gather",
     "render",
 }

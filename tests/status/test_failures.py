@@ -69,9 +69,10 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 @pytest.mark.parametrize(
     ("log", "is_shown"),
     [
-        ("compare_translation/controlled_rst_mix_sentence_transformer_test_controlled", True),
-        ("compare_translation/controlled_gone_sentence_transformer_test_controlled", False),
-        ("compare_translation/controlled_rst_mix_gone_test_controlled", False),
+        ("evaluate/controlled_rst_mix_seed1", True),
+        ("compare/controlled_rst_mix_sentence_transformer", True),
+        ("compare/controlled_gone_sentence_transformer", False),
+        ("compare/controlled_rst_mix_gone", False),
         ("gather_system/controlled_rst_mix", True),
         ("gather_system/controlled_rst_mix_gone", False),
         ("gather_dataset/controlled", True),

@@ -38,7 +38,7 @@ def planned(tmp_path_factory):
 )
 def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(config, planned, tmp_path, monkeypatch):
     jobs = {job.rule: job for job in read_commands(planned(config))}
-    assert {"train", "translate", "evaluate_translation", "gather", "render"} <= jobs.keys()
+    assert {"train", "translate", "evaluate", "gather", "render"} <= jobs.keys()
     monkeypatch.chdir(tmp_path)
     for rule, job in jobs.items():
         words = job.words

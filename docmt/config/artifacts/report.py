@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, rules_by_stage
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, once, rules_by_stage
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
@@ -193,27 +193,25 @@ class StudyArtifacts(ScoreArtifacts):
         return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
     def _shown_scores(self, layout: PaperTable | ScoreFigure) -> list[Artifact]:
-        return [
+        return once(
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(layout, run, name)
-        ]
+        )
 
     def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
-        shown: list[Artifact] = []
-        for dataset, system in pairs:
-            if system == baseline or (dataset, baseline) not in pairs:
-                continue
-            names = (dataset, system, baseline)
-            contrastive, generative = self.suites_by_kind(*names)
-            tests = {split: self.differences(*names, split) for split in self.test_splits(*names)}
-            tests |= {f"suite_{suite}": self.suite_differences(*names, suite) for suite in contrastive}
-            tests |= {f"generated_{suite}": self.generation_differences(*names, suite) for suite in generative}
-            run = Run(dataset, system, 0)
-            shown += [made for name, made in tests.items() if table is None or _is_shown(table, run, name)]
-        return shown
+        return [
+            self.differences(dataset, system, baseline)
+            for dataset, system in pairs
+            if system != baseline
+            and (dataset, baseline) in pairs
+            and any(
+                table is None or _is_shown(table, Run(dataset, system, 0), part)
+                for part in self.tested_parts(dataset, system, baseline)
+            )
+        ]
 
     def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
         scores, histories = {}, {}
@@ -228,7 +226,7 @@ class StudyArtifacts(ScoreArtifacts):
                     if claim.metric in (*OF_REFERENCES, COMET):
                         part = f"{PARTS[claim.metric]}_test_{claim.test}"
                     scores[run, part] = self.run_scores(run)[part]
-        inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
+        inputs = {"scores": once(scores.values()), "histories": list(histories.values())}
         hashed = {
             "settings": self.config.report.model_dump(mode="json", include={"claims", "labels"}),
             "manifest": {"runs": seeds_by_system(histories)},
