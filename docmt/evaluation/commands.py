@@ -216,33 +216,26 @@ def cxmi(
 
 
 @commands.command
-def take_hypotheses(*, hypotheses: Path, prefix: Path, out: OutFile) -> None:
-    """Check translations that another program made, and write them in the form of docmt's own.
+def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile) -> None:
+    """Check translations or scores of candidates that another program made, and write them in docmt's form.
 
     Example:
-        docmt evaluate take-hypotheses --hypotheses theirs.de --prefix text/test --out hypotheses.jsonl
+        docmt evaluate take-output --file theirs.de --prefix text/test --out hypotheses.jsonl
 
     Args:
-        hypotheses: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`.
+        file: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`; of a
+            suite, a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
         prefix: raw text of the split, as PREFIX.{lang}.
     """
-    found = read_user_hypotheses(hypotheses, read_index(index_path(prefix)))
-    write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
-
-
-@commands.command
-def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFile) -> None:
-    """Check scores of candidates that another program made, and write them in the form of docmt's own.
-
-    Example:
-        docmt evaluate take-log-probabilities --scores theirs.txt --suite deixis.jsonl --out deixis.scores.json
-
-    Args:
-        scores: a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
-    """
-    items = read_user_log_probabilities(scores, read_suite(suite))
-    described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(scores))
-    write_json(out, {"items": items, "provenance": described})
+    if prefix is not None and suite is None:
+        found = read_user_hypotheses(file, read_index(index_path(prefix)))
+        write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
+    elif suite is not None and prefix is None:
+        items = read_user_log_probabilities(file, read_suite(suite))
+        described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
+        write_json(out, {"items": items, "provenance": described})
+    else:
+        raise UserError("docmt evaluate take-output: give either --prefix or --suite")
 
 
 @commands.command

@@ -73,10 +73,9 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
         ("compare/controlled_rst_mix_sentence_transformer", True),
         ("compare/controlled_gone_sentence_transformer", False),
         ("compare/controlled_rst_mix_gone", False),
-        ("gather_system/controlled_rst_mix", True),
-        ("gather_system/controlled_rst_mix_gone", False),
-        ("gather_dataset/controlled", True),
-        ("gather_dataset/gone", False),
+        ("gather/controlled/runs/rst_mix", True),
+        ("gather/controlled/runs/gone", False),
+        ("gather/controlled", True),
     ],
 )
 def test_comparisons_and_tables_fail_too(log, is_shown, folder):

@@ -82,7 +82,7 @@ def test_commands_of_suites_import_only_what_they_need(suites, tmp_path):
     options = ("--forceall", "--dry-run", "--printshellcmds", "results/report/report.html")
     planned = snakemake(copied.folder, *options, config=copied.folder / "study.yaml")
     calls = {f"{group} {name}": call for call, group, name in CALLS.findall(planned.stdout)}
-    assert set(calls) - set(ALLOWED) == set(ALLOWED_WITH_SUITES)
+    assert set(calls) - set(ALLOWED) <= set(ALLOWED_WITH_SUITES) <= set(calls)
     for name in ALLOWED_WITH_SUITES:
         environment = clean_environment(copied.imports)
         subprocess.run(["bash", "-euc", calls[name]], cwd=copied.folder, env=environment, check=True)

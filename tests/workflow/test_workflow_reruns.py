@@ -11,7 +11,7 @@ COMPARED = ("g_transformer_finetuned", "sentence_transformer")
 COMPARISON = f"compare {' '.join(COMPARED)}"
 CASES = "study_cases table_4"
 SPLITS = ("train", "dev", "test_controlled")
-SCORES = {"gather", "render"}
+SCORES = {"gather report", "render"}
 REPORT = SCORES | {"render_reader"}
 
 
@@ -56,7 +56,7 @@ FROM_BPE = {
 }
 FROM_TREES = {
     *(f"annotate parsed {split} 1 1" for split in SPLITS),
-    "annotate_suite parsed pronoun",
+    "annotate parsed suite_pronoun 1 1",
     "count_trees parsed",
     *(f"build_instances documents_with_trees {split}" for split in SPLITS),
     "count_instances",
@@ -130,7 +130,7 @@ CHANGES = {
     "new suite": (
         {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
         {job for system in SYSTEMS for job in (f"contrast {system} deixis", f"evaluate {system}")}
-        | {"annotate_suite parsed deixis", COMPARISON}
+        | {"annotate parsed suite_deixis 1 1", COMPARISON}
         | REPORT,
     ),
     "BPE merges": ({"text": {"bpe_merges": 80}}, FROM_BPE),

@@ -1,4 +1,4 @@
-# Evaluation: scores of one run, paired tests of a system against a baseline, and tables of scores.
+# Evaluation: scores of one run, and paired tests of a system against a baseline.
 
 
 rule evaluate:
@@ -81,39 +81,3 @@ rule compare:
         "docmt evaluate difference --settings {params.settings:q} --tests {params.tests:q} {params.languages}"
         " --dataset {wildcards.dataset} --names {wildcards.system} {wildcards.baseline} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
-
-
-rule gather_system:
-    """Gather scores into one table."""
-    input:
-        plan.system_scores.input("scores"),
-    output:
-        "results/{dataset}/runs/{system}/scores.csv",
-    log:
-        "logs/gather_system/{dataset}_{system}.log",
-    benchmark:
-        "results/benchmarks/gather_system/{dataset}_{system}.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        fingerprint=plan.system_scores.fingerprint,
-        fingerprints=plan.system_scores.score_fingerprints,
-    shell:
-        "docmt report gather --scores {input} {params.fingerprints} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
-
-
-use rule gather_system as gather_dataset with:
-    input:
-        plan.dataset_scores.input("scores"),
-    output:
-        "results/{dataset}/scores.csv",
-    log:
-        "logs/gather_dataset/{dataset}.log",
-    benchmark:
-        "results/benchmarks/gather_dataset/{dataset}.tsv"
-    localrule: True
-    params:
-        fingerprint=plan.dataset_scores.fingerprint,
-        fingerprints=plan.dataset_scores.score_fingerprints,

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import Artifact, UserFile, made_by, once
+from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
@@ -101,21 +101,6 @@ class ScoreArtifacts(RunArtifacts):
             mode="json", exclude={"comet": True, "contrast": {"score", "context"}}
         )
         return inputs, {"settings": settings, "tests": as_argument(tests), **self.language_pair(dataset)}
-
-    @made_by("gather_dataset", stage="evaluation")
-    def dataset_scores(self, dataset: str) -> Artifact:
-        """All scores on a dataset in one table."""
-        return self._table(f"results/{dataset}/scores.csv", [run for run in self.scored if run.dataset == dataset])
-
-    @made_by("gather_system", stage="evaluation")
-    def system_scores(self, dataset: str, system: str) -> Artifact:
-        """All scores of a system on a dataset in one table."""
-        runs = [run for run in self.scored if (run.dataset, run.system) == (dataset, system)]
-        return self._table(f"results/{dataset}/runs/{system}/scores.csv", runs)
-
-    def _table(self, file: str, runs: list[Run]) -> Artifact:
-        scores = once(made for run in runs for made in self.run_scores(run).values())
-        return Artifact([file], [scores], {"scores": scores})
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
         """The test splits of a dataset that all of these systems translate or have user output for."""
