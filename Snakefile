@@ -43,7 +43,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
+# Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
 # wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)
 # before shorter jobs.

@@ -63,7 +63,6 @@ rule evaluate_segmenter:
         "logs/evaluate_segmenter/{segmenter}.log",
     benchmark:
         "results/benchmarks/evaluate_segmenter/{segmenter}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -113,7 +112,6 @@ rule evaluate_parser:
         "logs/evaluate_parser/{parser}.log",
     benchmark:
         "results/benchmarks/evaluate_parser/{parser}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

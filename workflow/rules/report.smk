@@ -67,7 +67,6 @@ rule study_cases:
         "logs/study_cases/{cases}.log",
     benchmark:
         "results/benchmarks/study_cases/{cases}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -163,7 +162,6 @@ rule render:
         "logs/render/render.log",
     benchmark:
         "results/benchmarks/render/render.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -193,7 +191,6 @@ rule render_reader:
         "logs/render_reader/render_reader.log",
     benchmark:
         "results/benchmarks/render_reader/render_reader.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
