@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from textwrap import indent
 
 import pytest
 from study_folders import BEGUN, FAILED
@@ -52,6 +53,21 @@ def test_failure_that_was_begun_again_is_none(folder):
     folder.snakemake(BEGUN.format(**values), FAILED.format(**values), BEGUN.format(**values), host="elsewhere")
     folder.mark("b")
     assert folder.failures() == []
+
+
+def test_job_of_a_failed_group_is_named(folder):
+    """Snakemake announces the jobs of a group, which share a submission, below its name."""
+    log = f"logs/evaluate/{folder.stem}.log"
+    values = {"rule": "evaluate", "outputs": "a", "log": log, "number": "4"}
+    begun = "Group job scores_d_s (jobs in lexicogr. order):\n\n" + indent(BEGUN.format(**values), "    ")
+    summary = f"[Sat]\n    jobs:\n        rule evaluate:\n            jobid: 4\n            log: {log}\n"
+    folder.write(log, "05:31:30 INFO scored\n")
+    folder.snakemake(begun)
+    assert folder.failures() == []
+    folder.snakemake(begun, summary, indent(FAILED.format(**values), "    "))
+    (failure,) = folder.failures()
+    assert (failure.rule, failure.name) == ("evaluate", folder.stem)
+    assert failure.line.startswith("no error in the log (killed?)")
 
 
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
