@@ -23,7 +23,7 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     assert {"generate_corpus", "train", "translate", "render"} <= set(submitted)
     assert "count_overlap" in submitted, "it reads the training text, which has no place where Snakemake runs"
     assert not {*submitted} & {"tokenize", "learn_bpe", "build_instances", "evaluate", *LOCAL}
-    groups = re.findall(r"slurm_logs/group_([a-z]+)_controlled_(\w+)/", call.text)
+    groups = re.findall(r"slurm_logs/group_([a-z]+)_controlled_([\w.]+)/", call.text)
     assert len([name for name, _ in groups if name == "text"]) == 1
     systems = [rest.removesuffix("_evaluate") for name, rest in groups if name == "scores"]
     assert sorted(systems) == ["g_transformer", "sentence_transformer"]
