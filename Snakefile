@@ -43,7 +43,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# Rules with `localrule: True` run where Snakemake runs: they download, or take seconds. Rules state memory and minutes
+# Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
 # wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)
 # before shorter jobs.
@@ -55,7 +55,7 @@ wildcard_constraints:
     cutting=plan.names("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
-    part="(test|suite)_[A-Za-z0-9_-]+",
+    part="[A-Za-z0-9_-]+",
     treebank=one_of(TREEBANKS),
     segmenter=plan.names("discourse.segmenters"),
     parser=plan.names("discourse.parsers"),
@@ -63,7 +63,6 @@ wildcard_constraints:
     table=plan.names("report.tables"),
     cases=plan.names("report.cases"),
     figure=one_of(plan.config.report.drawn),
-    claim=plan.names("report.claims"),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",

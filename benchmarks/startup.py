@@ -15,6 +15,10 @@ ROOT = Path(__file__).parents[1]
 RUN = "results/controlled/runs/sentence_transformer/seed1"
 CORPORA, TEXT = "results/controlled/corpora/en-de", "results/controlled/text"
 SUITE = "results/corpora/controlled/en-de/suites/pronoun.jsonl"
+TRANSLATED = (
+    f'[{{"test":"controlled","prefix":"{CORPORA}/test_controlled","outputs":["{RUN}/decoding/test_controlled.jsonl"]}}]'
+)
+JUDGED = f'[{{"test":"pronoun","contrastive":"{SUITE}","outputs":["{RUN}/decoding/suite_pronoun.json"]}}]'
 KEYS = "--dataset controlled --system sentence_transformer --seed 1"
 
 IMPORTS = (
@@ -35,11 +39,10 @@ instances statistics --folders a/b/c=results/controlled/instances/sentences/dev 
 discourse statistics --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
 decode translate --model {RUN}/model.pt --instances results/controlled/instances/sentences/dev --out OUT/dev.jsonl
 decode contrast --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
-evaluate scores --settings {{"metrics":["s-BLEU"]}} --prefix {CORPORA}/test_controlled --src-lang en --tgt-lang de \
- --hypotheses {RUN}/decoding/test_controlled.jsonl {KEYS} test=controlled --out OUT/scores.json
-evaluate contrast --suite {SUITE} --log-probabilities {RUN}/decoding/suite_pronoun.json {KEYS} test=pronoun \
- --out OUT/accuracy.json
-report gather --scores {RUN}/scores/suite_pronoun.json --out OUT/scores.csv
+evaluate run --settings {{"metrics":["s-BLEU"]}} --tests {TRANSLATED} --src-lang en --tgt-lang de {KEYS} \
+ --out OUT/scores.json
+evaluate run --tests {JUDGED} --src-lang en --tgt-lang de {KEYS} --out OUT/accuracy.json
+report gather --scores {RUN}/scores.json --out OUT/scores.csv
 """
 
 

@@ -36,7 +36,7 @@ RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
 N_LOGS = 3
 """How many message files of Snakemake are read, the newest ones."""
 
-BLOCK = re.compile(r"^(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
+BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
 
@@ -192,16 +192,17 @@ def read_workflow(folder: Path) -> Workflow:
 def read_jobs(text: str) -> Iterator[Job]:
     """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
     numbers: dict[str, str] = {}
-    entries, is_failed = None, False
-    for line in [*text.splitlines(), ""]:
+    entries, is_failed, indent = None, False, ""
+    for whole in [*text.splitlines(), ""]:
+        line = whole.removeprefix(indent)
         if entries is not None and (entry := ENTRY.match(line)):
             entries[entry["key"]] = entry["value"]
             continue
         if entries is not None and not line.startswith(" "):
             yield _job(entries, numbers, is_failed=is_failed)
-            entries = None
-        if block := BLOCK.match(line):
-            entries, is_failed = {}, bool(block["error"])
+            entries, indent = None, ""
+        if block := BLOCK.match(whole):
+            entries, is_failed, indent = {}, bool(block["error"]), block["indent"] or ""  # jobs of groups are indented
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
 

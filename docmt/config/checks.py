@@ -263,13 +263,7 @@ def _check_job_names(config: Config) -> None:
     suites = [(name, suite) for name, dataset in config.datasets.items() for suite in dataset.suite_names()]
     suite_trees = [(dataset, tree, suite) for tree in config.discourse.trees for dataset, suite in suites]
     baselines = dict.fromkeys([config.report.baseline, *(table.baseline for table in config.report.tables.values())])
-    compared = [
-        (*run, baseline, part)
-        for run in runs
-        for baseline in filter(None, baselines)
-        for dataset, part in [*parts, *suites]
-        if dataset == run[0] and part not in ("dev", *TRAINED_ON)
-    ]
+    compared = [(*run, baseline) for run in runs for baseline in filter(None, baselines)]
     for names in (runs, parts, cuttings, trees, suite_trees, compared):
         seen: dict[str, tuple[str, ...]] = {}
         for name in dict.fromkeys(names):

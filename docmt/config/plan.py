@@ -130,6 +130,11 @@ class Plan:
             if (not having or getattr(row, having)) and not (lacking and getattr(row, lacking))
         )
 
+    def score_scopes(self) -> str:
+        """What a table of scores is of: the study, a dataset, or a system on a dataset."""
+        datasets = self.names("datasets")
+        return f"report|{datasets}|({datasets})/runs/({self.names('systems')})"
+
     def splits(self) -> str:
         """The names of all splits: of datasets, corpora, suites and treebanks."""
         datasets = self.config.datasets.values()

@@ -1,13 +1,15 @@
 """`docmt evaluate`: score hypotheses, test sets and the use of context; test differences for significance."""
 
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from docmt import provenance
-from docmt.commands import CommandGroup, OutFile, TgtLang, Threads, option, settings_at, written
+from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, Threads, option, settings_at, written
 from docmt.corpora.documents import index_path, read_documents, read_index, text_path
-from docmt.corpora.suite_items import read_generative_suite, read_suite
+from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
@@ -29,9 +31,9 @@ from docmt.evaluation.metrics import (
     find_metric,
     score_translations,
 )
-from docmt.evaluation.option_groups import ComparedPair, ScoredRun, TestText
+from docmt.evaluation.option_groups import ScoredRun, StudyTest, TestName, Tests, TestText
 from docmt.evaluation.references import read_user_references
-from docmt.evaluation.score_rows import WARNING, ScoreRow, write_scores
+from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
 
@@ -39,33 +41,93 @@ log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
 
 Settings = Annotated[EvaluationSettings, settings_at("evaluation")]
-HypothesesFile = Annotated[Path, option("JSONL of `docmt decode translate`.")]
-TiesRule = Annotated[Ties, option("what an item with equal scores counts.")]
 ContrastiveSuite = Annotated[Path, option("contrastive test set, JSON lines.")]
-GenerativeSuite = Annotated[Path, option("generative test set, JSON lines.")]
 
 
 @commands.command
-def scores(
+def run(
     *,
     settings: Settings = EvaluationSettings(),
-    text: TestText,
-    hypotheses: HypothesesFile,
+    tests: Tests,
+    src_lang: SrcLang,
+    tgt_lang: TgtLang,
     training: Path | None = None,
     run: ScoredRun,
     out: OutFile,
 ) -> None:
-    """Score one run with all metrics of the settings.
+    """Score one run on test splits, contrastive and generative test sets.
 
     Example:
-        docmt evaluate scores --prefix text/test --src-lang en --tgt-lang de --hypotheses hypotheses.jsonl
-        --dataset ende --system mine --seed 1 --test talks --out scores.json
+        docmt evaluate run --tests '[{"test":"talks","prefix":"text/test","outputs":["talks.jsonl"]}]' --src-lang en
+        --tgt-lang de --dataset ende --system mine --seed 1 --out scores.json
 
     Args:
         training: prefix of raw parallel text that improves the word alignment for APT.
     """
-    (test,) = _read_tests(settings, text, [hypotheses], training)
-    _write_run(out, score_translations(test), run, text, hypotheses, test)
+    scores = []
+    for test in tests:
+        if len(test.outputs) > 1:
+            raise UserError(f"--tests: {test.test}: {len(test.outputs)} outputs: give that of one run")
+        if test.prefix is not None:
+            text = _text_of(test, src_lang, tgt_lang)
+            (translated,) = _read_translations(settings, text, test.outputs, training)
+            scores.append(_translation_scores(test.test, text, test.outputs[0], translated, score_translations))
+        elif test.contrastive is not None:
+            scores.append(_contrastive_scores(test, settings.contrast.ties))
+        else:
+            scores.append(_generative_scores(test, tgt_lang))
+    write_scores(out, scores, run=vars(run), settings=settings.model_dump())
+
+
+def _text_of(test: StudyTest, src_lang: str, tgt_lang: str) -> TestText:
+    references = [Path(path) for path in test.references]
+    return TestText(prefix=Path(test.prefix or ""), src_lang=src_lang, tgt_lang=tgt_lang, references=references)
+
+
+def _read_translations(
+    settings: EvaluationSettings, text: TestText, hypotheses: Sequence[str | Path], training: Path | None = None
+) -> list[TranslatedTest]:
+    index, reference, more = text.read()
+    places = {"prefix": text.prefix, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang, "training": training}
+    return [
+        TranslatedTest(read_hypotheses(Path(path), index), reference, settings, more_references=more, **places)
+        for path in hypotheses
+    ]
+
+
+def _translation_scores(
+    name: str, text: TestText, hypotheses: str | Path, test: TranslatedTest, score: Callable[..., list[ScoreRow]]
+) -> TestScores:
+    rows = score(test)
+    if problem := find_tokenization(test.sentences, test.reference):
+        log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
+        for row in rows:
+            if row["value"] is not None:
+                row["signature"] += f"|{WARNING}{problem}"
+    inputs = {"hypotheses": Path(hypotheses), "reference": text_path(text.prefix, text.tgt_lang)}
+    inputs["documents"] = index_path(text.prefix)
+    inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
+    return TestScores(name, rows, inputs)
+
+
+def _contrastive_scores(test: StudyTest, ties: Ties) -> TestScores:
+    suite, path = test.suite(), Path(test.outputs[0])
+    found, origin = read_log_probabilities(path)
+    if origin.get("suite") not in (None, sha256_file(suite)):
+        raise UserError(f"{path}: computed on another content of {suite}: compute it again")
+    where = f"{path}: provenance.contrast"
+    rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
+    rows = score_contrast(read_suite(suite), found, rules)
+    return TestScores(test.test, rows, {"reference": suite, "log_probabilities": path}, {"decoding": origin})
+
+
+def _generative_scores(test: StudyTest, tgt_lang: str) -> TestScores:
+    from docmt.evaluation.generative_accuracy import read_payloads, score_generation
+
+    suite, path = test.suite(), Path(test.outputs[0])
+    items = read_generative_suite(suite)
+    rows = score_generation(items, read_payloads(path, items), lang=tgt_lang)
+    return TestScores(test.test, rows, {"reference": suite, "translations": path})
 
 
 @commands.command
@@ -73,8 +135,9 @@ def comet(
     *,
     settings: Settings = EvaluationSettings(),
     text: TestText,
-    hypotheses: HypothesesFile,
+    hypotheses: Annotated[Path, option("JSONL of `docmt decode translate`.")],
     run: ScoredRun,
+    test: TestName,
     out: OutFile,
 ) -> None:
     """Score one run with COMET, by its program in another environment.
@@ -87,77 +150,9 @@ def comet(
 
     if settings.comet is None:
         raise UserError("evaluation.comet: give its checkpoint in --settings")
-    (test,) = _read_tests(settings, text, [hypotheses])
-    _write_run(out, score_comet(test, settings.comet), run, text, hypotheses, test)
-
-
-def _read_tests(
-    settings: EvaluationSettings, text: TestText, hypotheses: list[Path], training: Path | None = None
-) -> list[TranslatedTest]:
-    index, reference, more = text.read()
-    places = {"prefix": text.prefix, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang, "training": training}
-    return [
-        TranslatedTest(read_hypotheses(path, index), reference, settings, more_references=more, **places)
-        for path in hypotheses
-    ]
-
-
-def _write_run(
-    out: Path, rows: list[ScoreRow], run: ScoredRun, text: TestText, hypotheses: Path, test: TranslatedTest
-) -> None:
-    if problem := find_tokenization(test.sentences, test.reference):
-        log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
-        for row in rows:
-            if row["value"] is not None:
-                row["signature"] += f"|{WARNING}{problem}"
-    inputs = {"hypotheses": hypotheses, "reference": text_path(text.prefix, text.tgt_lang)}
-    inputs["documents"] = index_path(text.prefix)
-    inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
-    write_scores(out, rows, run=vars(run), settings=test.settings.model_dump(), inputs=inputs)
-
-
-@commands.command
-def contrast(
-    *, suite: ContrastiveSuite, log_probabilities: Path, ties: TiesRule = "wrong", run: ScoredRun, out: OutFile
-) -> None:
-    """Contrastive accuracy of one run.
-
-    Example:
-        docmt evaluate contrast --suite deixis.jsonl --log-probabilities deixis.scores.json --dataset enru
-        --system mine --seed 1 --test deixis --out deixis.json
-
-    Args:
-        log_probabilities: JSON of `docmt decode contrast`.
-    """
-    items = read_suite(suite)
-    found, origin = read_log_probabilities(log_probabilities)
-    if origin.get("suite") not in (None, sha256_file(suite)):
-        raise UserError(f"{log_probabilities}: computed on another content of {suite}: compute it again")
-    where = f"{log_probabilities}: provenance.contrast"
-    rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
-    inputs = {"reference": suite, "log_probabilities": log_probabilities}
-    rows = score_contrast(items, found, rules)
-    write_scores(out, rows, run=vars(run), settings={}, inputs=inputs, log_probabilities=origin)
-
-
-@commands.command
-def generation(*, suite: GenerativeSuite, tgt_lang: TgtLang, translations: Path, run: ScoredRun, out: OutFile) -> None:
-    """Generative accuracy of one run, or of any translation.
-
-    Example:
-        docmt evaluate generation --suite gender.jsonl --tgt-lang de --translations gender.translations.jsonl
-        --dataset ende --system mine --seed 1 --test gender --out gender.json
-
-    Args:
-        translations: JSONL of `docmt decode generate`, or text with a line per item (its payload) or per source
-            sentence.
-    """
-    from docmt.evaluation.generative_accuracy import read_payloads, score_generation
-
-    items = read_generative_suite(suite)
-    rows = score_generation(items, read_payloads(translations, items), lang=tgt_lang)
-    inputs = {"reference": suite, "translations": translations}
-    write_scores(out, rows, run=vars(run), settings={}, inputs=inputs)
+    (translated,) = _read_translations(settings, text, [hypotheses])
+    scores = _translation_scores(test, text, hypotheses, translated, partial(score_comet, settings=settings.comet))
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump())
 
 
 @commands.command
@@ -171,6 +166,7 @@ def cxmi(
     suite: Path | None = None,
     discourse: list[Path] | None = None,
     run: ScoredRun,
+    test: TestName,
     out: OutFile,
     threads: Threads = 1,
     device: Device = "auto",
@@ -214,39 +210,32 @@ def cxmi(
         references = [Candidate(text.src, text.tgt) for text in texts]
         scores = score_references([text.id for text in texts], references, scorer, trees)
         rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
-    inputs = {"model": model, "reference": reference}
+    scores = TestScores(test, rows, {"model": model, "reference": reference})
     facts = {"device": chosen, "n_devices": 1}
-    write_scores(out, rows, run=vars(run), settings=settings.model_dump(), inputs=inputs, **facts)
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **facts)
 
 
 @commands.command
-def take_hypotheses(*, hypotheses: Path, prefix: Path, out: OutFile) -> None:
-    """Check translations that another program made, and write them in the form of docmt's own.
+def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile) -> None:
+    """Check translations or scores of candidates that another program made, and write them in docmt's form.
 
     Example:
-        docmt evaluate take-hypotheses --hypotheses theirs.de --prefix text/test --out hypotheses.jsonl
+        docmt evaluate take-output --file theirs.de --prefix text/test --out hypotheses.jsonl
 
     Args:
-        hypotheses: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`.
+        file: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`; of a
+            suite, a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
         prefix: raw text of the split, as PREFIX.{lang}.
     """
-    found = read_user_hypotheses(hypotheses, read_index(index_path(prefix)))
-    write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
-
-
-@commands.command
-def take_log_probabilities(*, scores: Path, suite: ContrastiveSuite, out: OutFile) -> None:
-    """Check scores of candidates that another program made, and write them in the form of docmt's own.
-
-    Example:
-        docmt evaluate take-log-probabilities --scores theirs.txt --suite deixis.jsonl --out deixis.scores.json
-
-    Args:
-        scores: a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
-    """
-    items = read_user_log_probabilities(scores, read_suite(suite))
-    described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(scores))
-    write_json(out, {"items": items, "provenance": described})
+    if prefix is not None and suite is None:
+        found = read_user_hypotheses(file, read_index(index_path(prefix)))
+        write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
+    elif suite is not None and prefix is None:
+        items = read_user_log_probabilities(file, read_suite(suite))
+        described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
+        write_json(out, {"items": items, "provenance": described})
+    else:
+        raise UserError("docmt evaluate take-output: give either --prefix or --suite")
 
 
 @commands.command
@@ -331,55 +320,56 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
 
 
 @commands.command
-def difference(*, settings: Settings = EvaluationSettings(), text: TestText, pair: ComparedPair, out: OutFile) -> None:
-    """Test the translations of a system against a baseline's, over all seeds.
+def difference(
+    *,
+    settings: Settings = EvaluationSettings(),
+    tests: Tests,
+    src_lang: SrcLang,
+    tgt_lang: TgtLang,
+    dataset: Annotated[str, option("name of the dataset.")],
+    names: Annotated[tuple[str, str], option("names of the system and of the baseline.")],
+    out: OutFile,
+) -> None:
+    """Test a system against a baseline on test splits, contrastive and generative test sets, over all seeds.
 
     Example:
-        docmt evaluate difference --prefix text/test --src-lang en --tgt-lang de
-        --system b.seed1.jsonl b.seed2.jsonl --baseline a.seed1.jsonl a.seed2.jsonl --names mine baseline
-        --dataset ende --test talks --out difference.json
+        docmt evaluate difference --tests @tests.json --src-lang en --tgt-lang de --dataset ende
+        --names mine baseline --out differences.json
     """
-    from docmt.evaluation.significance import compare_translations
+    from docmt.evaluation.significance import compare_translations, compare_verdicts
 
-    tests = _read_tests(settings, text, [*pair.system, *pair.baseline])
-    found = compare_translations(tests[: len(pair.system)], tests[len(pair.system) :])
-    pair.write(out, found, settings=settings.model_dump())
-
-
-@commands.command
-def contrast_difference(*, suite: ContrastiveSuite, ties: TiesRule = "wrong", pair: ComparedPair, out: OutFile) -> None:
-    """Test the difference in contrastive accuracy between a system and a baseline, over all seeds.
-
-    Example:
-        docmt evaluate contrast-difference --suite deixis.jsonl --system b.json --baseline a.json
-        --names mine baseline --dataset enru --test deixis --out difference.json
-    """
-    from docmt.evaluation.significance import compare_verdicts
-
-    items = read_suite(suite)
-    system, baseline = (
-        [[is_right(item, scores, ties=ties) for item in items] for scores, _ in map(read_log_probabilities, paths)]
-        for paths in (pair.system, pair.baseline)
-    )
-    found = compare_verdicts(ACCURACY, [item.phenomenon for item in items], system, baseline)
-    pair.write(out, found, settings={})
+    rows = []
+    for test in tests:
+        if not test.baseline:
+            raise UserError(f"--tests: {test.test}: give the outputs of the baseline, too")
+        if test.prefix is not None:
+            text = _text_of(test, src_lang, tgt_lang)
+            translated = _read_translations(settings, text, [*test.outputs, *test.baseline])
+            n_ours = len(test.outputs)
+            found = compare_translations(translated[:n_ours], translated[n_ours:])
+        else:
+            metric, items, judge = _read_judged(test, settings.contrast.ties, tgt_lang)
+            ours, theirs = ([judge(Path(path)) for path in paths] for paths in (test.outputs, test.baseline))
+            found = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
+        keys = {"dataset": dataset, "test": test.test, "system": names[0], "baseline": names[1]}
+        rows += [keys | vars(tested) for tested in found]
+    described = provenance.describe_result(settings=settings.model_dump())
+    write_json(out, {"provenance": described, "differences": rows})
 
 
-@commands.command
-def generation_difference(*, suite: GenerativeSuite, tgt_lang: TgtLang, pair: ComparedPair, out: OutFile) -> None:
-    """Test the difference in generative accuracy between a system and a baseline, over all seeds.
+def _read_judged(
+    test: StudyTest, ties: Ties, tgt_lang: str
+) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
+    """The metric and the items of a suite, and a function that tells which of them the output in a file has right."""
+    if test.contrastive is not None:
+        pairs = read_suite(test.suite())
 
-    Example:
-        docmt evaluate generation-difference --suite gender.jsonl --tgt-lang de --system b.jsonl --baseline a.jsonl
-        --names mine baseline --dataset ende --test gender --out difference.json
-    """
+        def judge(path: Path) -> list[bool]:
+            scores, _ = read_log_probabilities(path)
+            return [is_right(item, scores, ties=ties) for item in pairs]
+
+        return ACCURACY, pairs, judge
     from docmt.evaluation.generative_accuracy import judge_payloads, read_payloads
-    from docmt.evaluation.significance import compare_verdicts
 
-    items = read_generative_suite(suite)
-    system, baseline = (
-        [judge_payloads(items, read_payloads(path, items), lang=tgt_lang) for path in paths]
-        for paths in (pair.system, pair.baseline)
-    )
-    found = compare_verdicts(GENERATIVE, [item.phenomenon for item in items], system, baseline)
-    pair.write(out, found, settings={})
+    items = read_generative_suite(test.suite())
+    return GENERATIVE, items, lambda path: judge_payloads(items, read_payloads(path, items), lang=tgt_lang)

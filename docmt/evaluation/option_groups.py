@@ -1,20 +1,18 @@
-"""Options that several commands of `docmt evaluate` share, as dataclasses that the command line takes apart."""
+"""Options that several commands of `docmt evaluate` share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
+from pydantic import Field, model_validator
 
 from docmt.commands import SrcLang, TgtLang, option
 from docmt.corpora.documents import DocumentIndex
+from docmt.errors import UserError
 from docmt.evaluation.references import read_more_references, read_reference
-from docmt.files import write_json
-from docmt.provenance import describe_result
-
-if TYPE_CHECKING:  # numpy is imported by the commands that need it
-    from docmt.evaluation.significance import PairedDifference
+from docmt.settings import Settings, read_argument
 
 
 @Parameter(name="*")
@@ -39,27 +37,59 @@ class TestText:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScoredRun:
-    """Options that say which run was scored on which test."""
+    """Options that say which run is scored."""
 
     dataset: Annotated[str, option("name of the dataset.")]
     system: Annotated[str, option("name of the system.")]
     seed: Annotated[int, option("seed of the run.")]
-    test: Annotated[str, option("name of the test set or suite.")]
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ComparedPair:
-    """Options that name the files of two systems, one file for each seed."""
+class StudyTest(Settings):
+    """A test split or a suite, and the files that `docmt decode` or a system of the user's wrote for it."""
 
-    system: Annotated[list[Path], option("files of the system, one for each seed.")]
-    baseline: Annotated[list[Path], option("files of the baseline, one for each seed.")]
-    names: Annotated[tuple[str, str], option("names of the system and of the baseline.")]
-    dataset: Annotated[str, option("name of the dataset.")]
-    test: Annotated[str, option("name of the test set or suite.")]
+    test: str
+    """Name of the test split or suite."""
+    prefix: str | None = None
+    """Of a test split: its raw text, as PREFIX.{lang}, with PREFIX.documents.tsv."""
+    references: list[str] = []
+    """Further references of the split: a line for each sentence, or refsets in SGML or XML."""
+    contrastive: str | None = None
+    """A contrastive test set instead of a split, JSON lines."""
+    generative: str | None = None
+    """A generative test set instead of a split, JSON lines."""
+    outputs: list[str] = Field(min_length=1)
+    """Translations, or log probabilities of candidates, of one run, or one file for each seed of a system."""
+    baseline: list[str] = []
+    """The same of the baseline."""
 
-    def write(self, out: Path, found: "Sequence[PairedDifference]", *, settings: Mapping[str, Any]) -> None:
-        """Write the differences with their provenance."""
-        keys = {"dataset": self.dataset, "test": self.test, "system": self.names[0], "baseline": self.names[1]}
-        described = describe_result(settings=settings)
-        write_json(out, {"provenance": described, "differences": [keys | vars(difference) for difference in found]})
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.prefix, self.contrastive, self.generative).count(None) != 2:
+            raise ValueError("give one of prefix, contrastive and generative")
+        return self
+
+    def suite(self) -> Path:
+        """The file of the suite."""
+        return Path(self.contrastive or self.generative or "")
+
+
+def read_tests(_: Any, tokens: Sequence[Any]) -> list[StudyTest]:
+    """The value of `--tests`."""
+    values = read_argument(tokens[0].value, where="--tests")
+    if not (isinstance(values, list) and values):
+        raise UserError('--tests: give a list of tests, [{"test": NAME, …}, …]')
+    return [StudyTest.load(value, where=f"--tests: test {number}") for number, value in enumerate(values, start=1)]
+
+
+Tests = Annotated[
+    list[StudyTest],
+    option(
+        "test splits and suites with the files to score, JSON or @FILE (docs/evaluation.md).",
+        converter=read_tests,
+        accepts_keys=False,
+        n_tokens=1,
+        json_list=False,
+        metavar="JSON",
+    ),
+]
+TestName = Annotated[str, option("name of the test set or suite.")]

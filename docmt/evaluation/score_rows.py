@@ -3,13 +3,14 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NotRequired, TypedDict
 
-from docmt import provenance
 from docmt.files import sha256_file, write_json
+from docmt.provenance import describe_result
 
 log = logging.getLogger(__name__)
 
@@ -48,25 +49,34 @@ def group_means(values: Sequence[float]) -> str | None:
     return " ".join(f"{fmean(values[start:end]):.6g}" for start, end in pairwise(ends))
 
 
-def write_scores(
-    path: Path,
-    rows: Sequence[ScoreRow],
-    *,
-    run: dict[str, Any],
-    settings: Mapping[str, Any],
-    inputs: dict[str, Path],
-    **facts: Any,
-) -> None:
-    """Write the score file of one run on one test.
+@dataclass(frozen=True)
+class TestScores:
+    """Scores of a run on one test.
 
-    `run` has `dataset`, `system`, `seed` and `test`. The checksums of `inputs`, files by role, become a part of the
-    provenance, as do `facts`.
+    Attributes:
+        test: name of the test split or suite.
+        inputs: the files that were read, by role; `reference` is what the scores were computed against.
+        facts: what the provenance says of this test beside the checksums of its inputs.
     """
-    checksums = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in inputs.items()}
-    described = provenance.describe_result(settings=settings, inputs=checksums, **facts)
-    empty = {"phenomenon": None, "distance": None}
-    scores = [run | empty | with_finite_numbers(row) for row in rows]
-    write_json(path, {"provenance": described, "scores": scores})
+
+    test: str
+    rows: Sequence[ScoreRow]
+    inputs: Mapping[str, Path]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_scores(
+    path: Path, scores: Sequence[TestScores], *, run: Mapping[str, Any], settings: Mapping[str, Any], **facts: Any
+) -> None:
+    """Write the score file of one run. `run` has `dataset`, `system` and `seed`; `facts` join the provenance."""
+    rows, inputs = [], []
+    for each in scores:
+        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in each.inputs.items()}
+        inputs.append({"test": each.test, **files, **each.facts})
+        # In the rows, too: only scores against the same text may stand in one table.
+        of_test = {"test": each.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
+        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in each.rows]
+    write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:

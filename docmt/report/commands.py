@@ -49,7 +49,7 @@ def table(
 
     Args:
         name: key of the table in the settings' `tables`.
-        differences: JSON files of `docmt evaluate difference` and `contrast-difference`.
+        differences: JSON files of `docmt evaluate difference`.
     """
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores

@@ -60,7 +60,7 @@ def costs_table(manifest: Manifest, scores: pd.DataFrame) -> Table | None:
     unlisted = sorted({path.parent.name for path in manifest.benchmarks.glob("*/*.tsv")} - set(stage_of))
     stages: dict[str, list[tuple[float, float]]] = {}
     for rule in [*stage_of, *unlisted]:
-        for path in sorted((manifest.benchmarks / rule).glob("*.tsv")) if rule not in PAGES else ():
+        for path in sorted((manifest.benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
             if times := read_times(path, folders):
                 stages.setdefault(stage_of.get(rule, OTHER), []).append(times)
     if not stages:

@@ -49,7 +49,7 @@ UNTESTED: Differences = {}
 
 
 def read_differences(paths: Sequence[Path]) -> Differences:
-    """Read the files of `docmt evaluate difference` and `contrast-difference`."""
+    """Read the files of `docmt evaluate difference`."""
     found: dict[tuple[str | None, str, ScoreKey], Difference] = {}
     for path in paths:
         for test in _read(path):

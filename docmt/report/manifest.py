@@ -39,7 +39,7 @@ class Manifest(Settings):
     overlaps: dict[str, PathField] = {}
     """JSON files of `docmt corpora overlap`, by dataset."""
     differences: list[PathField] = []
-    """JSON files of `docmt evaluate difference` and `contrast-difference`."""
+    """JSON files of `docmt evaluate difference`."""
     cases: dict[str, PathField] = {}
     """CSV files of `docmt report cases`, by name in the settings."""
     counts: dict[str, PathField] = {}

@@ -39,7 +39,7 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 
 
 def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of all score files, in order, with commit, fingerprint, data version and package versions."""
+    """The rows of all score files, in order, with commit, fingerprint and package versions."""
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
     for path in paths:
@@ -65,11 +65,9 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         provenance = content.get("provenance", {})
         versions = {"docmt": provenance.get("docmt")} | provenance.get("versions", {})
-        reference = provenance.get("inputs", {}).get("reference", {}).get("sha256")
         facts = {
             "commit": provenance.get("commit"),
             "fingerprint": provenance.get("fingerprint"),
-            "data": reference[:12] if reference else None,
             "versions": "; ".join(f"{name} {version}" for name, version in versions.items() if version) or None,
         }
         rows = [dict(row) | facts for row in content["scores"]]

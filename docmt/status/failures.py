@@ -55,8 +55,8 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
     The stage is None for a rule of the user's.
     """
     failures = []
-    for log in sorted((folder / "logs").glob("*/*.log")):
-        rule, name = log.parent.name, log.stem
+    for log in sorted((folder / "logs").glob("*/**/*.log")):
+        rule, _, name = str(log.relative_to(folder / "logs").with_suffix("")).partition("/")
         written = modified(log)
         if modified(folder / "results" / "benchmarks" / rule / f"{name}.tsv") >= written:
             continue

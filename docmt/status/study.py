@@ -42,19 +42,19 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
         for run in plan.artifacts.trained
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
-    # Names of log files: DATASET_SYSTEM_seedN_…, DATASET_SYSTEM_BASELINE_…, and tables of a system or a dataset. The
+    # Names of log files: DATASET_SYSTEM_seedN, also with _…, DATASET_SYSTEM_BASELINE, and scopes of tables. The
     # underscore keeps seed1 apart from seed10.
     runs = list_runs(plan.config)
-    of_runs, of_systems = one_of(map(job_name, runs)), one_of(f"{run.dataset}_{run.system}" for run in runs)
-    pair, datasets = rf"(?:{of_systems})(?:_(?:{plan.names('systems')})_.+)?", plan.names("datasets")
-    planned = re.compile(rf"(?:{of_runs})_.+|{pair}|{datasets}")
+    pairs = rf"(?:{one_of(f'{run.dataset}_{run.system}' for run in runs)})_(?:{plan.names('systems')})"
+    planned = re.compile(rf"(?:{one_of(map(job_name, runs))})(?:_.+)?|{pairs}|{plan.score_scopes()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:
             return True
         if stage == "training":
             return name in unfinished
-        return stage not in finished and (stage not in OF_RUNS or planned.fullmatch(name) is not None)
+        of_runs = stage in OF_RUNS or "/runs/" in name
+        return stage not in finished and (not of_runs or planned.fullmatch(name) is not None)
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)

@@ -51,13 +51,14 @@ def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path
     provenance = content["provenance"]
     assert (provenance["device"], provenance["n_devices"]) == ("cpu", 1)
     assert provenance["model"]["best_step"] > 0
-    run = ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t"]
-    options = ["--suite", str(path), "--log-probabilities", str(scores), *run, "--out", str(rows)]
-    assert main(["evaluate", "contrast", *options]) == 0
+    tests = [{"test": "t", "contrastive": str(path), "outputs": [str(scores)]}]
+    run = ["--src-lang", "en", "--tgt-lang", "de", "--dataset", "d", "--system", "s", "--seed", "1"]
+    options = ["--tests", json.dumps(tests), *run, "--out", str(rows)]
+    assert main(["evaluate", "run", *options]) == 0
     assert read_json(rows)["scores"][0]["value"] == 100.0
     # The same items in number and name, but other candidates.
     write_jsonl(path, [item | {"correct": 0} for item in read_jsonl(path)])
-    assert main(["evaluate", "contrast", *options]) == 2
+    assert main(["evaluate", "run", *options]) == 2
     assert f"{scores}: computed on another content of {path}: compute it again" in capsys.readouterr().err
 
 

@@ -21,38 +21,34 @@ LOSS = {"metric": "dev_loss", "relations": ["document_transformer > g_transforme
 
 def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
     artifacts = StudyArtifacts(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2]))
-    assert sorted(artifacts.claim("claim_0").input_files()) == [
-        f"{RUNS}/{system}/seed{seed}/scores/test_controlled.json"
-        for system in ("rst_mix", "sentence_transformer")
-        for seed in (1, 2)
+    assert sorted(artifacts.judged_claims("claims/claim_0").input_files()) == [
+        f"{RUNS}/{system}/seed{seed}/scores.json" for system in ("rst_mix", "sentence_transformer") for seed in (1, 2)
     ]
-    assert sorted(artifacts.claim("claim_1").input_files()) == [
-        f"{RUNS}/{system}/seed{seed}/scores/suite_pronoun.json"
-        for system in ("rst_mix", "rst_mix_without_trees")
-        for seed in (1, 2)
+    assert sorted(artifacts.judged_claims("claims/claim_1").input_files()) == [
+        f"{RUNS}/{system}/seed{seed}/scores.json" for system in ("rst_mix", "rst_mix_without_trees") for seed in (1, 2)
     ]
-    loss = artifacts.claim("claim_2")
+    loss = artifacts.judged_claims("claims/claim_2")
     assert loss.input_files("scores") == []
     assert sorted(loss.input_files("histories")) == [
         f"{RUNS}/{system}/seed{seed}/history.csv"
         for system in ("document_transformer", "g_transformer_finetuned")
         for seed in (1, 2)
     ]
-    assert set(artifacts.claims().input_files()) == {
-        file for i in range(3) for file in artifacts.claim(f"claim_{i}").input_files()
+    assert set(artifacts.judged_claims().input_files()) == {
+        file for i in range(3) for file in artifacts.judged_claims(f"claims/claim_{i}").input_files()
     }
 
 
 def test_a_single_claim_reads_the_scores_of_its_control_too():
     artifacts = StudyArtifacts(with_claims(BLEU | {"control": "claim_1"}, ACCURACY))
-    alone, control = (set(artifacts.claim(name).input_files()) for name in ("claim_0", "claim_1"))
+    alone, control = (set(artifacts.judged_claims(f"claims/{name}").input_files()) for name in ("claim_0", "claim_1"))
     assert control < alone
-    assert {file.split("/")[-1] for file in alone} == {"test_controlled.json", "suite_pronoun.json"}
+    assert {file.split("/")[3] for file in alone - control} == {"sentence_transformer"}
 
 
 def test_claims_change_no_fingerprint_of_a_training_or_a_score():
     plain, claimed = smoke_study(), StudyArtifacts(with_claims(BLEU))
-    assert plain.all_scores().fingerprint == claimed.all_scores().fingerprint
+    assert plain.scores_table("report").fingerprint == claimed.scores_table("report").fingerprint
     assert plain.report().fingerprint != claimed.report().fingerprint, "it shows them"
 
 
@@ -63,7 +59,10 @@ def test_with_several_datasets_a_claim_must_name_one():
         with_claims(BLEU, **other)
     both = BLEU | {"relations": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
     artifacts = StudyArtifacts(with_claims(both, **other))
-    assert [file.split("/")[1] for file in artifacts.claim("claim_0").input_files()] == ["controlled", "other"]
+    assert [file.split("/")[1] for file in artifacts.judged_claims("claims/claim_0").input_files()] == [
+        "controlled",
+        "other",
+    ]
     few = {"systems": {"rst_mix": {"datasets": ["other"]}, "rst_mix_without_trees": {"datasets": ["other"]}}}
     with pytest.raises(UserError, match="'rst_mix' is not trained on dataset 'controlled'"):
         with_claims(both, **other, **few)

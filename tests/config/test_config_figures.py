@@ -10,8 +10,7 @@ RUNS = "results/controlled/runs"
 def test_a_figure_needs_the_scores_or_the_histories_of_its_systems_alone():
     made = smoke_study()
     assert made.figure("figure_2").input_files() == [
-        f"{RUNS}/{system}/seed1/scores/test_controlled.json"
-        for system in ("sentence_transformer", "document_transformer", "rst_mix")
+        f"{RUNS}/{system}/seed1/scores.json" for system in ("sentence_transformer", "document_transformer", "rst_mix")
     ]
     assert made.figure("figure_4").input_files() == [
         f"{RUNS}/{system}/seed1/history.csv" for system in ("g_transformer_finetuned", "document_transformer")

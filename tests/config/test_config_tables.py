@@ -69,22 +69,12 @@ def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
     assert len(set(table.systems)) == len(table.systems)
 
 
-def test_a_table_needs_the_scores_of_its_systems_and_tests_alone():
+def test_a_table_needs_the_scores_of_its_systems_alone():
     plan = Plan(ZHEN)
     folder = "results/zhen/runs"
     assert plan.artifacts.table("table_7").input_files() == [
-        f"{folder}/{system}/seed1/scores/test_{test}.json"
-        for system in ("tuned", "tuned_msr")
-        for test in ("nist06", "nist")
+        f"{folder}/{system}/seed1/scores.json" for system in ("tuned", "tuned_msr")
     ]
-    assert plan.artifacts.table("table_3").input_files()[0].endswith("tuned/seed1/scores/test_nist.json")
-
-
-def test_a_table_of_phenomena_needs_suites_only():
-    plan = Plan(load_config(read_config_file(EXAMPLES / "papers/paper_crosstask_enru.yaml")))
-    scores = plan.artifacts.table("table_4").input_files()
-    assert len(scores) == 4
-    assert all(path.endswith("scores/suite_test.json") for path in scores)
 
 
 def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
@@ -92,12 +82,12 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
     table = {"title": "x", "systems": ["transformer", "tuned"], "tests": ["zhen/nist06"]}
     plan = Plan(load_config(merge(values, {"report": {"tables": {"x": table | {"baseline": "transformer"}}}})))
     folder = "results/zhen/runs"
-    differences = f"{folder}/tuned/against/transformer/test_nist06.json"
+    differences = f"{folder}/tuned/against/transformer.json"
     assert plan.artifacts.table("x").input_files("differences") == [differences]
-    made = plan.artifacts.differences("zhen", "tuned", "transformer", "test_nist06")
+    made = plan.artifacts.differences("zhen", "tuned", "transformer")
     assert made.files == [differences]
-    assert made.input_files("system") == [f"{folder}/tuned/seed1/decoding/test_nist06.jsonl"]
-    assert made.input_files("baseline") == [f"{folder}/transformer/seed1/decoding/test_nist06.jsonl"]
+    assert f"{folder}/tuned/seed1/decoding/test_nist06.jsonl" in made.input_files("outputs")
+    assert f"{folder}/transformer/seed1/decoding/test_nist06.jsonl" in made.input_files("baseline")
     assert differences in plan.artifacts.report().input_files("differences")
     assert not Plan(ZHEN).artifacts.report().input_files("differences")
 
@@ -105,11 +95,7 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
 def test_the_baseline_of_the_report_is_for_all_systems_and_tests():
     made = smoke_study({"report": {"baseline": "sentence_transformer"}})
     others = [name for name in made.config.systems if name != "sentence_transformer"]
-    expected = {
-        f"results/controlled/runs/{name}/against/sentence_transformer/{test}.json"
-        for name in others
-        for test in ("test_controlled", "suite_pronoun")
-    }
+    expected = {f"results/controlled/runs/{name}/against/sentence_transformer.json" for name in others}
     assert set(made.report().input_files("differences")) == expected
 
 

@@ -1,5 +1,6 @@
 """Rules by which the candidates of contrastive test sets are compared."""
 
+import json
 from typing import get_args
 
 import pytest
@@ -107,9 +108,10 @@ def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
         assert main(["decode", "contrast", *options]) == 0
         found[precision] = read_json(out)["items"]
     assert found["float32"] == found["bfloat16"]
-    run = ["--dataset", "d", "--system", "s", "--seed", "1", "--test", "t", "--out", str(rows)]
-    options = ["--suite", str(suite), "--log-probabilities", str(out), "--ties", "first", *run]
-    assert main(["evaluate", "contrast", *options]) == 0
+    tests = [{"test": "t", "contrastive": str(suite), "outputs": [str(out)]}]
+    run = ["--src-lang", "en", "--tgt-lang", "de", "--dataset", "d", "--system", "s", "--seed", "1", "--out", str(rows)]
+    options = ["--tests", json.dumps(tests), "--settings", '{"contrast": {"ties": "first"}}', *run]
+    assert main(["evaluate", "run", *options]) == 0
     (row,) = read_json(rows)["scores"]
     assert row["value"] == 100.0
     assert row["signature"] == (

@@ -16,7 +16,8 @@ REFERENCE = [
     "Wir kaufen es vielleicht.",
     "Ende 🙂",
 ]
-RUN = {"dataset": "d", "system": "s", "seed": 3, "test": "t"}
+RUN = {"dataset": "d", "system": "s", "seed": 3}
+LANGUAGES = {"src_lang": "en", "tgt_lang": "de"}
 
 
 def make_hypotheses(sentences, lengths=(2, 2, 2), *, documents=("a", "a", "b"), aligned=True, **extra):
@@ -58,9 +59,11 @@ def write_split(folder, documents, **sides):
 
 
 def evaluate(command, **options):
-    """The exit code of a command; lists are several values, and mappings are JSON."""
+    """The exit code of a command; lists are several values, mappings are JSON, and so is `tests`."""
     words = []
     for name, value in options.items():
-        values = value if isinstance(value, list) else [json.dumps(value) if isinstance(value, dict) else value]
+        if isinstance(value, dict) or name == "tests":
+            value = json.dumps(value, default=str)
+        values = value if isinstance(value, list) else [value]
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return main(["evaluate", command, *words])

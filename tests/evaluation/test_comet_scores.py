@@ -36,7 +36,7 @@ def run(folder, written="{options['-t']: segments}", **settings):
     program.chmod(0o755)
     comet = {"checkpoint": str(folder / "model"), "program": str(program)} | settings
     text = {"prefix": folder / "t", "src_lang": "en", "tgt_lang": "de", "hypotheses": folder / "h.jsonl"}
-    return evaluate("comet", settings={"comet": comet}, **text, **RUN, out=folder / "o.json")
+    return evaluate("comet", settings={"comet": comet}, **text, **RUN, test="t", out=folder / "o.json")
 
 
 @pytest.mark.parametrize("written", ["segments", "{options['-t']: segments}"])

@@ -136,5 +136,5 @@ def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):
 def test_the_command_writes_what_scoring_reads(tmp_path):
     suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(one)) for one in ITEMS))
     scores, out = write_lines(tmp_path / "s.txt", ["1 2", "3 4 5"]), tmp_path / "o.json"
-    assert evaluate("take-log-probabilities", scores=scores, suite=suite, out=out) == 0
+    assert evaluate("take-output", file=scores, suite=suite, out=out) == 0
     assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [3, 4, 5]}

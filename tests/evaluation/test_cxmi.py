@@ -106,7 +106,7 @@ def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
         {"id": name, "phenomenon": "p", "src": src, "candidates": [src, tgt], "correct": 1} for name, src, tgt in NAMED
     ]
     suite = write_lines(tmp_path / "s.jsonl", map(json.dumps, items))
-    options = {"model": model, "device": "cpu", "out": tmp_path / "o.json", **RUN}
+    options = {"model": model, "device": "cpu", "out": tmp_path / "o.json", **RUN, "test": "t"}
     assert evaluate("cxmi", **text, **options) == 0
     mean, row = json.loads((tmp_path / "o.json").read_text())["scores"]
     found = scored(scorer(load_model(model)))

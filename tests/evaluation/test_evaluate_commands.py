@@ -5,8 +5,18 @@ import json
 import re
 
 import pytest
-from evaluation_fixtures import RUN, by_metric, evaluate, make_hypotheses, write_hypotheses, write_lines, write_split
+from evaluation_fixtures import (
+    LANGUAGES,
+    RUN,
+    by_metric,
+    evaluate,
+    make_hypotheses,
+    write_hypotheses,
+    write_lines,
+    write_split,
+)
 
+from docmt.cli.main import main
 from docmt.evaluation.external_programs import missing_row
 from docmt.evaluation.metrics import METRICS, Metric
 
@@ -22,7 +32,8 @@ def text(tmp_path):
 def score(folder, text, lines=LINES, **options):
     """Score hypotheses; the rows by metric, and the rest of the score file."""
     path = write_hypotheses(folder / "h.jsonl", make_hypotheses(lines, (5, 7), documents="ab"))
-    assert evaluate("scores", hypotheses=path, **text, **RUN, out=folder / "s.json", **options) == 0
+    tests = [{"test": "t", "prefix": text["prefix"], "outputs": [path]}]
+    assert evaluate("run", tests=tests, **LANGUAGES, **RUN, out=folder / "s.json", **options) == 0
     content = json.loads((folder / "s.json").read_text())
     return by_metric(content.pop("scores")), content
 
@@ -31,10 +42,12 @@ def test_scores_are_rows_with_run_and_provenance(tmp_path, text):
     rows, content = score(tmp_path, text, fingerprint="abc")
     row = rows["s-BLEU"]
     assert (row["value"], row["n"]) == (pytest.approx(100), 12)
-    assert {key: row[key] for key in RUN} == RUN
+    assert {key: row[key] for key in (*RUN, "test")} == RUN | {"test": "t"}
     assert row["phenomenon"] is row["distance"] is None
     assert content["provenance"]["fingerprint"] == "abc"
-    assert set(content["provenance"]["inputs"]) == {"hypotheses", "reference", "documents"}
+    (inputs,) = content["provenance"]["inputs"]
+    assert set(inputs) == {"test", "hypotheses", "reference", "documents"}
+    assert row["data"] == inputs["reference"]["sha256"][:12]
 
 
 def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
@@ -58,15 +71,16 @@ def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures_of_scores(t
     assert {row["signature"].rpartition("|")[2] for row in rows.values()} == {f"warning:{problem}"}
 
 
-def test_contrast_keeps_the_provenance_of_decoding(tmp_path):
+def test_scores_of_a_suite_keep_the_provenance_of_decoding(tmp_path):
     suite, scores = tmp_path / "suite.jsonl", tmp_path / "scores.json"
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}
     suite.write_text(json.dumps(item) + "\n")
     scores.write_text(json.dumps({"items": [{"id": "a", "scores": [-2, -1]}], "provenance": {"commit": "c0ffee"}}))
     out = tmp_path / "s.json"
-    assert evaluate("contrast", suite=suite, log_probabilities=scores, **RUN, out=out) == 0
+    tests = [{"test": "t", "contrastive": suite, "outputs": [scores]}]
+    assert evaluate("run", tests=tests, **LANGUAGES, **RUN, out=out) == 0
     content = json.loads(out.read_text())
-    assert content["provenance"]["log_probabilities"] == {"commit": "c0ffee"}
+    assert content["provenance"]["inputs"][0]["decoding"] == {"commit": "c0ffee"}
     assert content["scores"][0]["value"] == 100
     assert content["scores"][0]["test"] == "t"
 
@@ -121,11 +135,38 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
 def test_a_misspelt_option_gives_one_line_and_no_file(tmp_path, text, capsys):
     path = write_hypotheses(tmp_path / "h.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
     run = {"sytem" if key == "system" else key: value for key, value in RUN.items()}
-    assert evaluate("scores", hypotheses=path, **text, **run, out=tmp_path / "s.json") == 2
+    tests = [{"test": "t", "prefix": text["prefix"], "outputs": [path]}]
+    assert evaluate("run", tests=tests, **LANGUAGES, **run, out=tmp_path / "s.json") == 2
     error = capsys.readouterr().err.strip()
     assert "Did you mean --system instead of --sytem?" in error
     assert "\n" not in error
     assert not (tmp_path / "s.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("tests", "message"),
+    [
+        ("[]", "--tests: give a list of tests"),
+        ("{}", "--tests: give a list of tests"),
+        ('[{"test": "t", "outputs": ["h"]}]', "--tests: test 1: give one of prefix, contrastive and generative"),
+        ('[{"test": "t", "prefix": "t", "generative": "g", "outputs": ["h"]}]', "test 1: give one of prefix"),
+        ('[{"test": "t", "prefix": "t", "outputs": ["h", "i"]}]', "t: 2 outputs: give that of one run"),
+        ('[{"test": "t", "prefix": "t", "outputs": ["h"], "tset": 1}]', "--tests: test 1.tset: unknown key"),
+    ],
+)
+def test_tests_that_cannot_be_scored_are_named(tmp_path, tests, message, capsys):
+    (tmp_path / "tests.json").write_text(tests)
+    options = {"src-lang": "en", "tgt-lang": "de", **RUN, "out": tmp_path / "s.json"}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    assert main(["evaluate", "run", "--tests", f"@{tmp_path}/tests.json", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_difference_takes_the_outputs_of_a_baseline(tmp_path, text, capsys):
+    tests = [{"test": "t", "prefix": text["prefix"], "outputs": ["h.jsonl"]}]
+    options = {"names": ["a", "b"], "dataset": "d", "out": tmp_path / "o.json"}
+    assert evaluate("difference", tests=tests, **LANGUAGES, **options) == 2
+    assert "--tests: t: give the outputs of the baseline, too" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

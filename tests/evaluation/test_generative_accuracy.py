@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from evaluation_fixtures import RUN, evaluate
+from evaluation_fixtures import LANGUAGES, RUN, evaluate
 
 from docmt.corpora.suite_items import GenerativeItem
 from docmt.errors import UserError
@@ -137,11 +137,11 @@ def test_commands_score_a_file_and_compare_two(tmp_path):
     write_jsonl(suite, map(vars, ITEMS))
     good.write_text("er tut\nSie!\n")
     bad.write_text("er tut\n\n")
-    options = {"suite": suite, "tgt_lang": "de", "out": out}
-    assert evaluate("generation", **options, translations=bad, **RUN) == 0
+    test = {"test": "t", "generative": suite}
+    assert evaluate("run", tests=[test | {"outputs": [bad]}], **LANGUAGES, **RUN, out=out) == 0
     (row,) = read_json(out)["scores"]
     assert (row["system"], row["metric"], row["value"], row["n"]) == ("s", "generative accuracy", 50.0, 2)
-    pair = {"system": good, "baseline": bad, "names": ["good", "bad"], "dataset": "d", "test": "t"}
-    assert evaluate("generation-difference", **options, **pair) == 0
+    tests = [test | {"outputs": [good], "baseline": [bad]}]
+    assert evaluate("difference", tests=tests, **LANGUAGES, names=["good", "bad"], dataset="d", out=out) == 0
     (difference,) = read_json(out)["differences"]
     assert (difference["metric"], difference["difference"], difference["p"]) == ("generative accuracy", 50.0, 1.0)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evaluation_fixtures import (
+    LANGUAGES,
     by_metric,
     evaluate,
     make_hypotheses,
@@ -318,8 +319,9 @@ def test_the_commands_write_what_the_report_reads(tmp_path):
     reference = make_reference(random.Random(7), 8)
     text = write_split(tmp_path, {"d0": 4, "d1": 4}, en=reference, de=reference)
     hypotheses, out = write_hypotheses(tmp_path / "h.jsonl", make_run(reference)), tmp_path / "o.json"
-    pair = {"names": ["a", "b"], "dataset": "d", "test": "t", "fingerprint": "f00", "out": out}
-    assert evaluate("difference", **text, system=[hypotheses] * 2, baseline=hypotheses, **pair) == 0
+    options = {**LANGUAGES, "names": ["a", "b"], "dataset": "d", "fingerprint": "f00", "out": out}
+    split = {"test": "t", "prefix": text["prefix"], "outputs": [hypotheses] * 2, "baseline": [hypotheses]}
+    assert evaluate("difference", tests=[split], **options) == 0
     content = json.loads(out.read_text())
     assert content["provenance"]["fingerprint"] == "f00"
     first = by_metric(content["differences"])["s-BLEU"]
@@ -332,6 +334,8 @@ def test_the_commands_write_what_the_report_reads(tmp_path):
         path = tmp_path / name
         path.write_text(json.dumps({"items": [{"id": item.id, "scores": right} for item in items]}))
         files.append(path)
-    assert evaluate("contrast-difference", suite=suite, system=files[0], baseline=files[1], **pair) == 0
-    (row,) = json.loads(out.read_text())["differences"]
-    assert (row["method"], row["difference"], row["n"]) == ("McNemar, exact", 100, 3)
+    of_suite = {"test": "s", "contrastive": suite, "outputs": files[:1], "baseline": files[1:]}
+    assert evaluate("difference", tests=[split, of_suite], **options) == 0
+    *rows, row = json.loads(out.read_text())["differences"]
+    assert rows == content["differences"]
+    assert (row["test"], row["method"], row["difference"], row["n"]) == ("s", "McNemar, exact", 100, 3)

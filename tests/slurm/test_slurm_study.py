@@ -10,14 +10,7 @@ from docmt.files import read_json
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
-SMALL = {
-    "fetch_corpus",
-    "count_instances",
-    "pack_pipeline",
-    "evaluate_translation",
-    "gather",
-    "render",
-}
+LOCAL = {"fetch_corpus", "count_instances", "gather"}
 
 
 def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path):
@@ -26,10 +19,14 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
         study.folder.mkdir()
     here.run_here(changes={})
     call = there.run(changes={})
-    submitted = set(re.findall(r"slurm_logs/rule_(\w+)/", call.text))
-    assert {"generate_corpus", "tokenize", "learn_bpe", "build_instances", "train", "translate"} <= submitted
+    submitted = re.findall(r"slurm_logs/rule_(\w+)/", call.text)
+    assert {"generate_corpus", "train", "translate", "render"} <= set(submitted)
     assert "count_overlap" in submitted, "it reads the training text, which has no place where Snakemake runs"
-    assert not submitted & SMALL
+    assert not {*submitted} & {"tokenize", "learn_bpe", "build_instances", "evaluate", *LOCAL}
+    groups = re.findall(r"slurm_logs/group_([a-z]+)_controlled_([\w.]+)/", call.text)
+    assert len([name for name, _ in groups if name == "text"]) == 1
+    systems = [rest.removesuffix("_evaluate") for name, rest in groups if name == "scores"]
+    assert sorted(systems) == ["g_transformer", "sentence_transformer"]
     scores = [pd.read_csv(study.folder / "results/report/scores.csv") for study in (here, there)]
     pd.testing.assert_frame_equal(*scores, check_exact=True)
     decoded = [study.folder / "results/controlled/runs/g_transformer/seed1/decoding" for study in (here, there)]

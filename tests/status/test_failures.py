@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from textwrap import indent
 
 import pytest
 from study_folders import BEGUN, FAILED
@@ -54,6 +55,21 @@ def test_failure_that_was_begun_again_is_none(folder):
     assert folder.failures() == []
 
 
+def test_job_of_a_failed_group_is_named(folder):
+    """Snakemake announces the jobs of a group, which share a submission, below its name."""
+    log = f"logs/evaluate/{folder.stem}.log"
+    values = {"rule": "evaluate", "outputs": "a", "log": log, "number": "4"}
+    begun = "Group job scores_d_s (jobs in lexicogr. order):\n\n" + indent(BEGUN.format(**values), "    ")
+    summary = f"[Sat]\n    jobs:\n        rule evaluate:\n            jobid: 4\n            log: {log}\n"
+    folder.write(log, "05:31:30 INFO scored\n")
+    folder.snakemake(begun)
+    assert folder.failures() == []
+    folder.snakemake(begun, summary, indent(FAILED.format(**values), "    "))
+    (failure,) = folder.failures()
+    assert (failure.rule, failure.name) == ("evaluate", folder.stem)
+    assert failure.line.startswith("no error in the log (killed?)")
+
+
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
     folder.write("logs/translate/gone_system_seed1_test.log", "ValueError: bad\n")
     assert folder.failures() == []
@@ -69,13 +85,13 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 @pytest.mark.parametrize(
     ("log", "is_shown"),
     [
-        ("compare_translation/controlled_rst_mix_sentence_transformer_test_controlled", True),
-        ("compare_translation/controlled_gone_sentence_transformer_test_controlled", False),
-        ("compare_translation/controlled_rst_mix_gone_test_controlled", False),
-        ("gather_system/controlled_rst_mix", True),
-        ("gather_system/controlled_rst_mix_gone", False),
-        ("gather_dataset/controlled", True),
-        ("gather_dataset/gone", False),
+        ("evaluate/controlled_rst_mix_seed1", True),
+        ("compare/controlled_rst_mix_sentence_transformer", True),
+        ("compare/controlled_gone_sentence_transformer", False),
+        ("compare/controlled_rst_mix_gone", False),
+        ("gather/controlled/runs/rst_mix", True),
+        ("gather/controlled/runs/gone", False),
+        ("gather/controlled", True),
     ],
 )
 def test_comparisons_and_tables_fail_too(log, is_shown, folder):

@@ -8,6 +8,7 @@ from damage import read_commands
 from studies import ROOT, SMOKE, read_jobs, snakemake
 
 from docmt.cli.main import app
+from docmt.config.loading import load_config, read_config_file
 
 DEMO = ROOT / "config/config.yaml"
 CONFIGS = [DEMO, *sorted((ROOT / "config/examples").rglob("*.yaml"))]
@@ -38,7 +39,7 @@ def planned(tmp_path_factory):
 )
 def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(config, planned, tmp_path, monkeypatch):
     jobs = {job.rule: job for job in read_commands(planned(config))}
-    assert {"train", "translate", "evaluate_translation", "gather", "render"} <= jobs.keys()
+    assert {"train", "translate", "evaluate", "gather", "render"} <= jobs.keys()
     monkeypatch.chdir(tmp_path)
     for rule, job in jobs.items():
         words = job.words
@@ -89,13 +90,24 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
     assert "site-packages" not in messages
 
 
-@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 670), ("paper_rst_transformer", 340)])
-def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, planned):
-    jobs = read_jobs(planned(ROOT / f"config/examples/papers/{config}.yaml"))
+@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 635), ("paper_rst_transformer", 330)])
+def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
+    """Under the profile for Slurm, which groups the small jobs."""
+    options = ("--dry-run", "--profile", str(ROOT / "slurm"))
+    done = snakemake(tmp_path, *options, config=ROOT / f"config/examples/papers/{config}.yaml")
+    assert done.returncode == 0, done.stderr
+    text = done.stdout + done.stderr
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
     blocks = re.split(r"^(?=rule |use rule )", rules, flags=re.MULTILINE)
     local = {re.search(r"(\w+)(?: with)?:", block)[1] for block in blocks if "    localrule: True\n" in block}
-    assert {"gather", "gather_system", "render"} <= local
-    submitted = [job for job in jobs if job.split()[0] not in local]
-    assert {"train", "translate", "tokenize"} <= {job.split()[0] for job in submitted}
-    assert len(submitted) <= limit
+    assert {"gather", "fetch_corpus"} <= local
+    assert not {"evaluate", "compare", "render"} & local, "they compute"
+    alone = [rule for rule in re.findall(r"^rule (\w+):$", text, re.MULTILINE) if rule not in {*local, "all"}]
+    grouped = set(re.findall(r"^    rule (\w+):$", text, re.MULTILINE))
+    groups = re.findall(r"Group job (\w+) \(jobs in lexicogr. order\):", text)
+    assert {"train", "translate"} <= set(alone), "they take hours"
+    assert {"tokenize", "evaluate", "compare"} <= grouped
+    assert not grouped & {"train", "translate", "contrast", "generate", "annotate", *alone}
+    datasets = load_config(read_config_file(ROOT / f"config/examples/papers/{config}.yaml")).datasets
+    assert {f"text_{name}" for name in datasets} <= set(groups)
+    assert len(alone) + len(groups) <= limit

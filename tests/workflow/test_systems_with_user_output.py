@@ -100,7 +100,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
     (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
-    assert planned >= {"take_hypotheses", "take_log_probabilities", "evaluate_translation", "render_reader"}
+    assert planned >= {"take_output", "evaluate", "render_reader"}
     assert not planned & {"train", "translate", "contrast", "build_instances"}
     done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stderr[-5000:]
@@ -116,8 +116,11 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     assert float(scores["two", "test", "d-BLEU (documents)"]["value"]) < 5
     assert ("two", "dev", "d-BLEU (documents)") not in scores
     assert 0 <= float(scores["two", "pronoun", "contrastive accuracy"]["value"]) <= 100
-    against = json.loads((tmp_path / "results/made/runs/two/against/one/test_test.json").read_text(encoding="utf-8"))
-    assert {row["metric"] for row in against["differences"]} == {"d-BLEU (instances)", "d-BLEU (documents)"}
+    against = json.loads((tmp_path / "results/made/runs/two/against/one.json").read_text(encoding="utf-8"))
+    assert {row["metric"] for row in against["differences"] if row["test"] == "test"} == {
+        "d-BLEU (instances)",
+        "d-BLEU (documents)",
+    }
     assert (report / "reader.html").stat().st_size > 1000
     assert "two" in (report / "report.html").read_text(encoding="utf-8")
     (own / "two.de").write_text("Ein Satz .\n" * 2, encoding="utf-8")

@@ -32,7 +32,7 @@ def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
     laboratory = Laboratory(finished.folder, tmp_path / "study", dry_run=dry_run, capsys=capsys, seed=1)
     for record in laboratory.folder.rglob(".checksums/*"):
         record.unlink()
-    laboratory.jobs = [job for job in laboratory.jobs if job.rule == "evaluate_translation"]
-    laboratory.rules = ["evaluate_translation"]
+    laboratory.jobs = [job for job in laboratory.jobs if job.rule == "evaluate"]
+    laboratory.rules = ["evaluate"]
     outcomes = collections.Counter(trial.outcome for trial in laboratory.run(24))
     assert outcomes["silent"] > 2, outcomes

@@ -46,9 +46,9 @@ def test_times_in_any_order_change_nothing(copied):
 def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copied):
     with open(copied.folder / file, "ab") as opened:
         opened.write(b"\n")
-    rules = ("train", "translate", "contrast", "evaluate_translation", "evaluate_contrast")
+    rules = ("train", "translate", "contrast", "evaluate")
     if file == TRANSLATIONS:
-        rules = ("translate", "evaluate_translation")
+        rules = ("translate", "evaluate")
     assert copied.jobs() == of_run("document_transformer", *rules) - {job} | REPORT
 
 

@@ -8,9 +8,10 @@ import pytest
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
 COMPARED = ("g_transformer_finetuned", "sentence_transformer")
+COMPARISON = f"compare {' '.join(COMPARED)}"
 CASES = "study_cases table_4"
 SPLITS = ("train", "dev", "test_controlled")
-SCORES = {"gather", "render"}
+SCORES = {"gather report", "render"}
 REPORT = SCORES | {"render_reader"}
 
 
@@ -19,8 +20,7 @@ def of_run(system, *rules):
         "train": f"train {system}",
         "translate": f"translate {system} test_controlled",
         "contrast": f"contrast {system} pronoun",
-        "evaluate_translation": f"evaluate_translation {system} test_controlled",
-        "evaluate_contrast": f"evaluate_contrast {system} pronoun",
+        "evaluate": f"evaluate {system}",
     }
     if system == "rst_mix_without_trees":
         del names["train"]
@@ -31,9 +31,8 @@ def of_comparison(system, rules):
     """What the fine-tuned system and its baseline have in common: paired tests and the case study."""
     if system not in COMPARED:
         return set()
-    pair = " ".join(COMPARED)
-    found = {f"compare_contrast {pair} pronoun"} if "contrast" in rules else set()
-    return found | ({f"compare_translation {pair} test_controlled", CASES} if "translate" in rules else set())
+    found = {COMPARISON} if {"translate", "contrast"} & {*rules} else set()
+    return found | ({CASES} if "translate" in rules else set())
 
 
 def of_rst():
@@ -57,7 +56,7 @@ FROM_BPE = {
 }
 FROM_TREES = {
     *(f"annotate parsed {split} 1 1" for split in SPLITS),
-    "annotate_suite parsed pronoun",
+    "annotate parsed suite_pronoun 1 1",
     "count_trees parsed",
     *(f"build_instances documents_with_trees {split}" for split in SPLITS),
     "count_instances",
@@ -86,13 +85,11 @@ CHANGES = {
     ),
     "metrics": (
         {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
-        {job for system in SYSTEMS for job in of_run(system, "evaluate_translation")}
-        | {f"compare_translation {' '.join(COMPARED)} test_controlled"}
-        | SCORES,
+        {job for system in SYSTEMS for job in of_run(system, "evaluate")} | {COMPARISON} | SCORES,
     ),
     "beam size": (
         {"decoding": {"beam_size": 3}},
-        {job for system in SYSTEMS for job in of_run(system, "translate", "evaluate_translation")} | REPORT,
+        {job for system in SYSTEMS for job in of_run(system, "translate", "evaluate")} | REPORT,
     ),
     "learning rate of one system": (
         {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}},
@@ -126,14 +123,14 @@ CHANGES = {
     ),
     "beam size of one system": (
         {"systems": {"rst_mix": {"decoding": {"beam_size": 3}}}},
-        of_run("rst_mix", "translate", "evaluate_translation") | REPORT,
+        of_run("rst_mix", "translate", "evaluate") | REPORT,
     ),
     "dropped trees": ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
     "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
     "new suite": (
         {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
-        {f"{rule} {system} deixis" for rule in ("contrast", "evaluate_contrast") for system in SYSTEMS}
-        | {"annotate_suite parsed deixis", f"compare_contrast {' '.join(COMPARED)} deixis"}
+        {job for system in SYSTEMS for job in (f"contrast {system} deixis", f"evaluate {system}")}
+        | {"annotate parsed suite_deixis 1 1", COMPARISON}
         | REPORT,
     ),
     "BPE merges": ({"text": {"bpe_merges": 80}}, FROM_BPE),
@@ -182,14 +179,14 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
 
 
 def planned(study, system, changes=None):
-    return study.plan(changes).artifacts.scores("controlled", system, "1", "test_controlled").fingerprint
+    return study.plan(changes).artifacts.scores("controlled", system, "1").fingerprint
 
 
 def score_fingerprint(study, system):
-    file = study.folder / f"results/controlled/runs/{system}/seed1/scores/test_controlled.json"
+    file = study.folder / f"results/controlled/runs/{system}/seed1/scores.json"
     return json.loads(file.read_text(encoding="utf-8"))["provenance"]["fingerprint"]
 
 
 def report_fingerprints(study):
     with open(study.folder / "results/report/scores.csv", encoding="utf-8", newline="") as file:
-        return {row["fingerprint"] for row in csv.DictReader(file) if row["test"] == "controlled"}
+        return {row["fingerprint"] for row in csv.DictReader(file)}

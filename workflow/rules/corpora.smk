@@ -102,7 +102,6 @@ rule convert_suite:
         "results/benchmarks/convert_suite/{corpus}_{src}-{tgt}_{suite}.tsv"
     wildcard_constraints:
         corpus=plan.corpora_of_files(),
-    localrule: True
     conda:
         "../../environment.yml"
     params:

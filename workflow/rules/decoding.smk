@@ -117,48 +117,26 @@ rule measure_context:
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule take_hypotheses:
-    """Check the translations of {wildcards.dataset} {wildcards.split} that {wildcards.system} made elsewhere."""
+rule take_output:
+    """Check what {wildcards.system}, made elsewhere, wrote for {wildcards.dataset}: {wildcards.file}."""
     input:
-        hypotheses=plan.hypotheses.input("hypotheses"),
-        documents=plan.hypotheses.input("documents"),
+        own=plan.user_output.input("own"),
+        tested=plan.user_output.input("tested"),
     output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
-        "logs/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.log",
+        "logs/take_output/{dataset}_{system}_seed{seed}_{file}.log",
     benchmark:
-        "results/benchmarks/take_hypotheses/{dataset}_{system}_seed{seed}_{split}.tsv"
+        "results/benchmarks/take_output/{dataset}_{system}_seed{seed}_{file}.tsv"
     wildcard_constraints:
         system=plan.names("systems", having="has_user_output"),
+        file=r"test_[A-Za-z0-9_-]+\.jsonl|suite_[A-Za-z0-9_-]+\.json",
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.hypotheses.fingerprint,
-        prefix=plan.hypotheses.param("prefix"),
+        fingerprint=plan.user_output.fingerprint,
+        tested=plan.user_output.options("prefix", "suite"),
     shell:
-        "docmt evaluate take-hypotheses --hypotheses={input.hypotheses:q} --prefix {params.prefix} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
-
-
-rule take_log_probabilities:
-    """Check the scores of suite {wildcards.suite} that {wildcards.system} made elsewhere."""
-    input:
-        scores=plan.probabilities.input("scores"),
-        suite=plan.probabilities.input("suite"),
-    output:
-        "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
-    log:
-        "logs/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.log",
-    benchmark:
-        "results/benchmarks/take_log_probabilities/{dataset}_{system}_seed{seed}_{suite}.tsv"
-    wildcard_constraints:
-        system=plan.names("systems", having="has_user_output"),
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        fingerprint=plan.probabilities.fingerprint,
-    shell:
-        "docmt evaluate take-log-probabilities --scores={input.scores:q} --suite {input.suite} --out {output}"
+        "docmt evaluate take-output --file={input.own:q} {params.tested} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

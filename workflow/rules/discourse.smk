@@ -63,7 +63,6 @@ rule evaluate_segmenter:
         "logs/evaluate_segmenter/{segmenter}.log",
     benchmark:
         "results/benchmarks/evaluate_segmenter/{segmenter}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -113,7 +112,6 @@ rule evaluate_parser:
         "logs/evaluate_parser/{parser}.log",
     benchmark:
         "results/benchmarks/evaluate_parser/{parser}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -126,17 +124,18 @@ rule evaluate_parser:
 
 
 rule annotate:
-    """Segment and parse {wildcards.dataset} {wildcards.split}, part {wildcards.shard} of {wildcards.n_shards}."""
+    """Segment and parse {wildcards.dataset} {wildcards.part}, part {wildcards.shard} of {wildcards.n_shards}."""
     input:
         models=plan.trees.input("models"),
         text=plan.trees.input("text"),
         documents=plan.trees.input("documents"),
+        suite=plan.trees.input("suite"),
     output:
-        "results/{dataset}/discourse/{trees}/{split}.{shard}-of-{n_shards}.discourse.jsonl",
+        "results/{dataset}/discourse/{trees}/{part}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
-        "logs/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.log",
+        "logs/annotate/{dataset}_{trees}_{part}_{shard}-of-{n_shards}.log",
     benchmark:
-        "results/benchmarks/annotate/{dataset}_{trees}_{split}_{shard}-of-{n_shards}.tsv"
+        "results/benchmarks/annotate/{dataset}_{trees}_{part}_{shard}-of-{n_shards}.tsv"
     wildcard_constraints:
         trees=plan.names("discourse.trees", having="segmenter"),
         shard="[0-9]+",
@@ -149,48 +148,24 @@ rule annotate:
     params:
         fingerprint=plan.trees.fingerprint,
         models=plan.trees.options("segmenter", "parser", "sentences"),
+        text=plan.trees.options("text", "documents", "suite"),
         lang=plan.trees.param("lang"),
     shell:
-        "docmt discourse annotate {params.models} --text {input.text} --documents {input.documents}"
-        " --lang {params.lang} --shard {wildcards.shard} --n-shards {wildcards.n_shards} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
-
-
-rule annotate_suite:
-    """Segment and parse the source documents of suite {wildcards.suite} of {wildcards.dataset}."""
-    input:
-        models=plan.suite_trees.input("models"),
-        suite=plan.suite_trees.input("suite"),
-    output:
-        "results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl",
-    log:
-        "logs/annotate_suite/{dataset}_{trees}_{suite}.log",
-    benchmark:
-        "results/benchmarks/annotate_suite/{dataset}_{trees}_{suite}.tsv"
-    wildcard_constraints:
-        trees=plan.names("discourse.trees", having="segmenter"),
-    conda:
-        "../../environment.yml"
-    params:
-        fingerprint=plan.suite_trees.fingerprint,
-        models=plan.suite_trees.options("segmenter", "parser", "sentences"),
-        lang=plan.suite_trees.param("lang"),
-    shell:
-        "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt discourse annotate {params.models} {params.text} --lang {params.lang} --shard {wildcards.shard}"
+        " --n-shards {wildcards.n_shards} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule gather_gold:
-    """Gather the gold trees of {wildcards.dataset} {wildcards.split}."""
+    """Gather the gold trees of {wildcards.dataset} {wildcards.part}."""
     input:
         inputs=plan.trees.input("inputs"),
         documents=plan.trees.input("documents"),
     output:
-        "results/{dataset}/discourse/{trees}/{split}.1-of-1.discourse.jsonl",
+        "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
-        "logs/gather_gold/{dataset}_{trees}_{split}.log",
+        "logs/gather_gold/{dataset}_{trees}_{part}.log",
     benchmark:
-        "results/benchmarks/gather_gold/{dataset}_{trees}_{split}.tsv"
+        "results/benchmarks/gather_gold/{dataset}_{trees}_{part}.tsv"
     wildcard_constraints:
         trees=plan.names("discourse.trees", having="gold"),
     conda:

@@ -1,24 +1,32 @@
-# Report: one long table of all scores, and the tables, pictures and page made from it.
+# Report: long tables of scores, and the tables, pictures and pages made from scores, histories and translations.
 
 
-use rule gather_system as gather with:
+rule gather:
+    """Gather scores into one table: of the study, of a dataset, or of a system on it ({wildcards.scope})."""
     input:
-        plan.all_scores.input("scores"),
+        plan.scores_table.input("scores"),
     output:
         report(
-            "results/report/scores.csv",
+            "results/{scope}/scores.csv",
             category="Scores",
-            labels={"table": "all scores"},
+            labels={"table": "{scope}"},
             caption="../captions/scores.rst",
         ),
     log:
-        "logs/gather/gather.log",
+        "logs/gather/{scope}.log",
     benchmark:
-        "results/benchmarks/gather/gather.tsv"
+        "results/benchmarks/gather/{scope}.tsv"
+    wildcard_constraints:
+        scope=plan.score_scopes(),
     localrule: True
+    conda:
+        "../../environment.yml"
     params:
-        fingerprint=plan.all_scores.fingerprint,
-        fingerprints=plan.all_scores.score_fingerprints,
+        fingerprint=plan.scores_table.fingerprint,
+        fingerprints=plan.scores_table.score_fingerprints,
+    shell:
+        "docmt report gather --scores {input} {params.fingerprints} --out {output}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule study_table:
@@ -59,7 +67,6 @@ rule study_cases:
         "logs/study_cases/{cases}.log",
     benchmark:
         "results/benchmarks/study_cases/{cases}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -96,53 +103,31 @@ rule study_figure:
         " {params.shown} --out results/figures/{wildcards.figure} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule judge_claim:
-    """Judge claim {wildcards.claim} from the scores and histories of its systems alone."""
-    input:
-        scores=plan.claim.input("scores"),
-        histories=plan.claim.input("histories"),
-    output:
-        multiext("results/claims/{claim}", ".txt", ".md", ".csv"),
-    log:
-        "logs/judge_claim/{claim}.log",
-    benchmark:
-        "results/benchmarks/judge_claim/{claim}.tsv"
-    localrule: True
-    conda:
-        "../../environment.yml"
-    params:
-        fingerprint=plan.claim.fingerprint,
-        settings=plan.claim.settings,
-        shown=plan.claim.options("scores", "manifest"),
-        fingerprints=plan.claim.score_fingerprints,
-    shell:
-        "docmt report claims --settings {params.settings:q} --name {wildcards.claim}"
-        " {params.shown} {params.fingerprints} --out results/claims/{wildcards.claim}"
-        " --fingerprint {params.fingerprint} > /dev/null 2> {log}"
-
-
 rule judge_claims:
-    """Judge all claims of the study."""
+    """Judge all claims of the study, or one of them from the scores and histories of its systems alone."""
     input:
-        scores=plan.claims.input("scores"),
-        histories=plan.claims.input("histories"),
+        scores=plan.judged_claims.input("scores"),
+        histories=plan.judged_claims.input("histories"),
     output:
-        multiext("results/claims", ".txt", ".md", ".csv"),
+        multiext("results/{claims}", ".txt", ".md", ".csv"),
     log:
-        "logs/judge_claims/judge_claims.log",
+        "logs/judge_claims/{claims}.log",
     benchmark:
-        "results/benchmarks/judge_claims/judge_claims.tsv"
+        "results/benchmarks/judge_claims/{claims}.tsv"
+    wildcard_constraints:
+        claims=f"claims(/({plan.names('report.claims')}))?",
     localrule: True
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.claims.fingerprint,
-        settings=plan.claims.settings,
-        shown=plan.claims.options("scores", "manifest"),
-        fingerprints=plan.claims.score_fingerprints,
+        fingerprint=plan.judged_claims.fingerprint,
+        settings=plan.judged_claims.settings,
+        name=plan.judged_claims.options("name"),
+        shown=plan.judged_claims.options("scores", "manifest"),
+        fingerprints=plan.judged_claims.score_fingerprints,
     shell:
-        "docmt report claims --settings {params.settings:q} {params.shown} {params.fingerprints}"
-        " --out results/claims --fingerprint {params.fingerprint} > /dev/null 2> {log}"
+        "docmt report claims --settings {params.settings:q} {params.name} {params.shown} {params.fingerprints}"
+        " --out results/{wildcards.claims} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
 rule render:
@@ -177,7 +162,6 @@ rule render:
         "logs/render/render.log",
     benchmark:
         "results/benchmarks/render/render.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:
@@ -207,7 +191,6 @@ rule render_reader:
         "logs/render_reader/render_reader.log",
     benchmark:
         "results/benchmarks/render_reader/render_reader.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

@@ -174,7 +174,6 @@ rule count_roundtrip:
         "logs/count_roundtrip/{dataset}.log",
     benchmark:
         "results/benchmarks/count_roundtrip/{dataset}.tsv"
-    localrule: True
     conda:
         "../../environment.yml"
     params:

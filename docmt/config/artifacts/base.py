@@ -175,3 +175,8 @@ def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
             seen.add(key)
             yield artifact
             waiting += [source for source in artifact.sources() if isinstance(source, Artifact)]
+
+
+def once(artifacts: Iterable[Artifact]) -> list[Artifact]:
+    """Artifacts in order, each once: several scores, say, are in one file."""
+    return list({tuple(artifact.files): artifact for artifact in artifacts}.values())

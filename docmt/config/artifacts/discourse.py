@@ -75,43 +75,31 @@ class DiscourseArtifacts(TextArtifacts):
         return _evaluation(model, {"baselines": BASELINES})
 
     @made_by("annotate", "gather_gold", stage="discourse")
-    def trees(self, dataset: str, trees: str, split: str) -> Artifact:
-        """The trees of a split of a dataset."""
-        row = self.config.discourse.trees[trees]
-        text = self.dataset_split(dataset, split)
+    def trees(self, dataset: str, trees: str, part: str) -> Artifact:
+        """The trees of the source documents of a split, or of `suite_{suite}`."""
+        row, data = self.config.discourse.trees[trees], self.config.datasets[dataset]
+        suite = part.removeprefix("suite_") if part.startswith("suite_") else None
+        text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
         if row.files:
-            return self._user_trees(trees, f"{dataset}/{split}", text)
+            return self._user_trees(trees, f"{dataset}/{part}", text)
         # The number of shards divides the work only; the trees are the same.
-        n_shards = row.n_shards if row.segmenter and split == "train" else 1
+        n_shards = row.n_shards if row.segmenter and part == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
-        files = [f"{folder}/{split}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
-        inputs: dict[str, Any] = {"documents": text.only(".documents.tsv")}
-        if row.gold:
-            references = self.config.datasets[dataset].parallel_parts()[split]
+        files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
+        inputs: dict[str, Any] = {"suite": text} if suite is not None else {"documents": text.only(".documents.tsv")}
+        if row.gold and suite is not None:
+            corpus, name = data.suite_reference(suite).split("/")
+            files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
+        elif row.gold:
             inputs["inputs"] = [
-                self.treebank(corpus).only(f"/{part}.discourse.jsonl")
-                for corpus, part in (reference.split("/") for reference in references)
+                self.treebank(corpus).only(f"/{split}.discourse.jsonl")
+                for corpus, split in (reference.split("/") for reference in data.parallel_parts()[part])
             ]
         elif row.segmenter:
-            inputs |= {"models": self._models(trees), "text": text.only(f".{self._src_lang(dataset)}")}
-        params = self._annotation_params(dataset, trees)
-        return Artifact(files, [self._tree_parts(trees), text], inputs, params)
-
-    @made_by("annotate_suite", stage="discourse")
-    def suite_trees(self, dataset: str, trees: str, suite: str) -> Artifact:
-        """The trees of the source documents of a contrastive test set."""
-        row = self.config.discourse.trees[trees]
-        items = self.suite(dataset, suite)
-        if row.files:
-            return self._user_trees(trees, f"{dataset}/suite_{suite}", items)
-        if row.gold:
-            corpus, name = self.config.datasets[dataset].suite_reference(suite).split("/")
-            files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
-        else:
-            files = [f"results/{dataset}/discourse/{trees}/suite_{suite}.discourse.jsonl"]
-        inputs: dict[str, Any] = {"suite": items} | ({"models": self._models(trees)} if row.segmenter else {})
-        parts, params = [self._tree_parts(trees), items], self._annotation_params(dataset, trees)
-        return Artifact(files, parts, inputs, params)
+            inputs["models"] = self._models(trees)
+            if suite is None:
+                inputs["text"] = text.only(f".{data.src_lang}")
+        return Artifact(files, [self._tree_parts(trees), text], inputs, self._annotation_params(dataset, trees))
 
     @made_by("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
@@ -150,7 +138,7 @@ class DiscourseArtifacts(TextArtifacts):
             "segmenter": segmenter.file,
             "parser": parser.file if isinstance(parser, Artifact) else parser,
             "sentences": self.config.discourse.trees[trees].sentences,
-            "lang": self._src_lang(dataset),
+            "lang": self.config.datasets[dataset].src_lang,
         }
 
     def _user_trees(self, trees: str, name: str, annotated: Artifact) -> Artifact:
@@ -159,9 +147,6 @@ class DiscourseArtifacts(TextArtifacts):
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
         # The names of the row's other files are no part: trees for a new test set must not retrain any model.
         return Artifact(own.files, [annotated, own], {"own": own})
-
-    def _src_lang(self, dataset: str) -> str:
-        return self.config.datasets[dataset].src_lang
 
 
 def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, rules_by_stage
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, once, rules_by_stage
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
@@ -23,9 +23,11 @@ class StudyArtifacts(ScoreArtifacts):
     """All artifacts of a study, up to the report."""
 
     @made_by("gather", stage="report")
-    def all_scores(self) -> Artifact:
-        """The long table of all scores."""
-        return self._table("results/report/scores.csv", self.scored)
+    def scores_table(self, scope: str) -> Artifact:
+        """All scores in one table: of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
+        runs = [run for run in self.scored if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
+        scores = once(made for run in runs for made in self.run_scores(run).values())
+        return Artifact([f"results/{scope}/scores.csv"], [scores], {"scores": scores})
 
     @made_by("study_table", stage="report")
     def table(self, table: str) -> Artifact:
@@ -77,20 +79,33 @@ class StudyArtifacts(ScoreArtifacts):
             inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
         return Artifact(files, [read, *_as_text(hashed)], inputs, hashed)
 
-    @made_by("judge_claim", stage="report")
-    def claim(self, claim: str) -> Artifact:
-        """One claim of `report.claims`, from the scores or histories of its systems alone."""
-        return self._judged(f"results/claims/{claim}", [claim])
-
     @made_by("judge_claims", stage="report")
-    def claims(self) -> Artifact:
-        """All claims, from what each of them needs."""
-        return self._judged("results/claims", None)
+    def judged_claims(self, claims: str = "claims") -> Artifact:
+        """All claims of `report.claims` (`claims`), or `claims/{claim}` from the scores or histories of its systems."""
+        rows, name = self.config.report.claims, claims.removeprefix("claims").removeprefix("/")
+        scores, histories = {}, {}
+        chosen = [rows[name]] if name else list(rows.values())
+        for claim in [*chosen, *(rows[claim.control] for claim in chosen if claim.control)]:
+            for run in claim_runs(self.config, claim):
+                if claim.is_of_history:
+                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
+                else:
+                    part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
+                    if claim.metric in (*OF_REFERENCES, COMET):
+                        part = f"{PARTS[claim.metric]}_test_{claim.test}"
+                    scores[run, part] = self.run_scores(run)[part]
+        inputs = {"scores": once(scores.values()), "histories": list(histories.values())}
+        hashed = {
+            "settings": self.config.report.model_dump(mode="json", include={"claims", "labels"}),
+            "manifest": {"runs": seeds_by_system(histories)},
+        }
+        files = [f"results/{claims}.{suffix}" for suffix in ("txt", "md", "csv")]
+        return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, {**hashed, "name": name})
 
     @made_by("render", stage="report")
     def report(self) -> Artifact:
         """Tables, pictures and the page."""
-        scores, counts = self.all_scores(), self.counts()
+        scores, counts = self.scores_table("report"), self.counts()
         differences = {made.file: made for made in self._differences(self.config.report.baseline)}
         for table in self.config.report.tables.values():
             differences |= {made.file: made for made in self._differences(table.baseline, table)}
@@ -193,48 +208,25 @@ class StudyArtifacts(ScoreArtifacts):
         return list(dict.fromkeys(run.system for run in [*self.scored, *self.trained]))
 
     def _shown_scores(self, layout: PaperTable | ScoreFigure) -> list[Artifact]:
-        return [
+        return once(
             made for run in self.scored for name, made in self.run_scores(run).items() if _is_shown(layout, run, name)
-        ]
+        )
 
     def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
         """Paired tests of all systems against a baseline, or of those that a table shows."""
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
-        shown: list[Artifact] = []
-        for dataset, system in pairs:
-            if system == baseline or (dataset, baseline) not in pairs:
-                continue
-            names = (dataset, system, baseline)
-            contrastive, generative = self.suites_by_kind(*names)
-            tests = {split: self.differences(*names, split) for split in self.test_splits(*names)}
-            tests |= {f"suite_{suite}": self.suite_differences(*names, suite) for suite in contrastive}
-            tests |= {f"generated_{suite}": self.generation_differences(*names, suite) for suite in generative}
-            run = Run(dataset, system, 0)
-            shown += [made for name, made in tests.items() if table is None or _is_shown(table, run, name)]
-        return shown
-
-    def _judged(self, prefix: str, names: list[str] | None) -> Artifact:
-        scores, histories = {}, {}
-        claims = self.config.report.claims
-        chosen = [claims[name] for name in names or claims]
-        for claim in [*chosen, *(claims[claim.control] for claim in chosen if claim.control)]:
-            for run in claim_runs(self.config, claim):
-                if claim.is_of_history:
-                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
-                else:
-                    part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
-                    if claim.metric in (*OF_REFERENCES, COMET):
-                        part = f"{PARTS[claim.metric]}_test_{claim.test}"
-                    scores[run, part] = self.run_scores(run)[part]
-        inputs = {"scores": list(scores.values()), "histories": list(histories.values())}
-        hashed = {
-            "settings": self.config.report.model_dump(mode="json", include={"claims", "labels"}),
-            "manifest": {"runs": seeds_by_system(histories)},
-        }
-        files = [f"{prefix}.{suffix}" for suffix in ("txt", "md", "csv")]
-        return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, hashed)
+        return [
+            self.differences(dataset, system, baseline)
+            for dataset, system in pairs
+            if system != baseline
+            and (dataset, baseline) in pairs
+            and any(
+                table is None or _is_shown(table, Run(dataset, system, 0), part)
+                for part in self.tested_parts(dataset, system, baseline)
+            )
+        ]
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
         """Files on trees, segmenters and parsers, by the names of the report's manifest."""
@@ -272,16 +264,14 @@ class StudyArtifacts(ScoreArtifacts):
     @cached_property
     def all_made(self) -> list[Artifact]:
         """Everything that a study may make or read, each file once."""
-        runs = list_runs(self.config)
         models = [self.model(run.dataset, run.system, str(run.seed)) for run in self.trained]
         report = self.config.report
         laid_out = [self.table(name) for name in report.tables]
         laid_out += [self.case_study(name) for name in report.cases]
         laid_out += [self.figure(name) for name in report.drawn]
-        laid_out += [self.claims(), *(self.claim(name) for name in report.claims)]
-        of_systems = dict.fromkeys((run.dataset, run.system) for run in self.scored)
-        more = [self.dataset_scores(dataset) for dataset in dict.fromkeys(run.dataset for run in runs)]
-        more += [self.system_scores(*names) for names in of_systems]
+        laid_out += [self.judged_claims(claims) for claims in ("claims", *(f"claims/{name}" for name in report.claims))]
+        scopes = [scope for run in self.scored for scope in (run.dataset, f"{run.dataset}/runs/{run.system}")]
+        more = [self.scores_table(scope) for scope in dict.fromkeys(scopes)]
         return list(leading_to([self.report(), self.reader(), *models, *laid_out, *more]))
 
     def user_files(self) -> list[UserFile]:

@@ -118,18 +118,32 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("translate", "take_hypotheses", stage="decoding")
+    @made_by("take_output", stage="decoding")
+    def user_output(self, dataset: str, system: str, seed: str, file: str) -> Artifact:
+        """Output of a system made elsewhere, from the user's file: the same files as for systems that docmt trains."""
+        part, _, _ = file.partition(".")
+        kind, _, test = part.partition("_")
+        key = "hypotheses" if kind == "test" else "log_probabilities"
+        path = getattr(self.config.systems[system], key)[f"{dataset}/{test}"]
+        own = UserFile.at(path, where=f"config.systems.{system}.{key}.{dataset}/{test}")
+        if kind == "test":
+            text = self.dataset_split(dataset, part)
+            tested, params = text.only(".documents.tsv"), {"prefix": self.prefix(dataset, part)}
+        else:
+            text = tested = self.suite(dataset, test)
+            params = {"suite": text.file}
+        return Artifact(
+            [f"{run_folder(dataset, system, seed)}/decoding/{file}"],
+            [own, Path(path).suffix, text],
+            {"own": own, "tested": tested},
+            params,
+        )
+
+    @made_by("translate", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
         """Translations of a split by a run, or read from the user's files."""
         if self.config.systems[system].has_user_output:
-            own, file = self._user_output(system, "hypotheses", f"{dataset}/{split.removeprefix('test_')}")
-            text = self.dataset_split(dataset, split)
-            return Artifact(
-                [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
-                [own, Path(file).suffix, text],
-                {"hypotheses": own, "documents": text.only(".documents.tsv")},
-                {"prefix": self.prefix(dataset, split)},
-            )
+            return self.user_output(dataset, system, seed, f"{split}.jsonl")
         settings = decoding_settings(self.config, system)
         model = self.model(dataset, system, seed).only("model.pt")
         instances = self.instances(dataset, self.config.systems[system].cutting, split)
@@ -140,24 +154,18 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("contrast", "take_log_probabilities", stage="decoding")
+    @made_by("contrast", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
         if self.config.systems[system].has_user_output:
-            own, file = self._user_output(system, "log_probabilities", f"{dataset}/{suite}")
-            items = self.suite(dataset, suite)
-            return Artifact(
-                [f"{run_folder(dataset, system, seed)}/decoding/suite_{suite}.json"],
-                [own, Path(file).suffix, items],
-                {"scores": own, "suite": items},
-            )
+            return self.user_output(dataset, system, seed, f"suite_{suite}.json")
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
         own = [settings] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
-        trees = self._read_trees(dataset, system, suite=suite)
+        trees = self._read_trees(dataset, system, f"suite_{suite}")
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/suite_{suite}.json"],
             [settings.context, model, items, *trees, *given, *own],
@@ -174,7 +182,7 @@ class RunArtifacts(DiscourseArtifacts):
         """Translations of the documents of a generative test set by a run."""
         settings = decoding_settings(self.config, system)
         model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
-        trees = self._read_trees(dataset, system, suite=suite)
+        trees = self._read_trees(dataset, system, f"suite_{suite}")
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
             [settings, model, items, *trees],
@@ -189,7 +197,7 @@ class RunArtifacts(DiscourseArtifacts):
         model = self.model(dataset, system, seed).only("model.pt")
         suite = part.removeprefix("suite_") if part.startswith("suite_") else None
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
-        trees = self._read_trees(dataset, system, split=part, suite=suite)
+        trees = self._read_trees(dataset, system, part)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/{CXMI_PREFIX}{part}.json"],
             [CXMI, settings.context, model, text, *trees],
@@ -214,15 +222,9 @@ class RunArtifacts(DiscourseArtifacts):
         """The runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
 
-    def _read_trees(self, dataset: str, system: str, *, split: str = "", suite: str | None = None) -> list[Artifact]:
+    def _read_trees(self, dataset: str, system: str, part: str) -> list[Artifact]:
         name = self.config.instances[self.config.systems[system].cutting].trees
-        if not name:
-            return []
-        return [self.trees(dataset, name, split) if suite is None else self.suite_trees(dataset, name, suite)]
-
-    def _user_output(self, system: str, key: str, test: str) -> tuple[UserFile, str]:
-        file = getattr(self.config.systems[system], key)[test]
-        return UserFile.at(file, where=f"config.systems.{system}.{key}.{test}"), file
+        return [self.trees(dataset, name, part)] if name else []
 
 
 def run_folder(dataset: str, system: str, seed: str | int) -> str:

@@ -1,9 +1,10 @@
 """Scores of runs: translations, contrastive and generative test sets, paired tests."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from docmt.commands import as_argument
 from docmt.config.artifacts.base import Artifact, UserFile, made_by
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
@@ -20,30 +21,21 @@ PAIRED_TESTS = 2
 class ScoreArtifacts(RunArtifacts):
     """Scores."""
 
-    @made_by("evaluate_translation", stage="evaluation")
-    def scores(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Scores of a run on a test split."""
-        settings = self._translation_settings()
-        hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
+    @made_by("evaluate", stage="evaluation")
+    def scores(self, dataset: str, system: str, seed: str) -> Artifact:
+        """Scores of a run on all its test splits, contrastive and generative test sets."""
+        parts = self.tested_parts(dataset, system)
+        outputs = {part: [self.output(dataset, system, seed, part)] for part in parts}
         reads_training = any(TRAINING in find_metric(name).needs for name in self.config.evaluation.metrics)
         training = [self.dataset_split(dataset, "train")] if reads_training else []
-        # A system that docmt trains depends on this text anyway; its fingerprint stays as it was.
+        # A system that docmt trains depends on this text anyway.
         own_training = training if self.config.systems[system].has_user_output else []
-        more = self._more_references(dataset, split)
+        inputs, params = self._tests(dataset, outputs)
         return Artifact(
-            [f"{run_folder(dataset, system, seed)}/scores/{split}.json"],
-            [settings, hypotheses, references, *more, self._packages, *own_training],
-            {
-                "text": references,
-                "references": more,
-                "training": training,
-                "hypotheses": hypotheses,
-            },
-            {
-                "settings": settings,
-                **self.scoring_options(dataset, split),
-                "training": self.prefix(dataset, "train") if reads_training else None,
-            },
+            [f"{run_folder(dataset, system, seed)}/scores.json"],
+            [params["settings"], *inputs.values(), self._packages, own_training],
+            {**inputs, "training": training},
+            {**params, "training": self.prefix(dataset, "train") if reads_training else None},
         )
 
     @made_by("evaluate_comet", stage="evaluation")
@@ -63,80 +55,52 @@ class ScoreArtifacts(RunArtifacts):
             },
         )
 
-    @made_by("evaluate_contrast", stage="evaluation")
-    def suite_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Accuracy of a run on a contrastive test set."""
-        probabilities = self.probabilities(dataset, system, seed, suite)
+    @made_by("compare", stage="evaluation")
+    def differences(self, dataset: str, system: str, baseline: str) -> Artifact:
+        """Paired tests of a system against a baseline on all tests of both, over all seeds."""
+        parts = self.tested_parts(dataset, system, baseline)
+        ours, theirs = (
+            {part: [self.output(*names, str(run.seed), part) for run in self.runs_of(*names)] for part in parts}
+            for names in ((dataset, system), (dataset, baseline))
+        )
+        inputs, params = self._tests(dataset, ours, theirs)
         return Artifact(
-            [f"{run_folder(dataset, system, seed)}/scores/suite_{suite}.json"],
-            [probabilities, *self._ties],
-            {"suite": self.suite(dataset, suite), "log_probabilities": probabilities},
-            {"ties": self.config.evaluation.contrast.ties},
+            [f"results/{dataset}/runs/{system}/against/{baseline}.json"],
+            [params["settings"], *inputs.values(), self._packages, PAIRED_TESTS],
+            inputs,
+            params,
         )
 
-    @made_by("evaluate_generation", stage="evaluation")
-    def generation_scores(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Accuracy of a run on a generative test set."""
-        generated = self.generated_documents(dataset, system, seed, suite)
-        return Artifact(
-            [f"{run_folder(dataset, system, seed)}/scores/generated_{suite}.json"],
-            [generated, self._packages],
-            {"suite": self.suite(dataset, suite), "translations": generated},
-            {"tgt_lang": self.config.datasets[dataset].tgt_lang},
+    def _tests(
+        self,
+        dataset: str,
+        outputs: Mapping[str, Sequence[Artifact]],
+        baseline: Mapping[str, Sequence[Artifact]] | None = None,
+    ) -> tuple[dict[str, list[Artifact]], dict[str, Any]]:
+        """Inputs and parameters of the commands that score outputs, by part."""
+        texts: list[Artifact] = []
+        tests: list[dict[str, Any]] = []
+        for part, files in outputs.items():
+            kind, _, name = part.partition("_")
+            row: dict[str, Any] = {"test": name, "outputs": [made.file for made in files]}
+            if kind == "test":
+                references = self._more_references(dataset, name)
+                texts += [self.dataset_split(dataset, part), *references]
+                row |= {"prefix": self.prefix(dataset, part), "references": [own.file for own in references]}
+            else:
+                texts.append(self.suite(dataset, name))
+                row["contrastive" if kind == "suite" else "generative"] = texts[-1].file
+            if baseline is not None:
+                row["baseline"] = [made.file for made in baseline[part]]
+            tests.append(row)
+        inputs = {"texts": texts, "outputs": [made for files in outputs.values() for made in files]}
+        if baseline is not None:
+            inputs["baseline"] = [made for files in baseline.values() for made in files]
+        # Another COMET model leaves these scores as they are; other rules of contrastive sets matter when decoding.
+        settings = self.config.evaluation.model_dump(
+            mode="json", exclude={"comet": True, "contrast": {"score", "context"}}
         )
-
-    @made_by("compare_translation", stage="evaluation")
-    def differences(self, dataset: str, system: str, baseline: str, split: str) -> Artifact:
-        """Paired tests of a system against a baseline on a test split, over all seeds."""
-        settings = self._translation_settings()
-        pair = [self._of_runs(self.hypotheses, dataset, name, split) for name in (system, baseline)]
-        references, more = self.dataset_split(dataset, split), self._more_references(dataset, split)
-        return Artifact(
-            [f"results/{dataset}/runs/{system}/against/{baseline}/{split}.json"],
-            [settings, *pair, references, *more, self._packages, PAIRED_TESTS],
-            {"text": references, "references": more, "system": pair[0], "baseline": pair[1]},
-            {
-                "settings": settings,
-                **self.scoring_options(dataset, split),
-            },
-        )
-
-    @made_by("compare_contrast", stage="evaluation")
-    def suite_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
-        """Paired tests of a system against a baseline on a contrastive test set, over all seeds."""
-        pair = [self._of_runs(self.probabilities, dataset, name, suite) for name in (system, baseline)]
-        return Artifact(
-            [f"results/{dataset}/runs/{system}/against/{baseline}/suite_{suite}.json"],
-            [*pair, *self._ties, PAIRED_TESTS],
-            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"ties": self.config.evaluation.contrast.ties},
-        )
-
-    @made_by("compare_generation", stage="evaluation")
-    def generation_differences(self, dataset: str, system: str, baseline: str, suite: str) -> Artifact:
-        """Paired tests of a system against a baseline on a generative test set, over all seeds."""
-        pair = [self._of_runs(self.generated_documents, dataset, name, suite) for name in (system, baseline)]
-        return Artifact(
-            [f"results/{dataset}/runs/{system}/against/{baseline}/generated_{suite}.json"],
-            [*pair, self._packages, PAIRED_TESTS],
-            {"suite": self.suite(dataset, suite), "system": pair[0], "baseline": pair[1]},
-            {"tgt_lang": self.config.datasets[dataset].tgt_lang},
-        )
-
-    @made_by("gather_dataset", stage="evaluation")
-    def dataset_scores(self, dataset: str) -> Artifact:
-        """All scores on a dataset in one table."""
-        return self._table(f"results/{dataset}/scores.csv", [run for run in self.scored if run.dataset == dataset])
-
-    @made_by("gather_system", stage="evaluation")
-    def system_scores(self, dataset: str, system: str) -> Artifact:
-        """All scores of a system on a dataset in one table."""
-        runs = [run for run in self.scored if (run.dataset, run.system) == (dataset, system)]
-        return self._table(f"results/{dataset}/runs/{system}/scores.csv", runs)
-
-    def _table(self, file: str, runs: list[Run]) -> Artifact:
-        scores = [made for run in runs for made in self.run_scores(run).values()]
-        return Artifact([file], [scores], {"scores": scores})
+        return inputs, {"settings": settings, "tests": as_argument(tests), **self.language_pair(dataset)}
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
         """The test splits of a dataset that all of these systems translate or have user output for."""
@@ -156,32 +120,36 @@ class ScoreArtifacts(RunArtifacts):
                 names[generative].append(suite)
         return names
 
+    def tested_parts(self, dataset: str, *systems: str) -> list[str]:
+        """What all of these systems are scored on: test splits, `suite_{suite}` and `generated_{suite}`."""
+        contrastive, generative = self.suites_by_kind(dataset, *systems)
+        splits = self.test_splits(dataset, *systems)
+        return [*splits, *(f"suite_{suite}" for suite in contrastive), *(f"generated_{suite}" for suite in generative)]
+
+    def output(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
+        """What a run has decoded for one of its `tested_parts`."""
+        if part.startswith("test_"):
+            return self.hypotheses(dataset, system, seed, part)
+        kind, _, suite = part.partition("_")
+        decoded = self.probabilities if kind == "suite" else self.generated_documents
+        return decoded(dataset, system, seed, suite)
+
     def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """All scores of a run, by test split, `suite_{suite}` or `generated_{suite}`; others have a prefix."""
+        """The scores of a run by its `tested_parts`, which are in one file; COMET and CXMI of a part have a prefix."""
         place = (run.dataset, run.system, str(run.seed))
-        splits = self.test_splits(run.dataset, run.system)
-        contrastive, generative = self.suites_by_kind(run.dataset, run.system)
-        found = {split: self.scores(*place, split) for split in splits}
-        found |= {f"suite_{suite}": self.suite_scores(*place, suite) for suite in contrastive}
-        with_context = list(found)
-        found |= {f"generated_{suite}": self.generation_scores(*place, suite) for suite in generative}
+        parts = self.tested_parts(run.dataset, run.system)
+        found = {part: self.scores(*place) for part in parts}
+        splits = [part for part in parts if part.startswith("test_")]
         if self.config.evaluation.comet is not None:
             found |= {f"{COMET_PREFIX}{split}": self.comet(*place, split) for split in splits}
         if CXMI in self.config.evaluation.metrics and not self.config.systems[run.system].has_user_output:
-            found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in with_context}
+            with_reference = [part for part in parts if not part.startswith("generated_")]
+            found |= {f"{CXMI_PREFIX}{part}": self.cxmi(*place, part) for part in with_reference}
         return found
 
-    def _of_runs(self, make: Callable[..., Artifact], dataset: str, system: str, part: str) -> list[Artifact]:
-        return [make(dataset, system, str(run.seed), part) for run in self.runs_of(dataset, system)]
-
-    def _more_references(self, dataset: str, split: str) -> list[UserFile]:
-        test = split.removeprefix("test_")
+    def _more_references(self, dataset: str, test: str) -> list[UserFile]:
         where = f"config.datasets.{dataset}.references.{test}"
         return [UserFile.at(file, where=where) for file in self.config.datasets[dataset].references.get(test, [])]
-
-    def _translation_settings(self) -> dict[str, Any]:
-        # Other ties or another COMET model leave the scores of translations as they are.
-        return self.config.evaluation.model_dump(mode="json", exclude={"contrast", "comet"})
 
     @cached_property
     def _packages(self) -> dict[str, str]:
