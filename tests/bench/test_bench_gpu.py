@@ -169,12 +169,6 @@ def test_rows_come_in_the_order_of_their_worth(monkeypatch, tmp_path):
     assert [name for name in names if name.startswith("speed/")][-1] == "speed/published"
 
 
-@pytest.mark.parametrize(("cores", "gib", "jobs"), [(16, 79, 12), (1, 79, 1), (2, 79, 2), (64, 10, 5), (8, 1, 1)])
-def test_processes_leave_cores_for_compilers_and_fit_into_the_memory_of_the_gpu(monkeypatch, cores, gib, jobs):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
-    assert commands.default_jobs(gib << 30) == jobs
-
-
 @pytest.mark.parametrize(("size", "is_cuda"), [("tiny", True), ("base", True), ("base", False)])
 def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
     """Of the tokens that `docmt translate` gives it; a tiny model, and a CPU, only the instances of an update."""
