@@ -333,8 +333,9 @@ def difference(
     """Test a system against a baseline on test splits, contrastive and generative test sets, over all seeds.
 
     Example:
-        docmt evaluate difference --tests @tests.json --src-lang en --tgt-lang de --dataset ende
-        --names mine baseline --out differences.json
+        docmt evaluate difference
+        --tests '[{"test":"t","prefix":"test","outputs":["b.jsonl"],"baseline":["a.jsonl"]}]'
+        --src-lang en --tgt-lang de --dataset ende --names mine baseline --out differences.json
     """
     from docmt.evaluation.significance import compare_translations, compare_verdicts
 

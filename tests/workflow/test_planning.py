@@ -90,7 +90,7 @@ def test_mistake_in_the_config_is_named_without_a_traceback(text, words, tmp_pat
     assert "site-packages" not in messages
 
 
-@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 635), ("paper_rst_transformer", 330)])
+@pytest.mark.parametrize(("config", "limit"), [("paper_gtransformer", 630), ("paper_rst_transformer", 330)])
 def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
     """Under the profile for Slurm, which groups the small jobs."""
     options = ("--dry-run", "--profile", str(ROOT / "slurm"))
