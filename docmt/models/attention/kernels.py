@@ -34,6 +34,8 @@ from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 Kernel = Literal["varlen", "padded"]
 """An implementation of ragged attention."""
+AnyGrouping = Grouping | CompiledGrouping
+"""A grouping of a batch, or as a compiler sees it."""
 AttentionInputs = tuple[Tensor, Tensor, Tensor, Adjust | None]
 """Queries [N, H, K], keys and values [M, H, K] of one attention; None where keys do not depend on who sees them."""
 
@@ -51,9 +53,6 @@ WIDE_BLOCK_QUERIES = 256
 """… where all see the same."""
 MAX_KEPT_WEIGHTS = 2**25
 """Attention weights of one call that are kept for the backward pass; of larger calls they are computed again there."""
-
-
-AnyGrouping = Grouping | CompiledGrouping
 
 
 @dataclass(frozen=True)

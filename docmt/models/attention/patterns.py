@@ -68,6 +68,7 @@ Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", 
 - `padded_row`: its row in instances that are padded to the longest
 """
 CacheKind = Literal["document", "range", "related"]
+"""What sentence-by-sentence decoding can rely on, see `Pattern`."""
 MAX_SENTENCES = 20
 """Sentences that are farther away count as this far."""
 
