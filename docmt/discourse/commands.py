@@ -3,17 +3,20 @@
 import itertools
 import logging
 import os
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, OutFile, option, settings_at
+from docmt.commands import CommandGroup, Jobs, OutFile, option, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.settings import SegmenterSettings
 from docmt.errors import UserError
-from docmt.files import atomic_writer, sha256_file, write_json
+from docmt.files import atomic_writer, sha256_file, write_json, write_lines
 from docmt.logs import progress
 from docmt.provenance import describe
 
@@ -227,12 +230,13 @@ def annotate(
     shard: int = 1,
     n_shards: int = 1,
     out: OutFile,
+    jobs: Jobs = 1,
 ) -> None:
     """Segment and parse the documents of a text or of a contrastive test set.
 
     Example:
         docmt discourse annotate --segmenter segmenter.pt --parser parser.pt --text talk.txt --lang en
-        --out talk.discourse.jsonl
+        --out talk.discourse.jsonl --jobs 4
 
     Args:
         segmenter: segmenter model.
@@ -244,11 +248,8 @@ def annotate(
         n_shards: number of parts.
     """
     from docmt.discourse import annotation
-    from docmt.discourse.documents import write_discourse
-    from docmt.discourse.parsing.parser_names import load_parser
-    from docmt.discourse.segmentation.segmenter import Segmenter
+    from docmt.processes import map_chunks
 
-    _use_one_thread()
     _keep_few_kernels()
     if not 1 <= shard <= n_shards:
         raise UserError(f"--shard {shard} --n-shards {n_shards}: a part is a number from 1 to {n_shards}")
@@ -256,7 +257,8 @@ def annotate(
         raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
     if n_shards > 1 and documents is None:
         raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
-    trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
+    if jobs > 1 and parser.startswith("file:"):
+        raise UserError(f"--jobs {jobs}: one process reads the trees of {parser}, in the order of the file")
     if suite is not None:
         texts = (annotation.PlainText(item.id, list(item.src)) for item in read_items(suite, read_either))
     elif documents is None:
@@ -264,11 +266,17 @@ def annotate(
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
         texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
-    annotated = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
-    if sentences == "chain":
-        annotated = map(annotation.chain_sentences, annotated)
-    write_discourse(out, progress(annotated, label="annotate", unit="documents"))
-    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
+    annotator = annotation.Annotator(partial(annotation.load_models, segmenter, parser), sentences)
+    batches = annotation.tokenize_batches(texts, lang=lang)
+    counts: Counter[str] = Counter()
+
+    def annotated() -> Iterator[str]:
+        for lines, counted in map_chunks(annotator.annotate_chunk, batches, size=1, jobs=jobs):
+            counts.update(counted)
+            yield from lines
+
+    write_lines(out, progress(annotated(), label="annotate", unit="documents"))
+    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
 
 
 @commands.command

@@ -11,7 +11,12 @@ from segmenter_fixtures import untrained
 from docmt.discourse.constituents import join, join_names, leaf
 from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
 from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.parsing.model_file import TrainedParser, save_parser
+from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
+from docmt.discourse.parsing.neural_parser import NeuralParser
+from docmt.discourse.parsing.settings import ParserSettings
 from docmt.discourse.segmentation.examples import SentenceExample
+from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.discourse.syntax import SentenceSyntax
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -101,6 +106,18 @@ def save_tiny_segmenter(path):
     n = len(WORDS)
     syntax = SentenceSyntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
     untrained(examples=[SentenceExample(WORDS, (3,), syntax)]).save(path)
+    return path
+
+
+def save_tiny_parser(path, segmenter):
+    """A neural parser that nobody has trained, on a segmenter's file."""
+    tiny = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
+    settings = ParserSettings.load({"neural": tiny}, where="parser")
+    reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
+    torch.manual_seed(1)
+    network = ParserNetwork(reads.width + reads.lower_width, len(WORDS), len(relations), settings.neural).eval()
+    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads)
+    save_parser(path, TrainedParser(parser, settings, segmenter.read_bytes()))
     return path
 
 
