@@ -144,8 +144,9 @@ rule annotate:
     priority: 20
     conda:
         "../../environment.yml"
+    threads: annotators
     resources:
-        **growing(mem_mb=4000, runtime=240),
+        **growing(mem_mb=6000, runtime=240),
     params:
         fingerprint=plan.trees.fingerprint,
         models=plan.trees.options("segmenter", "parser", "sentences"),
@@ -153,7 +154,7 @@ rule annotate:
     shell:
         "docmt discourse annotate {params.models} --text {input.text} --documents {input.documents}"
         " --lang {params.lang} --shard {wildcards.shard} --n-shards {wildcards.n_shards} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule annotate_suite:
@@ -171,13 +172,14 @@ rule annotate_suite:
         trees=plan.names("discourse.trees", having="segmenter"),
     conda:
         "../../environment.yml"
+    threads: annotators
     params:
         fingerprint=plan.suite_trees.fingerprint,
         models=plan.suite_trees.options("segmenter", "parser", "sentences"),
         lang=plan.suite_trees.param("lang"),
     shell:
         "docmt discourse annotate {params.models} --suite {input.suite} --lang {params.lang} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule gather_gold:
