@@ -24,7 +24,7 @@ from docmt.decoding.prefix_sharing import PrefixSharing, SharedLayout, n_shared_
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator, bundled_trees, cut_trees, place_source, prepare_model, prepare_search
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.trees import PlacedTrees

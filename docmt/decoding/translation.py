@@ -16,7 +16,7 @@ from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.matmul import FloatMatmul, Int8Matmul, MakeMatmul
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees

@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import cast
 
 import torch
 
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, iterate_discourse, sentences_of
-from docmt.discourse.parsing.baselines import BASELINES, RELATION, Parser, baseline
-from docmt.discourse.parsing.model_file import parser_from_bytes, reads_states_of
-from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
-from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.discourse_documents import (
+    DiscourseDocument,
+    Edu,
+    edus_from_starts,
+    iterate_discourse,
+    sentences_of,
+)
+from docmt.discourse.other_parsers import BASELINES, RELATION, Parser, baseline
+from docmt.discourse.parsing.parser import NeuralParser, load_parser, parser_from_bytes, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, read_lines, to_jsonl
@@ -136,9 +139,10 @@ class Annotator:
     sentences: SentenceTrees = "parser"  # where the tree of sentences comes from
 
     @cached_property
-    def _models(self) -> tuple[Segmenter, Parser, bool]:
+    def _models(self) -> tuple[Segmenter, Parser, NeuralParser | None]:
         segmenter, parser = self.load()
-        return segmenter, parser, isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter)
+        state_reader = parser if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter) else None
+        return segmenter, parser, state_reader
 
     def annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
         """Segment and parse tokenized documents."""
@@ -148,12 +152,12 @@ class Annotator:
 
     def _annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
         # A parser that reads the states of this segmenter gets them from the segmentation: sentences are read once.
-        segmenter, parser, reads_states = self._models
+        segmenter, parser, state_reader = self._models
         readings = segmenter.read(sentences_of(batch))
         documents = with_edus(batch, [reading.starts for reading in readings])
         states = None
-        if reads_states:
-            states = word_states(readings, documents, reads_lower=cast(NeuralParser, parser).reads_lower)
+        if state_reader is not None:
+            states = word_states(readings, documents, reads_lower=state_reader.settings.neural.reads_lower)
         annotated = parser.parse_batch(documents, states)
         return list(map(chain_sentences, annotated)) if self.sentences == "chain" else annotated
 

@@ -3,20 +3,19 @@
 import itertools
 import random
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
 from segmenter_fixtures import untrained
 
 from docmt.discourse.constituents import join, join_names, leaf
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
-from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.parsing.model_file import TrainedParser, save_parser
-from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
-from docmt.discourse.parsing.neural_parser import NeuralParser
-from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.examples import SentenceExample
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits, edus_from_starts
+from docmt.discourse.evaluation import evaluate
+from docmt.discourse.parsing.network import Ensemble, ParserNetwork
+from docmt.discourse.parsing.parser import NeuralParser, TrainedParser, save_parser
+from docmt.discourse.segmentation.segmenter import Segmenter, SentenceExample
+from docmt.discourse.settings import ParserSettings
 from docmt.discourse.syntax import SentenceSyntax
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -65,10 +64,8 @@ def complete_units(tree, unit_of):
 
 def free_scores(parser, documents):
     """Parseval of a parser's trees where sentences need not be complete."""
-    parser.sentence_constraint = False
-    scores = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
-    parser.sentence_constraint = True
-    return scores
+    free = replace(parser, settings=parser.settings.model_copy(update={"sentence_constraint": False}))
+    return evaluate(zip(documents, free.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
 
 
 def check_constrained_trees(parser, documents):
@@ -116,8 +113,8 @@ def save_tiny_parser(path, segmenter):
     reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
     torch.manual_seed(1)
     network = ParserNetwork(reads.width + reads.lower_width, len(WORDS), len(relations), settings.neural).eval()
-    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads)
-    save_parser(path, TrainedParser(parser, settings, segmenter.read_bytes()))
+    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads, settings)
+    save_parser(path, TrainedParser(parser, segmenter.read_bytes()))
     return path
 
 

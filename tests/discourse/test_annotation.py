@@ -26,8 +26,8 @@ from docmt.discourse.annotation import (
     tokenize_batches,
 )
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
-from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, read_discourse, write_discourse
+from docmt.discourse.parsing.parser import load_parser
 from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 from docmt.errors import UserError
 

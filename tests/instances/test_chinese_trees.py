@@ -3,8 +3,8 @@
 import pytest
 
 from docmt.discourse.annotation import Annotator, PlainText, tokenize_batches
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
-from docmt.discourse.parsing.baselines import baseline
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.other_parsers import baseline
 from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline

@@ -10,7 +10,7 @@ from parsing_fixtures import save_tiny_parser, save_tiny_segmenter
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.discourse.documents import read_discourse
+from docmt.discourse.discourse_documents import read_discourse
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_jsonl
 from docmt.models.model_file import TrainedModel, load_model, save_model
