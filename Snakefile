@@ -6,7 +6,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.discourse import TREEBANKS
-from docmt.config.plan import Plan, growing, one_of, processes
+from docmt.config.plan import Plan, annotators, growing, one_of, processes
 from docmt.config.references import (
     CONTROLLED_SPLITS,
     CONTROLLED_SUITES,

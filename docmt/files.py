@@ -295,7 +295,12 @@ def iterate_jsonl(path: Path) -> Iterator[Any]:
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
     """Write one JSON value per line."""
-    write_lines(path, (json.dumps(value, ensure_ascii=False, sort_keys=True) for value in values))
+    write_lines(path, map(to_jsonl, values))
+
+
+def to_jsonl(value: Any) -> str:
+    """Return the line of a value in such a file."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def sha256_file(path: Path) -> str:

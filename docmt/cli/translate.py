@@ -180,7 +180,7 @@ def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
 
 def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:
     """One output line per input line; blank lines stay where they are."""
-    from docmt.discourse.documents import read_discourse
+    from docmt.discourse.discourse_documents import read_discourse
 
     # A document is a run of lines that are not blank, here by their numbers.
     groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())

@@ -5,8 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from docmt.config.names import Name
-from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.discourse.settings import ParserSettings, SegmenterSettings
 from docmt.instances.settings import InstancesSettings
 from docmt.settings import Settings, UserPath
 

@@ -25,8 +25,10 @@ NOTHING = r"(?!)"
 
 BYTES_PER_PROCESS = 16_000_000
 """Text for which another process is worth its start, which takes as long as the work on 20,000 lines."""
+BYTES_PER_ANNOTATOR = 1_000_000
+"""The same for a segmenter with its parser: they need 15 seconds for so much text."""
 MAX_PROCESSES = 8
-"""Most processes of a rule that works line by line."""
+"""Maximum number of processes of such a rule."""
 TRAINING_PRIORITY = 10
 """The lowest priority of a training."""
 
@@ -176,8 +178,18 @@ def growing(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
 
 def processes(wildcards: Any, input: Any) -> int:
     """The threads of a rule that works line by line: one for small files, so that it fits beside a training."""
-    sizes = [Path(file).stat().st_size for file in input if Path(file).exists()]
-    return min(1 + sum(sizes) // BYTES_PER_PROCESS, MAX_PROCESSES)
+    return _count_processes(input, BYTES_PER_PROCESS)
+
+
+def annotators(wildcards: Any, input: Any) -> int:
+    """The threads of a rule that segments and parses a text, or one of `n_shards` parts of it."""
+    text = [file for file in input if not file.endswith(".pt")]
+    return _count_processes(text, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
+
+
+def _count_processes(files: Iterable[str], bytes_per_process: int) -> int:
+    sizes = [Path(file).stat().st_size for file in files if Path(file).exists()]
+    return min(1 + sum(sizes) // bytes_per_process, MAX_PROCESSES)
 
 
 def one_of(names: Iterable[str]) -> str:

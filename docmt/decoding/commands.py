@@ -113,7 +113,7 @@ def contrast(
     chosen = choose_device(device, threads)
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
     from docmt.decoding.translation import Translator
-    from docmt.discourse.documents import read_discourse
+    from docmt.discourse.discourse_documents import read_discourse
     from docmt.models.model_file import load_model
 
     trained = load_model(model)
@@ -155,7 +155,7 @@ def generate(
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
-    from docmt.discourse.documents import read_discourse
+    from docmt.discourse.discourse_documents import read_discourse
     from docmt.models.model_file import load_model
 
     items = read_generative_suite(suite)

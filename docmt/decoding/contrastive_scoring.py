@@ -26,7 +26,7 @@ from docmt.decoding.inference_model import InferenceTransformer, prepare_model, 
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
 from docmt.decoding.translation import Translator, bundled_trees, cut_trees, place_source
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.storage import expand_ranges

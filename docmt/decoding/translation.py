@@ -13,7 +13,7 @@ from docmt.decoding.beam_search import PLAIN_SYMBOLS, BeamHypothesis, TargetSymb
 from docmt.decoding.inference_model import prepare_search
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.two_pass_search import TwoPassSearch
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
 from docmt.instances.trees import PlacedTrees, place_trees

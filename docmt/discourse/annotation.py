@@ -3,20 +3,29 @@
 import ctypes
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
+
+import torch
 
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, iterate_discourse, sentences_of
-from docmt.discourse.parsing.baselines import BASELINES, RELATION, Parser, baseline
-from docmt.discourse.parsing.model_file import parser_from_bytes, reads_states_of
-from docmt.discourse.parsing.neural_parser import NeuralParser, word_states
+from docmt.discourse.discourse_documents import (
+    DiscourseDocument,
+    Edu,
+    edus_from_starts,
+    iterate_discourse,
+    sentences_of,
+)
+from docmt.discourse.other_parsers import BASELINES, RELATION, Parser, baseline
+from docmt.discourse.parsing.parser import NeuralParser, load_parser, parser_from_bytes, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
-from docmt.files import iterate_lines, read_bytes, read_lines
+from docmt.files import iterate_lines, read_bytes, read_lines, to_jsonl
 from docmt.logs import progress
 from docmt.text.tokenizer import get_tokenizer, sentence_words
 
@@ -89,10 +98,6 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
         if size >= BATCH_WORDS:
             yield batch
             batch, size = [], 0
-            # Tensors of ever-changing sizes fragment the heap, which would grow with the number of batches: have glibc
-            # return freed memory to the operating system. Other C libraries lack the function.
-            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-                trim(0)
     if batch:
         yield batch
 
@@ -119,31 +124,68 @@ def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter
             n_empty += sum(not words for words in document.sentences)
             n_edus += len(document.edus)
             yield document
+        trim_heap()
     log.info("%d sentences (%d of them empty), %d EDUs", n_sentences, n_empty, n_edus)
 
 
-def annotate(
-    texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter, parser: Parser
-) -> Iterator[DiscourseDocument]:
-    """Segment and parse documents; memory use does not grow with their number.
+@dataclass
+class Annotator:
+    """Segments and parses documents.
 
-    A parser that reads the states of this segmenter gets them from the segmentation, so that sentences are read once.
+    It can be sent to other processes, and makes its segmenter and parser once in each, for the first batch.
     """
-    state_reader = parser if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter) else None
-    for batch in tokenize_batches(texts, lang=lang):
-        # In a separate function, so that the word states of a batch are freed before the next batch is read.
-        yield from _annotate_batch(batch, segmenter=segmenter, parser=parser, state_reader=state_reader)
+
+    load: Callable[[], tuple[Segmenter, Parser]]
+    sentences: SentenceTrees = "parser"  # where the tree of sentences comes from
+
+    @cached_property
+    def _models(self) -> tuple[Segmenter, Parser, NeuralParser | None]:
+        segmenter, parser = self.load()
+        state_reader = parser if isinstance(parser, NeuralParser) and reads_states_of(parser, segmenter) else None
+        return segmenter, parser, state_reader
+
+    def annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
+        """Segment and parse tokenized documents."""
+        documents = self._annotate(batch)
+        trim_heap()  # word states of the batch are freed
+        return documents
+
+    def _annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
+        # A parser that reads the states of this segmenter gets them from the segmentation: sentences are read once.
+        segmenter, parser, state_reader = self._models
+        readings = segmenter.read(sentences_of(batch))
+        documents = with_edus(batch, [reading.starts for reading in readings])
+        states = None
+        if state_reader is not None:
+            states = word_states(readings, documents, reads_lower=state_reader.settings.neural.reads_lower)
+        annotated = parser.parse_batch(documents, states)
+        return list(map(chain_sentences, annotated)) if self.sentences == "chain" else annotated
+
+    def annotate_chunk(self, batches: Sequence[Sequence[DiscourseDocument]]) -> tuple[list[str], Counter[str]]:
+        """Annotate batches; returns a line of JSON for each document, and what the parser counted."""
+        # Lines and not documents, whose trees can be nested too deeply to be pickled.
+        annotated = itertools.chain.from_iterable(map(self.annotate, batches))
+        lines = [to_jsonl(document.to_json()) for document in annotated]
+        counts = self._models[1].counts
+        counted = Counter(counts)
+        counts.clear()
+        return lines, counted
 
 
-def _annotate_batch(
-    batch: list[DiscourseDocument], *, segmenter: Segmenter, parser: Parser, state_reader: NeuralParser | None
-) -> list[DiscourseDocument]:
-    readings = segmenter.read(sentences_of(batch))
-    documents = with_edus(batch, [reading.starts for reading in readings])
-    if state_reader is None:
-        return parser.parse_batch(documents)
-    states = word_states(readings, documents, reads_lower=state_reader.reads_lower)
-    return state_reader.parse_batch(documents, states)
+def trim_heap() -> None:
+    """Have glibc return freed memory to the operating system.
+
+    Tensors of ever-changing sizes fragment the heap, which would grow with the number of batches. Other C libraries
+    lack the function.
+    """
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
+
+
+def load_models(segmenter: Path, parser: str) -> tuple[Segmenter, Parser]:
+    """Load a segmenter and a parser by its name, for a process with one thread."""
+    torch.set_num_threads(1)
+    return Segmenter.load(segmenter), load_parser(parser)
 
 
 def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
@@ -192,26 +234,30 @@ def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> Di
     return DiscourseBundle(content, None if own == data else data, sentences)
 
 
+def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
+    """Make the segmenter and the parser of a model file."""
+    data = bundle.segmenter
+    if isinstance(bundle.parser, str):
+        if bundle.parser not in BASELINES:
+            raise UserError(f"the model file: parser {bundle.parser!r}: no baseline of docmt: bundle it again")
+        parser: Parser = baseline(bundle.parser)
+    else:
+        trained = parser_from_bytes(bundle.parser, where="the model file: parser")
+        parser, data = trained.parser, data or trained.segmenter
+    if data is None:
+        raise UserError("the model file: has a parser without a segmenter: bundle them again")
+    return Segmenter.from_bytes(data, where="the model file: segmenter"), parser
+
+
 class BundleAnnotator:
     """Segments and parses documents of one language."""
 
     def __init__(self, bundle: DiscourseBundle, *, lang: str) -> None:
-        self.lang, self.sentences = lang, bundle.sentences
-        data = bundle.segmenter
-        if isinstance(bundle.parser, str):
-            if bundle.parser not in BASELINES:
-                raise UserError(f"the model file: parser {bundle.parser!r}: no baseline of docmt: bundle it again")
-            self.parser: Parser = baseline(bundle.parser)
-        else:
-            trained = parser_from_bytes(bundle.parser, where="the model file: parser")
-            self.parser, data = trained.parser, data or trained.segmenter
-        if data is None:
-            raise UserError("the model file: has a parser without a segmenter: bundle them again")
-        self.segmenter = Segmenter.from_bytes(data, where="the model file: segmenter")
+        self.lang = lang
+        self.annotator = Annotator(partial(open_bundle, bundle), bundle.sentences)
 
     def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
         """EDUs and trees of documents, given as plain sentences."""
         texts = (PlainText(str(number), list(sentences)) for number, sentences in enumerate(documents, start=1))
-        made = annotate(texts, lang=self.lang, segmenter=self.segmenter, parser=self.parser)
-        shown = progress(made, label="segment and parse", unit="documents", total=len(documents))
-        return list(map(chain_sentences, shown) if self.sentences == "chain" else shown)
+        made = itertools.chain.from_iterable(map(self.annotator.annotate, tokenize_batches(texts, lang=self.lang)))
+        return list(progress(made, label="segment and parse", unit="documents", total=len(documents)))

@@ -3,17 +3,19 @@
 import itertools
 import logging
 import os
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, OutFile, option, settings_at
+from docmt.commands import CommandGroup, Jobs, OutFile, option, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
-from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.settings import SegmenterSettings
+from docmt.discourse.settings import ParserSettings, SegmenterSettings
 from docmt.errors import UserError
-from docmt.files import atomic_writer, sha256_file, write_json
+from docmt.files import atomic_writer, sha256_file, write_json, write_lines
 from docmt.logs import progress
 from docmt.provenance import describe
 
@@ -70,8 +72,7 @@ def train_segmenter(
         train: prefix of .discourse.jsonl, and of .syntax.jsonl if any.
         dev: prefix of the files on which the best epoch is chosen.
     """
-    from docmt.discourse.segmentation.examples import read_examples
-    from docmt.discourse.segmentation.training import train_segmenter
+    from docmt.discourse.segmentation.segmenter import read_examples, train_segmenter
 
     segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
     paths = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
@@ -94,7 +95,8 @@ def evaluate_segmenter(
         text: the same sentences as plain text, to be tokenized and segmented.
         lang: language of the text; with --text.
     """
-    from docmt.discourse.segmentation.segmenter import Segmenter, evaluate_segmenter
+    from docmt.discourse.evaluation import evaluate_segmenter
+    from docmt.discourse.segmentation.segmenter import Segmenter
 
     if (text is None) != (lang is None):
         raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")
@@ -118,7 +120,7 @@ def segment(*, model: Path, text: Path, lang: TextLang, documents: Path, out: Ou
         documents: document index (.documents.tsv).
     """
     from docmt.discourse.annotation import read_texts, segment_texts
-    from docmt.discourse.documents import write_discourse
+    from docmt.discourse.discourse_documents import write_discourse
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _keep_few_kernels()
@@ -146,8 +148,7 @@ def train_parser(
         dev: prefix of .discourse.jsonl.
         segmenter: segmenter model whose word states the parser reads.
     """
-    from docmt.discourse.parsing.model_file import save_parser
-    from docmt.discourse.parsing.training import train_parser
+    from docmt.discourse.parsing.parser import save_parser, train_parser
 
     _use_one_thread()
     save_parser(out, train_parser(train=train, dev=dev, segmenter=segmenter, settings=settings, seed=seed))
@@ -177,16 +178,16 @@ def evaluate_parser(
         without_paragraphs: hide the paragraphs from the parser.
         baselines: baselines to score as well.
     """
-    from docmt.discourse.parsing.baselines import baseline
-    from docmt.discourse.parsing.evaluation import evaluate_parser
-    from docmt.discourse.parsing.parser_names import open_parser
+    from docmt.discourse.evaluation import evaluate_parser
+    from docmt.discourse.other_parsers import baseline
+    from docmt.discourse.parsing.parser import load_parser
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     _use_one_thread()
-    opened, own_relations = open_parser(parser)
+    opened = load_parser(parser)
     compared = {name: baseline(name) for name in baselines or []}
     edus_from = Segmenter.load(segmenter) if segmenter else None
-    how = {"relations": relations or own_relations, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
+    how = {"relations": relations or opened.inventory, "segmenter": edus_from, "hide_paragraphs": without_paragraphs}
     scores = evaluate_parser(opened, gold, **how)
     if compared:
         scores["baselines"] = {name: evaluate_parser(other, gold, **how) for name, other in compared.items()}
@@ -203,12 +204,12 @@ def parse(*, parser: ParserName, input: Path, out: OutFile) -> None:
     Args:
         input: .discourse.jsonl; trees in it are replaced.
     """
-    from docmt.discourse.documents import iterate_discourse, write_discourse
-    from docmt.discourse.parsing.baselines import batches
-    from docmt.discourse.parsing.parser_names import open_parser
+    from docmt.discourse.discourse_documents import iterate_discourse, write_discourse
+    from docmt.discourse.other_parsers import batches
+    from docmt.discourse.parsing.parser import load_parser
 
     _use_one_thread()
-    opened, _ = open_parser(parser)
+    opened = load_parser(parser)
     documents = itertools.chain.from_iterable(map(opened.parse_batch, batches(iterate_discourse(input))))
     write_discourse(out, progress(documents, label="parse", unit="documents"))
     log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(opened.counts.items())))
@@ -227,12 +228,13 @@ def annotate(
     shard: int = 1,
     n_shards: int = 1,
     out: OutFile,
+    jobs: Jobs = 1,
 ) -> None:
     """Segment and parse the documents of a text or of a contrastive test set.
 
     Example:
         docmt discourse annotate --segmenter segmenter.pt --parser parser.pt --text talk.txt --lang en
-        --out talk.discourse.jsonl
+        --out talk.discourse.jsonl --jobs 4
 
     Args:
         segmenter: segmenter model.
@@ -244,11 +246,8 @@ def annotate(
         n_shards: number of parts.
     """
     from docmt.discourse import annotation
-    from docmt.discourse.documents import write_discourse
-    from docmt.discourse.parsing.parser_names import load_parser
-    from docmt.discourse.segmentation.segmenter import Segmenter
+    from docmt.processes import map_chunks
 
-    _use_one_thread()
     _keep_few_kernels()
     if not 1 <= shard <= n_shards:
         raise UserError(f"--shard {shard} --n-shards {n_shards}: a part is a number from 1 to {n_shards}")
@@ -256,7 +255,8 @@ def annotate(
         raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
     if n_shards > 1 and documents is None:
         raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
-    trained_segmenter, trained_parser = Segmenter.load(segmenter), load_parser(parser)
+    if jobs > 1 and parser.startswith("file:"):
+        raise UserError(f"--jobs {jobs}: one process reads the trees of {parser}, in the order of the file")
     if suite is not None:
         texts = (annotation.PlainText(item.id, list(item.src)) for item in read_items(suite, read_either))
     elif documents is None:
@@ -264,11 +264,17 @@ def annotate(
     else:
         everything = annotation.read_texts(cast(Path, text), documents)
         texts = annotation.take_shard(everything, read_index(documents), shard=shard, n_shards=n_shards)
-    annotated = annotation.annotate(texts, lang=lang, segmenter=trained_segmenter, parser=trained_parser)
-    if sentences == "chain":
-        annotated = map(annotation.chain_sentences, annotated)
-    write_discourse(out, progress(annotated, label="annotate", unit="documents"))
-    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(trained_parser.counts.items())))
+    annotator = annotation.Annotator(partial(annotation.load_models, segmenter, parser), sentences)
+    batches = annotation.tokenize_batches(texts, lang=lang)
+    counts: Counter[str] = Counter()
+
+    def annotated() -> Iterator[str]:
+        for lines, counted in map_chunks(annotator.annotate_chunk, batches, size=1, jobs=jobs):
+            counts.update(counted)
+            yield from lines
+
+    write_lines(out, progress(annotated(), label="annotate", unit="documents"))
+    log.info("%s", ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
 
 
 @commands.command
@@ -284,7 +290,7 @@ def gather(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
         documents: document index of the text.
     """
     from docmt.discourse.annotation import rename
-    from docmt.discourse.documents import write_discourse
+    from docmt.discourse.discourse_documents import write_discourse
 
     write_discourse(out, rename(inputs, read_index(documents)))
 
@@ -302,7 +308,7 @@ def statistics(*, files: list[str], out: OutFile, relations: Path | None = None)
     """
     import pandas as pd
 
-    from docmt.discourse.documents import iterate_discourse
+    from docmt.discourse.discourse_documents import iterate_discourse
     from docmt.discourse.statistics import gather_statistics
 
     paths: dict[str, list[Path]] = {}

@@ -8,11 +8,11 @@ import yaml
 from docmt.errors import UserError
 from docmt.settings import Settings, nearest
 
-FOLDER = resources.files("docmt.discourse") / "relations"
+FOLDER = resources.files("docmt.discourse") / "inventories"
 
 
 class Inventory(Settings):
-    """The relations of a treebank: `name` and the content of `docmt/discourse/relations/NAME.yaml`."""
+    """The relations of a treebank: `name` and the content of `docmt/discourse/inventories/NAME.yaml`."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Inventory(Settings):
         for coarse, fine in self.classes.items():
             for relation in fine:
                 if found.setdefault(relation.lower(), coarse) != coarse:
-                    raise UserError(f"relations/{self.name}.yaml: {relation!r} is in two classes")
+                    raise UserError(f"inventories/{self.name}.yaml: {relation!r} is in two classes")
         return found
 
     def coarse(self, fine: str) -> str:
@@ -57,4 +57,4 @@ def load_inventory(name: str) -> Inventory:
     if name not in inventory_names():
         raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
     values = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-    return Inventory.load({"name": name, **values}, where=f"relations/{name}.yaml")
+    return Inventory.load({"name": name, **values}, where=f"inventories/{name}.yaml")

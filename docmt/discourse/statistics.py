@@ -9,7 +9,7 @@ import numpy as np
 
 from docmt.discourse.constituents import Node, binarize
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from docmt.discourse.dependencies import NO_HEAD
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, write_jsonl
 

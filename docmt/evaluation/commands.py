@@ -190,7 +190,7 @@ def cxmi(
     import numpy as np
 
     from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
-    from docmt.discourse.documents import read_discourse
+    from docmt.discourse.discourse_documents import read_discourse
     from docmt.evaluation.cxmi import mean_row, score_references, suite_rows
     from docmt.models.model_file import load_model
 

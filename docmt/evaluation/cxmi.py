@@ -14,7 +14,7 @@ import numpy as np
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
 from docmt.decoding.translation import bundled_trees, place_source
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
 from docmt.evaluation.score_rows import ScoreRow, group_means

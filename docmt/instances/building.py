@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from docmt.corpora.documents import iterate_index
-from docmt.discourse.documents import iterate_discourse
+from docmt.discourse.discourse_documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
 from docmt.instances.cutting import split_documents

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from docmt.discourse.dependencies import NO_HEAD, cut_heads, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument
+from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from docmt.config.loading import merge, read_config_file
-from docmt.config.plan import BYTES_PER_PROCESS, MAX_PROCESSES, Plan, processes
+from docmt.config.plan import BYTES_PER_ANNOTATOR, BYTES_PER_PROCESS, MAX_PROCESSES, Plan, annotators, processes
 from docmt.config.systems import longest_chain
 
 ROOT = Path(__file__).parents[2]
@@ -70,3 +70,13 @@ def test_threads_grow_with_the_text(tmp_path, sizes, expected):
         with files[-1].open("wb") as file:
             file.truncate(size)
     assert processes(None, [*files, tmp_path / "to be made"]) == expected
+
+
+def test_threads_of_a_parser_grow_with_its_part_of_the_text(tmp_path):
+    files = {"text": 10 * BYTES_PER_ANNOTATOR, "parser.pt": 10**9}
+    for name, size in files.items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    paths = [str(tmp_path / name) for name in [*files, "to be made"]]
+    assert [annotators({"n_shards": n}, paths) for n in ("1", "2", "20")] == [MAX_PROCESSES, 6, 1]
+    assert annotators({}, paths) == MAX_PROCESSES

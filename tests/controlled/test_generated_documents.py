@@ -11,7 +11,7 @@ from docmt.controlled.generator import generate_corpus, generate_split, main_edu
 from docmt.controlled.settings import SegmentsSettings, SelectionSettings, load_settings
 from docmt.controlled.suites import SUITES
 from docmt.corpora.documents import read_documents
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits
+from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits
 from docmt.errors import UserError
 from docmt.files import read_json, read_jsonl
 

@@ -3,15 +3,19 @@
 import itertools
 import random
 import zlib
+from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
 from segmenter_fixtures import untrained
 
 from docmt.discourse.constituents import join, join_names, leaf
-from docmt.discourse.documents import DiscourseDocument, DocumentUnits, edus_from_starts
-from docmt.discourse.parsing.evaluation import evaluate
-from docmt.discourse.segmentation.examples import SentenceExample
+from docmt.discourse.discourse_documents import DiscourseDocument, DocumentUnits, edus_from_starts
+from docmt.discourse.evaluation import evaluate
+from docmt.discourse.parsing.network import Ensemble, ParserNetwork
+from docmt.discourse.parsing.parser import NeuralParser, TrainedParser, save_parser
+from docmt.discourse.segmentation.segmenter import Segmenter, SentenceExample
+from docmt.discourse.settings import ParserSettings
 from docmt.discourse.syntax import SentenceSyntax
 
 WORDS = ("but", "We", "went", "home", "because", "rain", "fell", ",", ".", "?", "Then", "42", "(", ")", "和")
@@ -60,10 +64,8 @@ def complete_units(tree, unit_of):
 
 def free_scores(parser, documents):
     """Parseval of a parser's trees where sentences need not be complete."""
-    parser.sentence_constraint = False
-    scores = evaluate(zip(documents, parser.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
-    parser.sentence_constraint = True
-    return scores
+    free = replace(parser, settings=parser.settings.model_copy(update={"sentence_constraint": False}))
+    return evaluate(zip(documents, free.parse_batch(documents), strict=True), coarse=coarse)["parseval"]
 
 
 def check_constrained_trees(parser, documents):
@@ -101,6 +103,18 @@ def save_tiny_segmenter(path):
     n = len(WORDS)
     syntax = SentenceSyntax(("A", "B", "C") * (n // 3), (-1, *range(n - 1)), ("root", *["dep"] * (n - 1)))
     untrained(examples=[SentenceExample(WORDS, (3,), syntax)]).save(path)
+    return path
+
+
+def save_tiny_parser(path, segmenter):
+    """A neural parser that nobody has trained, on a segmenter's file."""
+    tiny = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
+    settings = ParserSettings.load({"neural": tiny}, where="parser")
+    reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
+    torch.manual_seed(1)
+    network = ParserNetwork(reads.width + reads.lower_width, len(WORDS), len(relations), settings.neural).eval()
+    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads, settings)
+    save_parser(path, TrainedParser(parser, segmenter.read_bytes()))
     return path
 
 

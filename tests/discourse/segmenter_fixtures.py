@@ -2,11 +2,9 @@
 
 import torch
 
-from docmt.discourse.segmentation.examples import SentenceExample
 from docmt.discourse.segmentation.network import SegmenterNetwork
-from docmt.discourse.segmentation.segmenter import Segmenter
-from docmt.discourse.segmentation.settings import SegmenterSettings
-from docmt.discourse.segmentation.training import learn_vocabulary
+from docmt.discourse.segmentation.segmenter import Segmenter, SentenceExample, learn_vocabulary
+from docmt.discourse.settings import SegmenterSettings
 from docmt.discourse.syntax import SentenceSyntax
 
 WIDTHS = {"word_width": 12, "character_width": 5, "character_filters": 7, "shape_width": 3, "head_width": 12}

@@ -2,25 +2,32 @@
 
 import json
 import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
+from parsing_fixtures import save_tiny_parser, save_tiny_segmenter
 
 from docmt.cli.main import main
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse import annotation
 from docmt.discourse.annotation import (
+    Annotator,
     PlainText,
-    annotate,
     blank_line_texts,
     chain_sentences,
     read_texts,
     rename,
     take_shard,
+    tokenize_batches,
 )
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument, Edu, read_discourse, write_discourse
-from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, read_discourse, write_discourse
+from docmt.discourse.parsing.parser import load_parser
 from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
 from docmt.errors import UserError
 
@@ -47,7 +54,8 @@ def files(tmp_path):
 
 
 def annotated(texts):
-    return list(annotate(texts, lang="en", segmenter=EveryThirdWord(), parser=load_parser("chain")))
+    annotator = Annotator(lambda: (EveryThirdWord(), load_parser("chain")))
+    return [document for batch in tokenize_batches(texts, lang="en") for document in annotator.annotate(batch)]
 
 
 def test_every_sentence_keeps_its_place(files):
@@ -152,6 +160,63 @@ def test_gold_trees_take_the_ids_of_the_text(files, tmp_path):
     write_discourse(gold, documents[:-1])
     with pytest.raises(UserError, match=r"'c\.train/d7' next, found none"):
         list(rename([gold], index))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """The options of a segmenter and a parser that reads its states."""
+    folder = tmp_path_factory.mktemp("models")
+    segmenter = save_tiny_segmenter(folder / "segmenter.pt")
+    return ["--segmenter", str(segmenter), "--parser", str(save_tiny_parser(folder / "parser.pt", segmenter))]
+
+
+@pytest.mark.parametrize(("jobs", "sentences"), [(2, "chain"), (4, "parser")])
+def test_several_processes_write_the_bytes_of_one(files, models, tmp_path, monkeypatch, capfd, jobs, sentences):
+    monkeypatch.setattr(annotation, "BATCH_WORDS", 20)
+    command = ["discourse", "annotate", *models, "--text", str(files[0]), "--documents", str(files[1])]
+    command += ["--lang", "en", "--sentences", sentences]
+    for n in (1, jobs):
+        assert not main([*command, "--out", str(tmp_path / str(n)), "--jobs", str(n)])
+    assert (tmp_path / str(jobs)).read_bytes() == (tmp_path / "1").read_bytes()
+    assert [document.id for document in read_discourse(tmp_path / "1")] == list(read_index(files[1]).ids)
+    counts = [line.partition(" INFO ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert counts[0] == counts[1]
+    assert counts[0].startswith(f"documents {len(LENGTHS)}, edus ")
+
+
+def test_mistakes_in_models_are_one_line_from_several_processes(files, models, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(annotation, "BATCH_WORDS", 20)
+    command = f"discourse annotate --text {files[0]} --documents {files[1]} --lang en --out {tmp_path}/out".split()
+    for parser, message in (
+        (models[1], "segmenter.pt: not a parser"),
+        (f"file:{tmp_path}", f"--jobs 2: one process reads the trees of file:{tmp_path}, in the order of the file"),
+    ):
+        assert main([*command, "--jobs", "2", *models[:2], "--parser", parser]) == 2
+        error = capfd.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_signal_ends_all_processes(models, tmp_path):
+    """Those that work on a batch, too; and no unfinished file stays."""
+    (tmp_path / "in.en").write_text(("We went home because rain fell .\n" * 20 + "\n") * 5_000, encoding="utf-8")
+    command = ["discourse", "annotate", *models, "--text", "in.en", "--lang", "en", "--out", "out/o", "--jobs", "2"]
+    with subprocess.Popen([sys.executable, "-m", "docmt", *command], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        end = time.monotonic() + 240
+        while not any(path.stat().st_size for path in tmp_path.glob("out/.o.*/o")) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert process.poll() is None
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+        assert len(children) >= 2
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert b"Traceback" not in errors
+    assert [path.name for path in tmp_path.iterdir()] == ["in.en"]
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from docmt.discourse.constituents import SPAN, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
-from docmt.discourse.documents import (
+from docmt.discourse.discourse_documents import (
     DiscourseDocument,
     Edu,
     edus_from_starts,

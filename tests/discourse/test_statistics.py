@@ -12,7 +12,7 @@ from tree_fixtures import deep_tree, random_heads, run
 
 from docmt.discourse.constituents import binarize, join, join_pair, leaf
 from docmt.discourse.dependencies import NO_HEAD, DependencyTree, depths, merge_to_sentences
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.discourse.statistics import gather_statistics
 from docmt.discourse.treebanks.readers import read_gum
 from docmt.errors import UserError

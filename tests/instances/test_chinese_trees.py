@@ -2,9 +2,9 @@
 
 import pytest
 
-from docmt.discourse.annotation import PlainText, annotate
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
-from docmt.discourse.parsing.baselines import baseline
+from docmt.discourse.annotation import Annotator, PlainText, tokenize_batches
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.other_parsers import baseline
 from docmt.discourse.segmentation.segmenter import SentenceReading
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline
@@ -54,8 +54,8 @@ def test_each_edu_is_exactly_its_subwords(values):
     pipeline = make_pipeline(**values)
     sentences = [pipeline.prepare(line, lang="zh") for line in LINES]
     assert any(subword.endswith("@@") for subwords in sentences for subword in subwords), "words of several subwords"
-    texts = [PlainText("d", LINES)]
-    (document,) = annotate(texts, lang="zh", segmenter=EveryWord(), parser=baseline("chain"))
+    (batch,) = tokenize_batches([PlainText("d", LINES)], lang="zh")
+    (document,) = Annotator(lambda: (EveryWord(), baseline("chain"))).annotate(batch)
     assert len(document.edus) > 60
     assert document.sentences[2] == ()
     placed = place_trees(document, sentences)

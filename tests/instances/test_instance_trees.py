@@ -9,7 +9,7 @@ import pytest
 from docmt.checksums import record_of
 from docmt.corpora.documents import DocumentIndex
 from docmt.discourse.dependencies import DependencyTree
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
 from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings

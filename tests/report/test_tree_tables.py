@@ -8,7 +8,7 @@ from score_rows import render_report, score, write_scores
 
 from docmt.cli.main import main
 from docmt.discourse.constituents import join_pair, leaf
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
 from docmt.report.input_files import read_measurements, read_table
 from docmt.report.study_tables import parser_table, roundtrip_table, segmenter_table, study_table

@@ -143,8 +143,9 @@ rule annotate:
     priority: 20
     conda:
         "../../environment.yml"
+    threads: annotators
     resources:
-        **growing(mem_mb=4000, runtime=240),
+        **growing(mem_mb=6000, runtime=240),
     params:
         fingerprint=plan.trees.fingerprint,
         models=plan.trees.options("segmenter", "parser", "sentences"),
@@ -152,7 +153,8 @@ rule annotate:
         lang=plan.trees.param("lang"),
     shell:
         "docmt discourse annotate {params.models} {params.text} --lang {params.lang} --shard {wildcards.shard}"
-        " --n-shards {wildcards.n_shards} --out {output} --fingerprint {params.fingerprint} 2> {log}"
+        " --n-shards {wildcards.n_shards} --out {output} --jobs {threads} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule gather_gold:

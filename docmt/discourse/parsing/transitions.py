@@ -1,14 +1,28 @@
-"""The transition system of StageDP (Wang et al. 2017, §3.1): a stack, a queue, Shift and three Reduce actions.
+"""The transition system of StageDP (Wang et al. 2017, §3.1), and the structural features of its states.
 
-A document of n EDUs takes 2n − 1 steps. Relations are assigned to the finished tree by a second stage.
+A stack, a queue, Shift and three Reduce actions: a document of n EDUs takes 2n − 1 steps. Relations are assigned to the
+finished tree by a second stage.
+
+Features are positions, sizes, forms, boundaries and punctuation; they name no word and are small integers. A template
+has a name, a size, and a value in [0, size). `state_values` describes a state of the transition system, `merge_values`
+the internal nodes of the finished tree. The last two templates of a state and the last one of a node are boundary
+levels, with which the parser conjoins all others. Models depend on the order.
 """
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+import hashlib
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any
 
-from docmt.discourse.constituents import Node, from_json
-from docmt.discourse.documents import DocumentUnits
+import numpy as np
+
+from docmt.discourse.discourse_documents import N_LEVELS, NOTHING, DiscourseDocument, DocumentUnits
 
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
@@ -57,73 +71,370 @@ class State:
         self.actions.append(action)
 
 
-class Constraint:
-    """Allows only actions that keep every sentence (and every paragraph) one complete subtree."""
-
-    def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
-        chosen = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
-        self.units = [level for level in chosen if level is not None]
-
-    def allows(self, state: State) -> tuple[bool, bool]:
-        """Whether Shift and Reduce are allowed in a state that is not final; at least one of them always is."""
-        # When a unit must be completed before the next one begins, the two upper spans are inside it and can be joined;
-        # when a Reduce would cross the start of an unfinished unit, the rest of the unit is still in the queue.
-        can_shift, can_reduce = possible(state)
-        if not state.stack:
-            return can_shift, can_reduce
-        first, last = state.stack[-1].first, state.stack[-1].last
-        for units in self.units:
-            if can_shift and units.number_of[state.next] != units.number_of[last] and first > units.first[last]:
-                can_shift = False
-            if can_reduce and units.number_of[first - 1] != units.number_of[first] and last < units.last[last]:
-                can_reduce = False
-        return can_shift, can_reduce
-
-
 def possible(state: State) -> tuple[bool, bool]:
     """Whether Shift and Reduce are possible without constraints."""
     return state.next < state.n_edus, len(state.stack) >= 2
 
 
-def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
-    """Build the tree of the actions, with the relation of each Reduce action."""
-    edus, names = itertools.count(), iter(relations)
-    return from_json(
-        [
-            next(edus) if action == SHIFT else {"children": 2, "nuclearity": FORMS[action], "relation": next(names)}
-            for action in actions
-        ]
-    )
+BUCKETS = 8
+NO_BUCKET = BUCKETS
+"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; one more for what does not exist or is unknown."""
+N_COUNTS = BUCKETS + 1
+MARKS = (".。", "?？", "!！", ",，、", ";；", ":：")
+ENDINGS = {mark: number for number, marks in enumerate(MARKS, start=1) for mark in marks}
+N_ENDINGS, N_OPENINGS = 12, 7
+NO_ENDING, NO_OPENING = N_ENDINGS - 1, N_OPENINGS - 1
+N_EDGES = 65
+NO_EDGE = N_EDGES - 1
+NO_FORM = N_ACTIONS
+N_FORMS = N_ACTIONS + 1
+N_PLACES = 5
+NO_PLACE = N_PLACES - 1
+PROJECTIONS = 256  # bits of SHA-256
+COHESION_BOUNDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
+N_COHESIONS = len(COHESION_BOUNDS) + 2
+NO_COHESION = N_COHESIONS - 1
+"""The class of spans that do not exist."""
 
 
-Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
-"""Maps states and the numbers of their documents to one score per action."""
+@dataclass(slots=True)
+class Span:
+    """Structural values of a span; the defaults describe a span that does not exist."""
+
+    form: int = NO_FORM  # the action that made it
+    first: int = -1  # EDU
+    last: int = -1  # EDU
+    n_edus: int = -1
+    n_sentences: int = -1  # sentences that it touches
+    edus: int = NO_BUCKET
+    sentences: int = NO_BUCKET
+    paragraphs: int = NO_BUCKET
+    words: int = NO_BUCKET  # half their number
+    paragraph: int = NO_BUCKET  # sentences in the paragraph of its last EDU
+    edges: int = NO_EDGE  # bits of `DocumentProfile.begins` and `DocumentProfile.ends`
+    from_sentence: int = NO_BUCKET  # EDUs from the start of its first sentence
+    to_sentence: int = NO_BUCKET  # EDUs to the end of its last sentence
+    nucleus: int = NO_PLACE  # place of its nucleus EDU: alone, first, last, inside
+    ending: int = NO_ENDING  # class of its last word
+    opening: int = NO_OPENING  # class of its first word
+    vector: np.ndarray | None = None  # its words, see `Cohesion.vector`
 
 
-def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
-    """Parse documents, given their numbers of EDUs, in lockstep, so that the classifier scores many states at once.
+NO_SPAN = Span()
+NO_PLACES: dict[str, int] = dict.fromkeys(
+    ("from_paragraph", "to_paragraph", "paragraphs_before", "paragraphs_after"), NO_BUCKET
+)
 
-    Returns the final states, and how often a constraint overruled the classifier.
+
+@lru_cache(maxsize=20_000)
+def _signs(word: str) -> np.ndarray:
+    """Random signs of a word, float32 [PROJECTIONS] of +1 and −1."""
+    # From a checksum and not from a generator or `hash`, so that a word has the same signs in every process.
+    bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), dtype=np.uint8))
+    return bits.astype(np.float32) * 2 - 1
+
+
+class Cohesion:
+    """Word vectors of the spans of a document, for their lexical cohesion (Hearst 1997): the words that they share.
+
+    They are random projections of word counts. Words in few of the document's EDUs weigh more, so function words hardly
+    count, in any language.
     """
-    states = [State(n_edus) for n_edus in lengths]
-    n_enforced = 0
-    active = [number for number, state in enumerate(states) if not state.is_final]
-    while active:
-        open_states = [states[number] for number in active]
-        for number, state, scores in zip(active, open_states, score(open_states, active), strict=True):
-            action, is_enforced = best_action(state, constraints[number], scores)
-            state.apply(action)
-            n_enforced += is_enforced
-        active = [number for number in active if not states[number].is_final]
-    return states, n_enforced
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        counts = [Counter(map(str.lower, document.edu_words(edu))) for edu in range(len(document.edus))]
+        spread = Counter(word for words in counts for word in words)
+        weights = {word: math.log((1 + len(counts)) / n) for word, n in spread.items() if word[0].isalnum()}
+        self._sums = np.zeros((len(counts) + 1, PROJECTIONS), dtype=np.float32)
+        for edu, words in enumerate(counts):
+            row = self._sums[edu + 1]
+            row += self._sums[edu]
+            for word, count in words.items():
+                if word in weights:
+                    row += count * weights[word] * _signs(word)
+
+    def vector(self, first: int, last: int) -> np.ndarray:
+        """Return the vector of a span, float32 [PROJECTIONS], of length 1 unless no word counts."""
+        vector = self._sums[last + 1] - self._sums[first]
+        length = math.sqrt(vector @ vector)
+        return vector / length if length > 0 else vector
 
 
-def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
-    """Return the best allowed action, and whether the constraint overruled the classifier."""
-    reduce_action = max((NN, NS, SN), key=scores.__getitem__)
-    wants_shift = scores[SHIFT] >= scores[reduce_action]
-    can_shift, can_reduce = possible(state)
-    wish = wants_shift if can_shift and can_reduce else can_shift
-    can_shift, can_reduce = constraint.allows(state)
-    choice = wants_shift if can_shift and can_reduce else can_shift
-    return (SHIFT if choice else reduce_action), choice != wish
+class DocumentProfile:
+    """Values that features need of a document, computed once per document.
+
+    Attributes:
+        units: sentences and paragraphs.
+        cohesion: shared words of spans.
+        endings: the class of the last word of each EDU.
+        openings: the class of the first word of each EDU.
+        begins: per EDU, bits 0 to 2: it begins its sentence, its paragraph, the document.
+        ends: per EDU, bits 3 to 5: it ends its sentence, its paragraph, the document.
+    """
+
+    def __init__(self, document: DiscourseDocument) -> None:
+        self.units = units = DocumentUnits(document)
+        self.cohesion = Cohesion(document)
+        self._spans: dict[tuple[int, int, int, int], Span] = {}
+        edus = [document.edu_words(number) for number in range(units.n_edus)]
+        self.endings = [ending(words[-1]) if words else 0 for words in edus]
+        self.openings = [opening(words[0]) if words else 0 for words in edus]
+        levels = [units.sentences, *([units.paragraphs] if units.paragraphs else [])]
+        self.begins, self.ends = [0] * units.n_edus, [0] * units.n_edus
+        for edu in range(units.n_edus):
+            for place, level in enumerate(levels):
+                self.begins[edu] |= (level.first[edu] == edu) << place
+                self.ends[edu] |= (level.last[edu] == edu) << 3 + place
+            self.begins[edu] |= (edu == 0) << 2
+            self.ends[edu] |= (edu == units.n_edus - 1) << 5
+
+    def span(self, first: int, last: int, nucleus: int, form: int = NO_FORM) -> Span:
+        """Return the values of a span, given its first, last and nucleus EDU and the action that made it."""
+        # A span stays on the stack for several steps, so its values are kept.
+        key = first, last, nucleus, form
+        if (known := self._spans.get(key)) is not None:
+            return known
+        units = self.units
+        sentences, paragraphs, words = units.sentences, units.paragraphs, units.word_offsets
+        n_edus = last - first + 1
+        n_sentences = sentences.number_of[last] - sentences.number_of[first] + 1
+        n_paragraphs, paragraph = NO_BUCKET, NO_BUCKET
+        if paragraphs is not None:
+            n_paragraphs = bucket(paragraphs.number_of[last] - paragraphs.number_of[first] + 1)
+            sentence = sentences.number_of[last]
+            paragraph = bucket(units.paragraph_last[sentence] - units.paragraph_first[sentence] + 1)
+        span = self._spans[key] = Span(
+            form,
+            first,
+            last,
+            n_edus,
+            n_sentences,
+            edus=bucket(n_edus),
+            sentences=bucket(n_sentences),
+            paragraphs=n_paragraphs,
+            words=bucket((words[last + 1] - words[first]) >> 1),
+            paragraph=paragraph,
+            edges=self.begins[first] | self.ends[last],
+            from_sentence=bucket(first - sentences.first[first]),
+            to_sentence=bucket(sentences.last[last] - last),
+            nucleus=0 if first == last else 1 if nucleus == first else 2 if nucleus == last else 3,
+            ending=self.endings[last],
+            opening=self.openings[first],
+            vector=self.cohesion.vector(first, last),
+        )
+        return span
+
+    def span_of(self, node: Constituent) -> Span:
+        return self.span(node.first, node.last, node.nucleus, node.form)
+
+    def paragraph_places(self, first: int, last: int) -> dict[str, int]:
+        """Buckets of the sentences between a span and the ends of its paragraphs, and of the paragraphs around it."""
+        units = self.units
+        if units.paragraphs is None:
+            return NO_PLACES
+        first_sentence, last_sentence = units.sentences.number_of[first], units.sentences.number_of[last]
+        return {
+            "from_paragraph": bucket(first_sentence - units.paragraph_first[first_sentence]),
+            "to_paragraph": bucket(units.paragraph_last[last_sentence] - last_sentence),
+            "paragraphs_before": bucket(units.paragraphs.number_of[first]),
+            "paragraphs_after": bucket(units.paragraphs.n - 1 - units.paragraphs.number_of[last]),
+        }
+
+
+def bucket(count: int) -> int:
+    """Return the bucket of a count of 0 or more."""
+    return min(BUCKETS - 1, count.bit_length())
+
+
+def ending(word: str) -> int:
+    """Return the class of a word as the last one of an EDU."""
+    mark = word[-1]
+    if (known := ENDINGS.get(mark)) is not None:
+        return known
+    # 7 to 10: closing bracket, quotation mark, dash, other punctuation (Unicode categories).
+    category = unicodedata.category(mark)
+    return {"Pe": 7, "Pf": 8, "Pi": 8, "Pd": 9}.get(category, 8 if mark in "\"'" else 10 if category[0] == "P" else 0)
+
+
+def opening(word: str) -> int:
+    """Return the class of a word as the first one of an EDU."""
+    # 1 to 5: capital, small letter, letter of a script without case, digit, punctuation or symbol.
+    category = unicodedata.category(word[0])
+    return {"Lu": 1, "Ll": 2, "Lo": 3, "Nd": 4}.get(category, 5 if category[0] in "PS" else 0)
+
+
+def cohesion_class(left: np.ndarray | None, right: np.ndarray | None) -> int:
+    """Return the class of the cosine of two spans, from 0 (nothing shared); `NO_COHESION` if one does not exist."""
+    if left is None or right is None:
+        return NO_COHESION
+    cosine = float(left @ right)
+    return sum(cosine > bound for bound in COHESION_BOUNDS)
+
+
+Row = tuple[str, int, str]
+"""Name of a template; number of classes of its parts; its parts, attributes of the values from which it is computed."""
+
+
+def _each(attribute: str, n_classes: int, spans: str) -> list[Row]:
+    """The same template for several spans."""
+    return [(f"{attribute} {span}", n_classes, f"{span}.{attribute}") for span in spans.split()]
+
+
+def _compile(rows: Sequence[Row]) -> tuple[tuple[tuple[str, int], ...], Callable[[Any], list[int]]]:
+    """Names and sizes of the templates, and the function that computes them: parts are the digits of their values."""
+    split = [(name, n_classes, parts.split()) for name, n_classes, parts in rows]
+    templates = tuple((name, n_classes ** len(parts)) for name, n_classes, parts in split)
+    first_parts = attrgetter(*(parts[0] for *_, parts in split))
+    further_parts = [
+        (number, n_classes, attrgetter(part))
+        for number, (_, n_classes, parts) in enumerate(split)
+        for part in parts[1:]
+    ]
+
+    def compute(values: Any) -> list[int]:
+        row = list(first_parts(values))
+        for number, n_classes, part in further_parts:
+            row[number] = row[number] * n_classes + part(values)
+        return row
+
+    return templates, compute
+
+
+STATE_TEMPLATES, _compute_state = _compile([
+    ("stack", 4, "stack"),
+    ("queue", BUCKETS, "queue"),
+    ("action 1", N_FORMS, "action_1"),
+    ("actions 2", N_FORMS, "action_2 action_1"),
+    ("actions 3", N_FORMS, "action_3 action_2 action_1"),
+    *_each("form", N_FORMS, "s1 s2 s3"),
+    ("forms s2 s1", N_FORMS, "s2.form s1.form"),
+    *_each("edus", N_COUNTS, "s1 s2"),
+    ("edus s2 s1", N_COUNTS, "s2.edus s1.edus"),
+    ("longer edus", 4, "longer_edus"),
+    *_each("sentences", N_COUNTS, "s1 s2"),
+    ("sentences s2 s1", N_COUNTS, "s2.sentences s1.sentences"),
+    ("longer sentences", 4, "longer_sentences"),
+    *_each("paragraphs", N_COUNTS, "s1 s2"),
+    *_each("edges", N_EDGES, "s1 s2 q1"),
+    ("s1 from sentence start", N_COUNTS, "s1.from_sentence"),
+    ("s2 from sentence start", N_COUNTS, "s2.from_sentence"),
+    ("s1 to sentence end", N_COUNTS, "s1.to_sentence"),
+    ("s2 from paragraph start", N_COUNTS, "from_paragraph"),
+    ("s1 to paragraph end", N_COUNTS, "to_paragraph"),
+    ("paragraphs before s2", N_COUNTS, "paragraphs_before"),
+    ("paragraphs after s1", N_COUNTS, "paragraphs_after"),
+    *_each("nucleus", N_PLACES, "s1 s2"),
+    *_each("words", N_COUNTS, "s1 s2 q1"),
+    ("sentence of q1", N_COUNTS, "q1.to_sentence"),
+    ("sentence after q1", N_COUNTS, "q_sentence.words"),
+    ("paragraph of s2", N_COUNTS, "s2.paragraph"),
+    ("paragraph of s1", N_COUNTS, "s1.paragraph"),
+    ("paragraph of q1", N_COUNTS, "q1.paragraph"),
+    *_each("ending", N_ENDINGS, "s1 s2 s3 q1"),
+    ("endings s2 s1", N_ENDINGS, "s2.ending s1.ending"),
+    *_each("opening", N_OPENINGS, "s1 s2 q1"),
+    ("openings s2 s1 q1", N_OPENINGS, "s2.opening s1.opening q1.opening"),
+    ("place in document", N_COUNTS, "place"),
+    ("cohesion s2 s1", N_COHESIONS, "cohesion_s2_s1"),
+    ("cohesion s1 q1", N_COHESIONS, "cohesion_s1_q1"),
+    ("cohesion s2 q1", N_COHESIONS, "cohesion_s2_q1"),
+    ("stronger cohesion", 4, "stronger_cohesion"),
+    ("boundary s3 s2", N_LEVELS, "boundary_s3_s2"),
+    ("boundary s2 s1 q1", N_LEVELS, "boundary_s2_s1 boundary_s1_q1"),
+    ("boundary s2 s1", N_LEVELS, "boundary_s2_s1"),
+    ("boundary s1 q1", N_LEVELS, "boundary_s1_q1"),
+])  # fmt: skip
+MERGE_TEMPLATES, _compute_merge = _compile([
+    ("forms", N_ACTIONS, "left.form right.form"),
+    *_each("form", N_ACTIONS, "left right"),
+    ("form parent", 2 * N_FORMS, "form_parent"),
+    *_each("edus", N_COUNTS, "left right"),
+    ("edus", N_COUNTS, "left.edus right.edus"),
+    *_each("sentences", N_COUNTS, "left right"),
+    ("sentences", N_COUNTS, "left.sentences right.sentences"),
+    *_each("paragraphs", N_COUNTS, "left right"),
+    *_each("words", N_COUNTS, "left right"),
+    *_each("edges", N_EDGES, "left right"),
+    ("depth", BUCKETS, "depth"),
+    ("height", BUCKETS, "height"),
+    ("from paragraph start", N_COUNTS, "from_paragraph"),
+    ("to paragraph end", N_COUNTS, "to_paragraph"),
+    ("paragraphs before", N_COUNTS, "paragraphs_before"),
+    ("paragraphs after", N_COUNTS, "paragraphs_after"),
+    *_each("nucleus", N_PLACES, "left right"),
+    *_each("ending", N_ENDINGS, "left right"),
+    ("endings", N_ENDINGS, "left.ending right.ending"),
+    *_each("opening", N_OPENINGS, "left right"),
+    ("openings", N_OPENINGS, "left.opening right.opening"),
+    ("cohesion", N_COHESIONS, "cohesion"),
+    ("form", N_ACTIONS, "form"),
+    ("boundary", N_LEVELS, "boundary"),
+])  # fmt: skip
+
+
+def state_values(profile: DocumentProfile, state: State) -> list[int]:
+    """Compute one value per template of `STATE_TEMPLATES`."""
+    units, front, n_stack = profile.units, state.next, len(state.stack)
+    top = [profile.span_of(node) for node in reversed(state.stack[-3:])]
+    s1, s2, s3 = (top + [NO_SPAN] * 3)[:3]
+    q1 = q_sentence = NO_SPAN  # the EDU at the front of the queue; with the rest of its sentence
+    if front < state.n_edus:
+        q1 = profile.span(front, front, front)
+        q_sentence = profile.span(front, units.sentences.last[front], front)
+    action_3, action_2, action_1 = ([NO_FORM] * 3 + state.actions[-3:])[-3:]  # the latest one is number 1
+    cohesion_s2_s1 = cohesion_class(s2.vector, s1.vector)
+    cohesion_s1_q1 = cohesion_class(s1.vector, q_sentence.vector)
+    both_exist = NO_COHESION not in (cohesion_s2_s1, cohesion_s1_q1)
+    values = SimpleNamespace(
+        **(profile.paragraph_places(s2.first, s1.last) if n_stack > 1 else NO_PLACES),
+        s1=s1,
+        s2=s2,
+        s3=s3,
+        q1=q1,
+        q_sentence=q_sentence,
+        stack=min(n_stack, 3),
+        queue=bucket(state.n_edus - front),
+        place=BUCKETS * front // max(1, state.n_edus),
+        action_1=action_1,
+        action_2=action_2,
+        action_3=action_3,
+        longer_edus=_compare(s2.n_edus, s1.n_edus),
+        longer_sentences=_compare(s2.n_sentences, s1.n_sentences),
+        cohesion_s2_s1=cohesion_s2_s1,
+        cohesion_s1_q1=cohesion_s1_q1,
+        cohesion_s2_q1=cohesion_class(s2.vector, q_sentence.vector),
+        stronger_cohesion=_compare(cohesion_s2_s1, cohesion_s1_q1) if both_exist else 3,
+        boundary_s3_s2=units.level(s3.last, s2.first) if n_stack > 2 else NOTHING,
+        boundary_s2_s1=units.level(s2.last, s1.first) if n_stack > 1 else NOTHING,
+        boundary_s1_q1=units.level(s1.last, front) if n_stack and front < state.n_edus else NOTHING,
+    )
+    return _compute_state(values)
+
+
+def _compare(left: int, right: int) -> int:
+    return 3 if left < 0 or right < 0 else (left > right) - (left < right) + 1
+
+
+def merge_values(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list[list[int]]:
+    """Compute, for each node of a tree, children before parents, one value per template of `MERGE_TEMPLATES`."""
+    # From the root down: the depth of each node, and the form of its parent with the side on which it is.
+    depth, form_parent = dict.fromkeys(nodes[-1:], 0), dict.fromkeys(nodes[-1:], 2 * NO_FORM)
+    for node in reversed(nodes):
+        for is_left, child in zip((True, False), node.children, strict=True):
+            depth[child], form_parent[child] = depth[node] + 1, 2 * node.form + is_left
+    rows = []
+    for node in nodes:
+        left, right = map(profile.span_of, node.children)
+        values = SimpleNamespace(
+            **profile.paragraph_places(node.first, node.last),
+            left=left,
+            right=right,
+            form=node.form,
+            form_parent=form_parent[node],
+            depth=bucket(depth[node]),
+            height=bucket(node.height),
+            cohesion=cohesion_class(left.vector, right.vector),
+            boundary=profile.units.level(node.first, node.last),
+        )
+        rows.append(_compute_merge(values))
+    return rows

@@ -1,26 +1,42 @@
-"""A trained segmenter: its model file, the segmentation of sentences, and its scores.
+"""The EDU segmenter: its model file, the segmentation of sentences, and its training.
 
 Shapes: B sentences, T words of the longest, U word types, D width, L labels.
 """
 
-import itertools
+import logging
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel
 
 from docmt.batching import fill_batches
-from docmt.discourse.documents import inner_starts, read_discourse, sentences_of
-from docmt.discourse.segmentation.network import START, SegmenterNetwork, SentenceBatch, States
-from docmt.discourse.segmentation.settings import SegmenterSettings
-from docmt.discourse.segmentation.vocabulary import WordTypes, WordVocabulary, number_types
+from docmt.discourse.dependencies import NO_HEAD, check_dependencies
+from docmt.discourse.discourse_documents import inner_starts, read_discourse
+from docmt.discourse.segmentation.network import (
+    INSIDE,
+    LABELS,
+    START,
+    SegmenterNetwork,
+    SentenceBatch,
+    States,
+    WordTypes,
+    WordVocabulary,
+    number_types,
+)
+from docmt.discourse.settings import AuxiliaryWeights, SegmenterSettings, SegmenterTrainingSettings
+from docmt.discourse.syntax import SentenceSyntax, read_syntax
 from docmt.errors import UserError
-from docmt.files import atomic_path, read_bytes, read_lines
+from docmt.files import atomic_path, read_bytes
+from docmt.logs import progress
 from docmt.tensor_files import read_tensors
-from docmt.text.tokenizer import sentence_words
 
 FORMAT = 1
 KIND = "EDU segmenter"
@@ -30,6 +46,13 @@ MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
 CONTEXT_WORDS = 50
 """Longer sentences are read in windows with context on both sides: time and memory grow linearly with their length."""
+IGNORED = -100
+"""A target that losses ignore: padding, or a label that is not in the vocabulary."""
+LAST_LEARNING_RATE = 0.01
+"""Share of the learning rate that is left at the last update."""
+PERFECT = 100.0
+"""An F1 that no later epoch can beat."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -198,37 +221,209 @@ def score_starts(
     return scores
 
 
-def evaluate_segmenter(
-    segmenter: Segmenter, gold: Path, *, text: Path | None = None, lang: str | None = None
-) -> dict[str, Any]:
-    """Segment sentences and score the result against a `*.discourse.jsonl`.
+@dataclass(frozen=True)
+class SentenceExample:
+    """A sentence of at least one word, the inner starts of its EDUs and, where known, its syntax."""
 
-    Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
-    one per line, which is tokenized here.
+    words: tuple[str, ...]
+    starts: tuple[int, ...]
+    syntax: SentenceSyntax | None = None
+
+
+def read_examples(prefix: Path) -> list[SentenceExample]:
+    """Read the sentences with words of `PREFIX.discourse.jsonl` and, where it exists, of `PREFIX.syntax.jsonl`."""
+    path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
+    documents = read_discourse(path)
+    syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
+    if syntax_path.exists():
+        syntax = read_syntax(syntax_path, documents)
+        for line, parts in enumerate(syntax, start=1):
+            for number, part in enumerate(parts, start=1):
+                # `openings` needs trees; syntax that a segmenter has predicted may have cycles.
+                check_dependencies(part.heads, where=f"{syntax_path}: line {line}: sentence {number}")
+    examples = []
+    for document, trees in zip(documents, syntax, strict=True):
+        triples = zip(document.sentences, inner_starts(document), trees, strict=True)
+        examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
+    if not examples:
+        raise UserError(f"{path}: no sentence with words")
+    return examples
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Gold output for a batch; int64 [B, T]."""
+
+    labels_BT: Tensor  # `INSIDE` or `START`
+    pos_BT: Tensor  # numbers in the vocabulary, or `IGNORED`
+    relations_BT: Tensor
+    openings_BT: Tensor
+    heads_BT: Tensor  # the head, T for the root, or `IGNORED`
+
+
+class ExampleSet:
+    """Examples whose words and labels are numbered once."""
+
+    def __init__(self, examples: Sequence[SentenceExample], vocabulary: WordVocabulary) -> None:
+        names, self._words = number_types(example.words for example in examples)
+        self._types = WordTypes.encode(names, vocabulary)
+        self._starts = [example.starts for example in examples]
+        numbers = {name: {label: i for i, label in enumerate(getattr(vocabulary, name))} for name in LABELS}
+        # Per sentence with syntax: the labels of each kind, and the heads.
+        self._syntax: list[list[list[int]] | None] = []
+        for tree in (example.syntax for example in examples):
+            if tree is None:
+                self._syntax.append(None)
+                continue
+            labels = [[numbers[name].get(label, IGNORED) for label in getattr(tree, name)] for name in LABELS]
+            self._syntax.append([*labels, list(tree.heads)])
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
+        """Batch the chosen examples, in the order given, with the word types that they use."""
+        lengths = [len(self._words[i]) for i in chosen]
+        longest = max(lengths)
+        batch = SentenceBatch.pad([self._words[i] for i in chosen])
+        labels_BT = torch.full_like(batch.index_BT, INSIDE)
+        pos_BT, relations_BT, openings_BT, heads_BT = (torch.full_like(labels_BT, IGNORED) for _ in range(4))
+        for row, i in enumerate(chosen):
+            labels_BT[row, list(self._starts[i])] = START
+            if (syntax := self._syntax[i]) is not None:
+                for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
+                    targets_BT[row, : lengths[row]] = torch.tensor(numbers)
+        # The root is one column behind the longest sentence, as in `HeadAttention`. IGNORED is another number.
+        heads_BT[heads_BT == NO_HEAD] = longest
+        used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
+        targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
+        return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
+
+    def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
+        """Yield batches of similar length in random order, each of at most `max_words` words with padding."""
+        # Sorted by noisy length: little padding, yet other batches in each epoch.
+        noise = generator.uniform(-0.5, 0.5, len(self))
+        order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
+        batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
+        for place in generator.permutation(len(batches)):
+            yield batches[place]
+
+
+def train_segmenter(
+    train: Sequence[SentenceExample], dev: Sequence[SentenceExample], *, settings: SegmenterSettings, seed: int
+) -> Segmenter:
+    """Train from scratch; equal seeds give equal weights.
+
+    Returns:
+        The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
+        one on ties), with the scores of all epochs. An epoch without any error is the last.
     """
-    documents = read_discourse(gold)
-    sentences = sentences_of(documents)
-    starts = [found for document in documents for found in inner_starts(document)]
-    n_sentences = sum(map(bool, sentences))
-    counts = {
-        "documents": len(documents),
-        "sentences": n_sentences,
-        "empty_sentences": len(sentences) - n_sentences,
-        "words": sum(map(len, sentences)),
-    }
-    if text is None or lang is None:
-        return {**score_starts(segmenter.segment(sentences), starts, n_sentences=n_sentences), **counts}
-    lines = read_lines(text)
-    if len(lines) != len(sentences):
-        raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
-    own = [sentence_words(line, lang) for line in lines]
-    for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
-        if "".join(words) != "".join(wanted):
-            raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
-    # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
-    places = []
-    for words_of, starts_of in ((own, segmenter.segment(own)), (sentences, starts)):
-        before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
-        places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
-    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
-    return {**score_starts(*places, n_sentences=n_sentences), **counts}
+    recipe = settings.training
+    vocabulary = learn_vocabulary(train, recipe)
+    examples = ExampleSet(train, vocabulary)
+    # Batches have a separate generator, so that dropout does not change which sentences are read together.
+    generator = np.random.default_rng(seed)
+    epochs = [list(examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
+    n_updates = sum(map(len, epochs))
+
+    def rate(update: int) -> float:
+        if update < recipe.warmup_steps:
+            return (update + 1) / (recipe.warmup_steps + 1)
+        share = (update - recipe.warmup_steps) / max(1, n_updates - recipe.warmup_steps)
+        return LAST_LEARNING_RATE + (1 - LAST_LEARNING_RATE) * (1 + math.cos(math.pi * min(1.0, share))) / 2
+
+    history: list[dict[str, Any]] = []
+    best: dict[str, Tensor] = {}
+    best_f1 = -1.0
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = SegmenterNetwork(settings.network, vocabulary)
+        network.dropout.rate, network.encoder.word_dropout = recipe.dropout, recipe.word_dropout
+        average = averaged(network, recipe.average_decay, head_start=1)
+        # What is scored and kept is the average; AveragedModel is not generic.
+        segmenter = Segmenter(cast(SegmenterNetwork, average.module), settings, vocabulary)
+        optimizer = adam(network, recipe.learning_rate, recipe.weight_decay)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+        for epoch, batches in enumerate(epochs, start=1):
+            network.train()
+            sums: Counter[str] = Counter()
+            for chosen in progress(batches, label=f"epoch {epoch}", unit="batches", total=len(batches)):
+                parts = losses(network, *examples.batch(chosen))
+                optimizer.zero_grad()
+                total_loss(parts, recipe.auxiliary).backward()
+                nn.utils.clip_grad_norm_(network.parameters(), recipe.max_gradient_norm)
+                optimizer.step()
+                schedule.step()
+                average.update_parameters(network)
+                sums.update({name: part.item() for name, part in parts.items()})
+            means = {name: value / len(batches) for name, value in sums.items()}
+            starts = segmenter.segment([example.words for example in dev])
+            scores = score_starts(starts, [example.starts for example in dev], n_sentences=len(dev))
+            history.append({"epoch": epoch, "losses": means, **scores})
+            inside = scores["inside"]
+            shown = " ".join(f"{name} {value:.4f}" for name, value in means.items())
+            summary = f"F1 {scores['all']['f1']:.2f}, inside {inside['f1']:.2f} "
+            summary += f"(precision {inside['precision']:.2f}, recall {inside['recall']:.2f})"
+            log.info("epoch %d of %d: %s; dev %s", epoch, recipe.epochs, shown, summary)
+            if inside["f1"] > best_f1:
+                best_f1 = inside["f1"]
+                best = {name: weight.clone() for name, weight in average.module.state_dict().items()}
+            if best_f1 == PERFECT:
+                break
+    average.module.load_state_dict(best)
+    chosen = max(history, key=lambda row: row["inside"]["f1"])
+    kept = {name: chosen[name] for name in ("epoch", "all", "inside")} | {"history": history}
+    return replace(segmenter, scores=kept)
+
+
+def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
+    """Collect the words and characters of the training sentences, and their syntactic labels in alphabetical order."""
+    known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
+    trees = [example.syntax for example in train if example.syntax is not None]
+    labels = {name: sorted({label for tree in trees for label in getattr(tree, name)}) for name in LABELS}
+    return replace(known, **{name: tuple(found) for name, found in labels.items()})
+
+
+def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
+    """Compute the mean loss per word of `edus` and, where there is syntax, of `pos`, `relation`, `head`, `opening`."""
+    states = network.states(network.encoder(types)[batch.index_BT], batch)
+    mask_BT = batch.mask_BT
+    likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
+    found = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
+    heads = network.auxiliary
+    if heads is not None and bool((targets.heads_BT != IGNORED).any()):
+        # Parts of speech from the lower BiLSTM, which is nearer to the words (Søgaard and Goldberg 2016).
+        for name, scores_BTL, targets_BT in (
+            ("pos", heads.pos(states.lower_BTD), targets.pos_BT),
+            ("relation", heads.relation(states.upper_BTD), targets.relations_BT),
+            ("head", heads.head(states.upper_BTD, mask_BT), targets.heads_BT),
+            ("opening", heads.opening(states.upper_BTD), targets.openings_BT),
+        ):
+            found[name] = cross_entropy(scores_BTL.flatten(0, 1), targets_BT.flatten(), ignore_index=IGNORED)
+    return found
+
+
+def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
+    """Compute the weighted sum of the losses."""
+    return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
+
+
+def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedModel:
+    """Start an exponential moving average of a network's weights, in a copy of the network in evaluation mode.
+
+    The decay of update n is at most (head_start + n) / (10 + n), so that the initial weights are soon forgotten.
+    """
+
+    def average(mean: Tensor, current: Tensor, n_averaged: Tensor | int) -> Tensor:
+        n = int(n_averaged)
+        return torch.lerp(mean, current, 1 - min(decay, (head_start + n) / (10 + n)))
+
+    model = AveragedModel(network, avg_fn=average)
+    model.n_averaged += 1  # the initial weights: without them, the first update would copy the network
+    return model.eval()
+
+
+def adam(network: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW as segmenter and parser use it."""
+    betas = (0.9, 0.98)
+    return torch.optim.AdamW(network.parameters(), learning_rate, betas, weight_decay=weight_decay, fused=True)

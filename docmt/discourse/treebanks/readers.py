@@ -8,7 +8,7 @@ import html
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.syntax import SentenceSyntax
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3

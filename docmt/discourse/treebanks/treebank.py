@@ -13,7 +13,7 @@ from typing import Any
 from docmt.corpora.readers.tar_files import decode
 from docmt.discourse.constituents import SPAN, Node
 from docmt.discourse.dependencies import DependencyTree
-from docmt.discourse.documents import DiscourseDocument, Edu, write_discourse
+from docmt.discourse.discourse_documents import DiscourseDocument, Edu, write_discourse
 from docmt.discourse.relations import load_inventory
 from docmt.discourse.syntax import DocumentSyntax, write_syntax
 from docmt.errors import UserError

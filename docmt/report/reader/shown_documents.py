@@ -10,7 +10,7 @@ from typing import Any
 from sacrebleu.metrics.chrf import CHRF
 
 from docmt.corpora.documents import text_path
-from docmt.discourse.documents import DiscourseDocument, iterate_discourse
+from docmt.discourse.discourse_documents import DiscourseDocument, iterate_discourse
 from docmt.evaluation.hypotheses import Hypothesis, read_hypotheses
 from docmt.evaluation.references import read_reference
 from docmt.files import read_lines

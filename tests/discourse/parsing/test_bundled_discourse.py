@@ -5,38 +5,19 @@ import shutil
 import pytest
 import torch
 from core_fixtures import DOCUMENTS, make_model
-from parsing_fixtures import WORDS, save_tiny_segmenter
+from parsing_fixtures import save_tiny_parser, save_tiny_segmenter
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
-from docmt.discourse.documents import read_discourse
-from docmt.discourse.parsing.model_file import TrainedParser, save_parser
-from docmt.discourse.parsing.neural_network import Ensemble, ParserNetwork
-from docmt.discourse.parsing.neural_parser import NeuralParser
-from docmt.discourse.parsing.settings import ParserSettings
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.discourse_documents import read_discourse
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_jsonl
 from docmt.models.model_file import TrainedModel, load_model, save_model
 
 GREEDY = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=10)
-TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
 LONG = [" ".join(line for line in document) for document in DOCUMENTS]
 TEXTS = [[*document, LONG[0]] for document in DOCUMENTS]
-
-
-def save_random_parser(path, segmenter):
-    """A neural parser that nobody has trained."""
-    settings = ParserSettings.load({"neural": TINY}, where="parser")
-    reads, relations = Segmenter.load(segmenter), ("elaboration", "joint")
-    reads_lower = settings.neural.layers == "both"
-    width = reads.width + (reads.lower_width if reads_lower else 0)
-    torch.manual_seed(1)
-    network = ParserNetwork(width, len(WORDS), len(relations), settings.neural).eval()
-    parser = NeuralParser(Ensemble([network]), relations, WORDS, reads, reads_lower=reads_lower)
-    save_parser(path, TrainedParser(parser, settings, segmenter.read_bytes()))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +26,7 @@ def files(study_files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundle")
     model = make_model("rst_mix", n_symbols=len(study_files.vocabulary))
     save_model(folder / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))
-    save_random_parser(folder / "parser.pt", save_tiny_segmenter(folder / "segmenter.pt"))
+    save_tiny_parser(folder / "parser.pt", save_tiny_segmenter(folder / "segmenter.pt"))
     return folder
 
 

@@ -15,12 +15,27 @@ from parsing_fixtures import (
     random_document,
 )
 
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts, sentences_of
-from docmt.discourse.parsing.neural_network import EduInputs, Ensemble, EnsembleClassifier, ParserNetwork, WordPooling
-from docmt.discourse.parsing.neural_parser import MAX_BATCH_EDUS, NeuralParser, edu_inputs, number_words, word_states
-from docmt.discourse.parsing.neural_training import collate, make_example, total_loss, train_member
-from docmt.discourse.parsing.settings import NeuralSettings
-from docmt.discourse.parsing.training import training_tree
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts, sentences_of
+from docmt.discourse.parsing.network import (
+    EduInputs,
+    Ensemble,
+    EnsembleClassifier,
+    ParserNetwork,
+    WordPooling,
+    collate,
+    edu_inputs,
+    make_example,
+    number_words,
+)
+from docmt.discourse.parsing.parser import (
+    MAX_BATCH_EDUS,
+    NeuralParser,
+    total_loss,
+    train_member,
+    training_tree,
+    word_states,
+)
+from docmt.discourse.settings import NeuralSettings, ParserSettings
 
 TINY = {"members": 1, "edu_width": 8, "document_width": 4, "hidden_width": 16, "feature_width": 8}
 RATES = ("input_dropout", "hidden_dropout", "feature_dropout", "relation_dropout", "relation_feature_dropout")
@@ -49,7 +64,7 @@ def train(documents, seed=1, **settings):
         settings=NeuralSettings(**RECIPE | settings),
         seed=seed,
     )
-    return NeuralParser(Ensemble([network]), relations, WORDS, StandInSegmenter())
+    return NeuralParser(Ensemble([network]), relations, WORDS, StandInSegmenter(), ParserSettings())
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +108,7 @@ def test_ugly_documents_and_counts(parser):
 def test_more_edus_than_fit_side_by_side(parser, monkeypatch):
     unseen = [random_document(seed, with_tree=False) for seed in range(90, 96)]
     expected = [document.tree for document in parser.parse_batch(unseen)]
-    monkeypatch.setattr("docmt.discourse.parsing.neural_parser.MAX_BATCH_EDUS", 7)
+    monkeypatch.setattr("docmt.discourse.parsing.parser.MAX_BATCH_EDUS", 7)
     assert [document.tree for document in parser.parse_batch(unseen)] == expected
     assert MAX_BATCH_EDUS > 7
 

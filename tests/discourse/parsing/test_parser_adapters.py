@@ -8,8 +8,8 @@ import pytest
 from parsing_fixtures import random_document
 from tree_fixtures import deep_tree
 
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
-from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts, write_discourse
+from docmt.discourse.parsing.parser import load_parser
 from docmt.errors import UserError
 
 DOCUMENT = DiscourseDocument("a/b", (("Rain", "fell", "."), ("Go", "!")), edus_from_starts([[1], []], [3, 2]))

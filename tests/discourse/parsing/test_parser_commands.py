@@ -10,10 +10,8 @@ from parsing_fixtures import COARSE, complete_units, random_document, save_tiny_
 from tree_fixtures import run
 
 from docmt.checksums import record_of
-from docmt.discourse.documents import DocumentUnits, read_discourse, sentences_of, write_discourse
-from docmt.discourse.parsing.model_file import load_trained_parser, reads_states_of
-from docmt.discourse.parsing.neural_parser import word_states
-from docmt.discourse.parsing.parser_names import load_parser
+from docmt.discourse.discourse_documents import DocumentUnits, read_discourse, sentences_of, write_discourse
+from docmt.discourse.parsing.parser import load_parser, load_trained_parser, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file
@@ -58,7 +56,7 @@ def test_train_parse_and_evaluate(folder, tmp_path):
     run("evaluate-parser", "--parser", f"file:{out}", "--gold", gold, "--relations", "gum",
         "--out", tmp_path / "again.json")  # fmt: skip
     assert read_json(tmp_path / "again.json")["parseval"] == scores["parseval"]
-    assert trained.provenance["settings"] == trained.settings.model_dump()
+    assert trained.provenance["settings"] == trained.parser.settings.model_dump()
     assert trained.provenance["segmenter"] == sha256_file(folder / "segmenter.pt")
 
 
@@ -99,7 +97,7 @@ def test_baselines_beside_a_parser_are_scored_alike(folder, tmp_path):
 
 def test_constraints_can_be_left_out(folder, tmp_path):
     model = train(folder, tmp_path / "parser.pt", sentence_constraint=False)
-    assert load_trained_parser(model).parser.sentence_constraint is False
+    assert load_trained_parser(model).parser.settings.sentence_constraint is False
 
 
 def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
@@ -139,7 +137,7 @@ def test_a_parser_knows_its_own_segmenter(folder, tmp_path):
     assert reads_states_of(parser, segmenter)
     documents = read_discourse(folder / "dev.discourse.jsonl")
     readings = segmenter.read(sentences_of(documents))
-    states = word_states(readings, documents, reads_lower=parser.reads_lower)
+    states = word_states(readings, documents, reads_lower=parser.settings.neural.reads_lower)
     expected = [document.tree for document in parser.parse_batch(documents)]
     assert [document.tree for document in parser.parse_batch(documents, states)] == expected
     with torch.no_grad():

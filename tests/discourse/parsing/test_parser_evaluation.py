@@ -7,9 +7,9 @@ from parsing_fixtures import coarse, random_document
 from tree_fixtures import deep_tree
 
 from docmt.discourse.constituents import join_pair, leaf
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts
-from docmt.discourse.parsing.baselines import baseline
-from docmt.discourse.parsing.evaluation import evaluate
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
+from docmt.discourse.evaluation import evaluate
+from docmt.discourse.other_parsers import baseline
 from docmt.errors import UserError
 
 WORDS = (("a", "b"), ("c", "d"))

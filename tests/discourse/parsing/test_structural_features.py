@@ -6,11 +6,22 @@ from dataclasses import replace
 import pytest
 from parsing_fixtures import random_document
 
-from docmt.discourse.parsing.document_profile import DocumentProfile, ending, opening
-from docmt.discourse.parsing.neural_network import MERGE_INPUTS, STATE_INPUTS
-from docmt.discourse.parsing.neural_parser import merge_slots, state_slots
-from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES, merge_values, state_values
-from docmt.discourse.parsing.transitions import NN, NS, SHIFT, SN, State, possible
+from docmt.discourse.parsing.network import MERGE_INPUTS, STATE_INPUTS, merge_slots, state_slots
+from docmt.discourse.parsing.transitions import (
+    MERGE_TEMPLATES,
+    NN,
+    NS,
+    SHIFT,
+    SN,
+    STATE_TEMPLATES,
+    DocumentProfile,
+    State,
+    ending,
+    merge_values,
+    opening,
+    possible,
+    state_values,
+)
 
 
 def in_range(values, templates):

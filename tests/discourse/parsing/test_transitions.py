@@ -7,7 +7,7 @@ import pytest
 from parsing_fixtures import complete_units, random_document, random_tree
 
 from docmt.discourse.constituents import binarize, check_cover
-from docmt.discourse.documents import (
+from docmt.discourse.discourse_documents import (
     ABOVE,
     SAME_PARAGRAPH,
     SAME_SENTENCE,
@@ -16,19 +16,9 @@ from docmt.discourse.documents import (
     DocumentUnits,
     edus_from_starts,
 )
-from docmt.discourse.parsing.baselines import BASELINES, baseline
-from docmt.discourse.parsing.transitions import (
-    FORMS,
-    NN,
-    NS,
-    SHIFT,
-    SN,
-    Constraint,
-    State,
-    best_action,
-    build_tree,
-    parse_greedily,
-)
+from docmt.discourse.other_parsers import BASELINES, baseline
+from docmt.discourse.parsing.parser import Constraint, best_action, build_tree, parse_greedily
+from docmt.discourse.parsing.transitions import FORMS, NN, NS, SHIFT, SN, State
 
 
 def chance_scores(chance):

@@ -6,7 +6,7 @@ from segmenter_fixtures import untrained
 from docmt.corpora.documents import INDEX_HEADER
 from docmt.discourse import annotation
 from docmt.discourse.annotation import PlainText, read_texts, segment_texts, tokenize_batches
-from docmt.discourse.documents import write_discourse
+from docmt.discourse.discourse_documents import write_discourse
 from docmt.errors import UserError
 from docmt.files import write_lines
 from docmt.text.tokenizer import sentence_words

@@ -8,8 +8,14 @@ from test_segmenter_training import write_examples
 from tree_fixtures import run
 
 from docmt.corpora.documents import INDEX_HEADER
-from docmt.discourse.documents import DiscourseDocument, Edu, edus_from_starts, read_discourse, write_discourse
-from docmt.discourse.segmentation.segmenter import evaluate_segmenter
+from docmt.discourse.discourse_documents import (
+    DiscourseDocument,
+    Edu,
+    edus_from_starts,
+    read_discourse,
+    write_discourse,
+)
+from docmt.discourse.evaluation import evaluate_segmenter
 from docmt.errors import UserError
 from docmt.files import read_json, write_lines
 

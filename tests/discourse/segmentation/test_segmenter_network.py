@@ -6,17 +6,19 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, tiny_settings
 
-from docmt.discourse.segmentation.examples import ExampleSet
 from docmt.discourse.segmentation.network import (
+    SHAPES,
     BiLstm,
     HeadAttention,
     LinearChainCrf,
     LockedDropout,
     RestrictedAttention,
     SegmenterNetwork,
+    WordTypes,
+    WordVocabulary,
+    word_shape,
 )
-from docmt.discourse.segmentation.training import learn_vocabulary, losses, total_loss
-from docmt.discourse.segmentation.vocabulary import SHAPES, WordTypes, WordVocabulary, word_shape
+from docmt.discourse.segmentation.segmenter import ExampleSet, learn_vocabulary, losses, total_loss
 
 
 @pytest.mark.parametrize("window", [0, 1, 5])

@@ -8,10 +8,15 @@ import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
 from docmt.checksums import record_of
-from docmt.discourse.documents import DiscourseDocument, edus_from_starts, write_discourse
-from docmt.discourse.segmentation.examples import ExampleSet, read_examples
-from docmt.discourse.segmentation.segmenter import Segmenter
-from docmt.discourse.segmentation.training import averaged, learn_vocabulary, train_segmenter
+from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts, write_discourse
+from docmt.discourse.segmentation.segmenter import (
+    ExampleSet,
+    Segmenter,
+    averaged,
+    learn_vocabulary,
+    read_examples,
+    train_segmenter,
+)
 from docmt.discourse.syntax import write_syntax
 from docmt.errors import UserError
 from docmt.files import write_jsonl

@@ -9,7 +9,7 @@ import pytest
 from miniatures import DIS, RS4, conllu, gum_archives, splits_md, write_archive
 
 from docmt.cli.main import main
-from docmt.discourse.documents import Edu, read_discourse
+from docmt.discourse.discourse_documents import Edu, read_discourse
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.readers import read_gcdt, read_gum, read_rst_dt
 from docmt.discourse.treebanks.rs3 import parse_rs3

@@ -1,4 +1,4 @@
-"""The network of the neural parser: an encoder of EDUs in their document, and two classifiers over spans of them.
+"""The network of the parser: an encoder of EDUs in their document, and two classifiers over spans of them.
 
 Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
 EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
@@ -6,21 +6,33 @@ B documents, T largest number of EDUs in a document, P width of a comparison, M 
 """
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from docmt.discourse.documents import N_LEVELS
-from docmt.discourse.parsing.settings import NeuralSettings
-from docmt.discourse.parsing.structural_features import MERGE_TEMPLATES, STATE_TEMPLATES
-from docmt.discourse.parsing.transitions import N_ACTIONS
+from docmt.discourse.constituents import Node
+from docmt.discourse.discourse_documents import N_LEVELS, DiscourseDocument
+from docmt.discourse.parsing.transitions import (
+    FORMS,
+    MERGE_TEMPLATES,
+    N_ACTIONS,
+    STATE_TEMPLATES,
+    Constituent,
+    DocumentProfile,
+    State,
+    merge_values,
+    state_values,
+)
+from docmt.discourse.settings import NeuralSettings
 
 SCORE_BOUND = 8.0
+NO_EDU = -1
 
 
 class SpanInputs(NamedTuple):
@@ -36,6 +48,30 @@ class SpanInputs(NamedTuple):
 STATE_INPUTS = SpanInputs(11, ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5)), STATE_TEMPLATES, 2)
 # Pairs of a node: nuclei, neighbors at the boundary, first EDUs of the two children.
 MERGE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), MERGE_TEMPLATES, 1)
+
+
+def state_slots(profile: DocumentProfile, state: State) -> list[int]:
+    """Return the EDUs that represent a state; −1 where there is none.
+
+    They are the first, last and nucleus EDU of the two upper spans, the last and nucleus EDU of the third, the first
+    EDU of the queue, the last one of its sentence, and the first one after that.
+    """
+    slots = [NO_EDU] * 11
+    for place, span in zip((0, 3), state.stack[:-3:-1], strict=False):
+        slots[place : place + 3] = span.first, span.last, span.nucleus
+    if len(state.stack) > 2:
+        slots[6:8] = state.stack[-3].last, state.stack[-3].nucleus
+    if state.next < state.n_edus:
+        end = profile.units.sentences.last[state.next]
+        slots[8:10] = state.next, end
+        if end + 1 < state.n_edus:
+            slots[10] = end + 1
+    return slots
+
+
+def merge_slots(node: Constituent) -> list[int]:
+    """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
+    return [edu for child in node.children for edu in (child.first, child.last, child.nucleus)]
 
 
 @dataclass(frozen=True)
@@ -58,6 +94,96 @@ class EduInputs:
             torch.cat([part.edges_E3 for part in parts]),
             tuple(length for part in parts for length in part.n_edus),
         )
+
+
+def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
+    """Return the first, second and last word of an EDU in lower case; empty where there is none."""
+    words = [word.lower() for word in document.edu_words(edu)]
+    return words[0] if words else "", words[1] if len(words) > 1 else "", words[-1] if words else ""
+
+
+def number_words(words: Sequence[str]) -> dict[str, int]:
+    """Number words from 1; 0 is for all other words."""
+    return {word: number for number, word in enumerate(words, start=1)}
+
+
+def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
+    """Collect the network's input for a document with EDUs.
+
+    `states` are the word states of each sentence, [its words, D]; `numbers` is the vocabulary from `number_words`.
+    """
+    lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
+    edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
+    edges = [[numbers.get(word, 0) for word in edge_words(document, edu)] for edu in range(len(document.edus))]
+    return EduInputs(torch.cat(list(states)).float(), edu_W, torch.tensor(edges), (len(document.edus),))
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """States or nodes with their gold classes."""
+
+    slots_QL: np.ndarray  # int64, EDUs of the document; −1 for none
+    values_QF: tuple[np.ndarray, np.ndarray]  # int16, structural values; one array with paragraphs and one without
+    labels_Q: np.ndarray  # int64, the gold classes
+
+
+@dataclass(frozen=True)
+class ParserExample:
+    """A training document: its words, the states on the way to its tree, and the internal nodes of the tree."""
+
+    inputs: EduInputs
+    steps: Decisions
+    nodes: Decisions
+
+
+def make_example(
+    document: DiscourseDocument,
+    tree: Node,
+    states: Sequence[Tensor],
+    *,
+    relations: Sequence[str],
+    numbers: Mapping[str, int],
+) -> ParserExample:
+    """Replay the oracle on a document with at least two EDUs and its binary tree of coarse `relations`.
+
+    The word states and numbers are as for `edu_inputs`.
+    """
+    # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
+    actions = [FORMS.index(node.nuclearity) for node in tree.postorder()]
+    names = [node.relation for node in tree.postorder() if not node.is_leaf]
+    step_values, node_values, slots, node_slots = [], [], [], []
+    for variant in (document, replace(document, paragraphs=None)):
+        profile, state = DocumentProfile(variant), State(len(document.edus))
+        rows, slots = [], []
+        for action in actions:
+            rows.append(state_values(profile, state))
+            slots.append(state_slots(profile, state))
+            state.apply(action)
+        step_values.append(np.array(rows, dtype=np.int16))
+        node_values.append(np.array(merge_values(profile, state.nodes), dtype=np.int16))
+        node_slots = list(map(merge_slots, state.nodes))
+    labels = [relations.index(name) for name in names]
+    return ParserExample(
+        edu_inputs(document, states, numbers),
+        Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
+        Decisions(np.array(node_slots), (node_values[0], node_values[1]), np.array(labels)),
+    )
+
+
+def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
+    """Join the decisions of several documents: slots_QL, values_QF and documents_Q of `SpanClassifier`, and labels_Q.
+
+    `lengths` are the numbers of EDUs of the documents; `hidden` tells whether to hide their paragraphs.
+    """
+    offsets = np.cumsum([0, *lengths])
+    slots = [
+        np.where(part.slots_QL == NO_EDU, offsets[-1], part.slots_QL + offset)
+        for part, offset in zip(decisions, offsets[:-1], strict=True)
+    ]
+    values = [part.values_QF[int(hide)] for part, hide in zip(decisions, hidden, strict=True)]
+    numbers = [np.full(len(part.labels_Q), number) for number, part in enumerate(decisions)]
+    columns = (slots, values, numbers, [part.labels_Q for part in decisions])
+    return [torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in columns]
 
 
 class WordPooling(nn.Module):

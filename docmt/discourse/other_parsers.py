@@ -1,53 +1,99 @@
-"""Parsers by name: baselines, trained models, trees in files of the user, and an adapter for isanlp_rst."""
+"""The interface of all parsers; baselines, trees from files, and an adapter for isanlp_rst.
+
+Baselines are trees that ignore the words: controls for trained parsers.
+"""
 
 import importlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import random
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from typing_extensions import override
 
+from docmt.batching import fill_batches
 from docmt.discourse.constituents import Node, join_pair, leaf, postorder
-from docmt.discourse.documents import DiscourseDocument, iterate_discourse
-from docmt.discourse.parsing.baselines import BASELINES, Parser, baseline
+from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree
+from docmt.discourse.discourse_documents import DiscourseDocument, iterate_discourse
 from docmt.discourse.treebanks.brackets import parse_brackets
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.discourse.treebanks.treebank import align_tree
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.settings import nearest
+
+CHAIN, RANDOM = BASELINES = ("chain", "random")
+RELATION = "elaboration"
+"""The relation of every arc of a baseline; all inventories have it."""
+BATCH_EDUS = 4000
+"""Maximum number of EDUs in the documents that are read and parsed together."""
+WordStates = Sequence[Sequence[Tensor]]
+"""For each document and sentence, the word states of the segmenter, [words, width]."""
+
+
+@dataclass
+class Parser(ABC):
+    """Turns documents with EDUs into documents with trees."""
+
+    # Totals so far: `documents`, `edus`, `enforced` (steps at which a constraint overruled the classifier).
+    counts: Counter[str] = field(default_factory=Counter, kw_only=True)
+
+    @property
+    def inventory(self) -> str | None:
+        """The inventory of the relations on which the parser was trained, if any."""
+        return None
+
+    @abstractmethod
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        """Return the document with a tree, which replaces any that it had; without EDUs, it gets none."""
+
+    def parse_batch(
+        self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
+    ) -> list[DiscourseDocument]:
+        """Parse several documents, with the same trees as from `parse`.
+
+        A caller that has word states from the parser's own segmenter can pass them; most parsers ignore them.
+        """
+        return [self.parse(document) for document in documents]
+
+
+def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDocument]]:
+    """Yield documents in groups of at most `BATCH_EDUS` EDUs."""
+    return fill_batches(documents, BATCH_EDUS, cost=lambda document: len(document.edus))
+
+
+@dataclass
+class Baseline(Parser):
+    """Dependency trees without constituents, whatever the words."""
+
+    # `chain`: every EDU depends on the one before it. `random`: on any earlier one, always the same for documents of
+    # one id; the tree has as many arcs as a parser's.
+    name: str
+
+    @override
+    def parse(self, document: DiscourseDocument) -> DiscourseDocument:
+        n_edus = len(document.edus)
+        self.counts.update(documents=1, edus=n_edus)
+        draw = random.Random(document.id)
+        earlier = [edu - 1 if self.name == CHAIN else draw.randrange(edu) for edu in range(1, n_edus)]
+        arcs = DependencyTree((NO_HEAD, *earlier)[:n_edus], (ROOT, *[RELATION] * len(earlier))[:n_edus])
+        return replace(document, tree=None, arcs=arcs)
+
+
+def baseline(name: str) -> Parser:
+    """Return the baseline of this name."""
+    if name not in BASELINES:
+        raise UserError(f"unknown baseline {name!r}; {nearest(name, list(BASELINES))}")
+    return Baseline(name)
+
 
 READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3}
 """Readers of a user's tree files, by suffix."""
 ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
-
-
-def load_parser(name: str) -> Parser:
-    """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH` (trees from files), or a model file."""
-    # Adapters and model files are imported where they are needed: torch alone takes seconds.
-    if name in BASELINES:
-        return baseline(name)
-    if Path(name).exists():
-        from docmt.discourse.parsing.model_file import load_trained_parser
-
-        return load_trained_parser(Path(name)).parser
-    adapter, _, argument = name.partition(":")
-    if adapter == "file":
-        return FileParser(Path(argument))
-    if adapter == "isanlp":
-        return IsanlpParser.load(argument or ISANLP_VERSION)
-    choices = f"give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
-    raise UserError(f"parser {name!r}: no such file; {choices}")
-
-
-def open_parser(name: str) -> tuple[Parser, str | None]:
-    """Load a parser by its name, as `load_parser` does; also returns the relation inventory of its training, if any."""
-    if not Path(name).is_file():
-        return load_parser(name), None
-    from docmt.discourse.parsing.model_file import load_trained_parser
-
-    trained = load_trained_parser(Path(name))
-    return trained.parser, trained.settings.relations
 
 
 class FileParser(Parser):

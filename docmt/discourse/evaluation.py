@@ -16,7 +16,7 @@ from typing import Any
 
 from docmt.discourse.constituents import SPAN, Node, binarize
 from docmt.discourse.dependencies import NO_HEAD, ROOT, merge_to_sentences
-from docmt.discourse.documents import (
+from docmt.discourse.discourse_documents import (
     ABOVE,
     SAME_PARAGRAPH,
     SAME_SENTENCE,
@@ -24,12 +24,17 @@ from docmt.discourse.documents import (
     DiscourseDocument,
     DocumentUnits,
     edus_from_starts,
+    inner_starts,
     iterate_discourse,
+    read_discourse,
+    sentences_of,
 )
-from docmt.discourse.parsing.baselines import Parser, batches
+from docmt.discourse.other_parsers import Parser, batches
 from docmt.discourse.relations import load_inventory
-from docmt.discourse.segmentation.segmenter import Segmenter
+from docmt.discourse.segmentation.segmenter import Segmenter, score_starts
 from docmt.errors import UserError
+from docmt.files import read_lines
+from docmt.text.tokenizer import sentence_words
 
 KINDS = {"S": (0,), "N": (0, 1), "R": (0, 2), "F": (0, 1, 2)}
 """Which of span, nuclearity and relation of a node must be right."""
@@ -48,6 +53,42 @@ Coarse = Callable[[str], str]
 def coarse_classes(inventory: str | None) -> Coarse:
     """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
     return load_inventory(inventory).coarse if inventory else str
+
+
+def evaluate_segmenter(
+    segmenter: Segmenter, gold: Path, *, text: Path | None = None, lang: str | None = None
+) -> dict[str, Any]:
+    """Segment sentences and score the result against a `*.discourse.jsonl`.
+
+    Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
+    one per line, which is tokenized here.
+    """
+    documents = read_discourse(gold)
+    sentences = sentences_of(documents)
+    starts = [found for document in documents for found in inner_starts(document)]
+    n_sentences = sum(map(bool, sentences))
+    counts = {
+        "documents": len(documents),
+        "sentences": n_sentences,
+        "empty_sentences": len(sentences) - n_sentences,
+        "words": sum(map(len, sentences)),
+    }
+    if text is None or lang is None:
+        return {**score_starts(segmenter.segment(sentences), starts, n_sentences=n_sentences), **counts}
+    lines = read_lines(text)
+    if len(lines) != len(sentences):
+        raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
+    own = [sentence_words(line, lang) for line in lines]
+    for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
+        if "".join(words) != "".join(wanted):
+            raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
+    # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
+    places = []
+    for words_of, starts_of in ((own, segmenter.segment(own)), (sentences, starts)):
+        before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
+        places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
+    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    return {**score_starts(*places, n_sentences=n_sentences), **counts}
 
 
 def evaluate_parser(
