@@ -4,9 +4,12 @@
 one more dependency, and its processes outlive the call.
 """
 
+import ctypes
 import gc
 import itertools
 import multiprocessing
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -19,6 +22,7 @@ Result = TypeVar("Result")
 
 # One that is worked on, one that waits, and one that is done and waits for those before it.
 CHUNKS_PER_PROCESS = 3
+PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
 
 _function: Callable[[Any], Any]  # of this process
 
@@ -71,7 +75,14 @@ def _map_in_processes(
 def _set_up(function: Callable[[Any], Any], gc_threshold: tuple[int, int, int]) -> None:
     global _function
     _function = function
+    end_with_parent()  # it would wait for chunks for ever
     gc.set_threshold(*gc_threshold)  # by default, searches for garbage take 8 % of the time of a parser
+
+
+def end_with_parent() -> None:
+    """Have Linux kill this process when its parent ends, even by SIGKILL."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _apply(chunk: list[Any]) -> Any:

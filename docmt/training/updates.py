@@ -5,13 +5,11 @@ devices. Processes may therefore prepare updates in any number, in any order, an
 """
 
 import copy
-import ctypes
 import heapq
 import itertools
 import logging
 import os
 import signal
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -26,6 +24,7 @@ from docmt.instances.storage import InstanceSet
 from docmt.models.attention.grouping import Kernel
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
+from docmt.processes import end_with_parent
 from docmt.text.vocabulary import N_SPECIALS
 from docmt.training.input_dropout import draw_numbers, drop_trees, drop_words
 from docmt.training.launching import SIGNALS
@@ -41,7 +40,6 @@ N_WORKERS_FOR_A_GPU = 2
 """Number of processes that prepare updates for each GPU, if there are cores for them, two updates ahead."""
 IDLE_UPDATES = 1000  # number of updates used to estimate the share of time for which devices wait
 IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log warns
-PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
 
 
 @dataclass(frozen=True)
@@ -344,5 +342,4 @@ def _start_worker(_: int) -> None:
     """Leave signals to the training, and end with it."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    if sys.platform == "linux":  # a process left behind would hold the lock of the folder, which it shares
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()  # a process left behind would hold the lock of the folder, which it shares
