@@ -26,7 +26,6 @@ Result = TypeVar("Result")
 
 # One that is worked on, one that waits, and one that is done and waits for those before it.
 CHUNKS_PER_PROCESS = 3
-
 SECONDS_TO_END = 10.0  # time for processes that have nothing left to do
 PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
 
@@ -87,6 +86,7 @@ def _map_in_processes(
 def _set_up(function: Callable[[Any], Any], gc_threshold: tuple[int, int, int]) -> None:
     global _function
     _function = function
+    end_with_parent()  # it would wait for chunks for ever
     gc.set_threshold(*gc_threshold)  # by default, searches for garbage take 8 % of the time of a parser
 
 

@@ -23,11 +23,11 @@ from docmt.instances.storage import expand_ranges
 from docmt.models.attention.kernels import Kernel, inputs_for
 from docmt.models.attention.patterns import (
     SIDES,
+    AttentionUnits,
     Grouping,
     Index,
     Side,
     Slot,
-    Units,
     find_part,
     first_before,
     part_names,
@@ -271,12 +271,12 @@ class AttentionLayout:
             self.groupings[key] = part.see(self._tree_units(slot) if part.needs_trees else self._sentence_units(slot))
         return self.groupings[key]
 
-    def _sentence_units(self, slot: Slot) -> Units:
+    def _sentence_units(self, slot: Slot) -> AttentionUnits:
         """The sentences between which a slot attends."""
         queries_G, keys_G = (self.sentence_lengths(side) for side in SIDES[slot])
         if slot == "drafted" and self.drafts is not None:
             keys_G = self.drafts.layout.tgt_lengths_G
-        return Units(
+        return AttentionUnits(
             queries_G,
             keys_G,
             self.sentences_B,
@@ -286,14 +286,14 @@ class AttentionLayout:
             n_before=self.settings.n_before,
         )
 
-    def _tree_units(self, slot: Slot) -> Units:
+    def _tree_units(self, slot: Slot) -> AttentionUnits:
         """EDUs in the encoder, sentences elsewhere, with their heads."""
         trees = self.trees
         assert trees is not None, "patterns that need trees are resolved to `global` without"
         if slot == "encoder":
             n_edus_B = np.add.reduceat(trees.edu_counts_G, np.cumsum(self.sentences_B) - self.sentences_B)
             lengths_E = trees.edu_lengths_E
-            return Units(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
+            return AttentionUnits(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
         return replace(self._sentence_units(slot), heads_U=trees.sentence_heads_G, open_B=trees.open_B)
 
     @cached_property

@@ -11,7 +11,7 @@ Five terms explain all modules of attention:
 For example, in cross-attention with the pattern `group`, a target sentence sees the source sentence of the same number.
 An instance has two sentences, with 2 and 1 target tokens (queries) and 3 and 2 source tokens (keys):
 
->>> units = Units(query_lengths_U=np.array([2, 1]), key_lengths_U=np.array([3, 2]), units_B=np.array([2]))
+>>> units = AttentionUnits(query_lengths_U=np.array([2, 1]), key_lengths_U=np.array([3, 2]), units_B=np.array([2]))
 >>> grouping = find_part("group").see(units)
 >>> grouping.query_lengths_G, grouping.key_lengths_G, grouping.key_rows
 (array([2, 1]), array([3, 2]), array([0, 1, 2, 3, 4]))
@@ -153,7 +153,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Units:
+class AttentionUnits:
     """The units of a batch between which an attention runs, in packed order.
 
     Attributes:
@@ -209,7 +209,7 @@ def first_before(numbers_U: np.ndarray, n_before: int) -> np.ndarray:
     return np.arange(len(numbers_U)) - np.minimum(n_before, numbers_U)
 
 
-def see_window(units: Units, *, n_before: int | None = None) -> Grouping:
+def see_window(units: AttentionUnits, *, n_before: int | None = None) -> Grouping:
     """A sentence sees itself and `n_before` sentences before it in its document; None means `units.window`."""
     lengths = units.key_lengths_U
     ends = lengths.cumsum()
@@ -219,13 +219,13 @@ def see_window(units: Units, *, n_before: int | None = None) -> Grouping:
     return Grouping.of_ranges(units.query_lengths_U, starts, ends - starts, is_causal=units.is_causal)
 
 
-def see_instance(units: Units) -> Grouping:
+def see_instance(units: AttentionUnits) -> Grouping:
     """An instance sees itself."""
     keys = units.key_lengths()
     return Grouping.of_ranges(units.query_lengths(), keys.cumsum() - keys, keys, is_causal=units.is_causal)
 
 
-def see_related(units: Units) -> Grouping:
+def see_related(units: AttentionUnits) -> Grouping:
     """A unit sees itself, its parent and its children in the tree.
 
     In an open instance all units form one group, so that each sees all: that is global attention. In causal attention,
@@ -253,20 +253,20 @@ def see_related(units: Units) -> Grouping:
     )
 
 
-def see_segments(units: Units) -> Grouping:
+def see_segments(units: AttentionUnits) -> Grouping:
     """`see_window` with distance 0 to keys of the same sentence and 1 to all others."""
     grouping = see_window(units)
     return replace(grouping, distances=_sentences_back(units, grouping).clip(max=1))
 
 
-def see_memory(units: Units) -> Grouping:
+def see_memory(units: AttentionUnits) -> Grouping:
     """A sentence sees itself and, at distance 1, the one before; positions run through the instance."""
     grouping = see_window(units, n_before=1)
     positions = positions_within(units.query_lengths())
     return replace(grouping, distances=_sentences_back(units, grouping), positions_N=positions)
 
 
-def see_distances(units: Units) -> Grouping:
+def see_distances(units: AttentionUnits) -> Grouping:
     """A sentence sees its instance; distances to keys are 20 + sentences back, cut to 0 … 40."""
     keys = units.key_lengths()
     starts, lengths = (np.repeat(values, units.units_B) for values in (keys.cumsum() - keys, keys))
@@ -275,7 +275,7 @@ def see_distances(units: Units) -> Grouping:
     return replace(grouping, distances=back.clip(-MAX_SENTENCES, MAX_SENTENCES) + MAX_SENTENCES)
 
 
-def see_each_before(units: Units) -> Grouping:
+def see_each_before(units: AttentionUnits) -> Grouping:
     """J copies of the queries; copy j sees the sentence j before its own, or its own if there is none."""
     lengths = units.query_lengths_U
     starts, own, numbers = lengths.cumsum() - lengths, np.arange(len(lengths)), units.numbers()
@@ -284,13 +284,13 @@ def see_each_before(units: Units) -> Grouping:
     return Grouping.of_ranges(np.tile(lengths, units.n_before), starts[seen], lengths[seen])
 
 
-def see_sources(units: Units) -> Grouping:
+def see_sources(units: AttentionUnits) -> Grouping:
     """A target sentence sees its source and the sources before, at distances in sentences."""
     grouping = see_window(units, n_before=units.n_before)
     return replace(grouping, distances=_sentences_back(units, grouping))
 
 
-def see_drafts(units: Units) -> Grouping:
+def see_drafts(units: AttentionUnits) -> Grouping:
     """A target sentence sees the target sentences before it, and its draft at distance 0.
 
     The drafts of all sentences follow the target tokens; `units.key_lengths_U` are the lengths of the drafts.
@@ -309,7 +309,7 @@ def see_drafts(units: Units) -> Grouping:
     return replace(grouping, distances=np.repeat(own, grouping.key_lengths_G) - of_keys)
 
 
-def _sentences_back(units: Units, grouping: Grouping) -> np.ndarray:
+def _sentences_back(units: AttentionUnits, grouping: Grouping) -> np.ndarray:
     """Distance of each key from its group, which is a sentence, in sentences; int64 like `key_rows`."""
     sentences = np.arange(len(grouping.key_lengths_G))
     of_keys = np.repeat(sentences, units.key_lengths_U)
@@ -329,7 +329,7 @@ class Pattern:
         slots: the attentions that can have it; none for those of context modules.
     """
 
-    see: Callable[[Units], Grouping]
+    see: Callable[[AttentionUnits], Grouping]
     cache: CacheKind = "related"
     needs_trees: bool = False
     slots: tuple[str, ...] = SLOTS
