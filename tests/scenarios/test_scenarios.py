@@ -8,7 +8,7 @@ import torch._dynamo
 from architectures import DIVERSE, TRAINED
 from plain_attention import take_plain_kernels
 
-from docmt.models.attention import ragged
+from docmt.models.attention import kernels
 from docmt.scenarios import comparisons, workload
 from docmt.scenarios.comparisons import Scenarios, scenario_names
 from docmt.scenarios.outcomes import judge, relative_difference
