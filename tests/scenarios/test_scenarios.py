@@ -78,7 +78,7 @@ def test_weights_that_differ_fail(monkeypatch, tmp_path):
 @pytest.fixture
 def graphs(monkeypatch):
     """The kernels of a GPU, computed plainly, and graphs as the tracer makes them."""
-    for module in (comparisons, workload, ragged):
+    for module in (comparisons, workload, kernels):
         monkeypatch.setattr(module, "kernel_for", lambda *_: "varlen")
     take_plain_kernels(monkeypatch, [])
     for name in ("encoder_layers", "decoder_layers"):
