@@ -15,14 +15,22 @@ from matplotlib.axes import Axes
 from docmt.errors import UserError
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.dataframes import column, groups, means, records, select
-from docmt.report.distances import sort_ranges
 from docmt.report.input_files import History
-from docmt.report.paper_tables import PaperColumns, choose_rows, name_columns, score_keys
 from docmt.report.pictures import INK, Draw, Picture, draw_picture
-from docmt.report.score_tables import published_number
+from docmt.report.score_cells import published_number
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
 from docmt.report.styles import DASHES, Look, Styles
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, summarize
+from docmt.report.summary import (
+    PaperColumns,
+    ScoreKey,
+    choose_rows,
+    contrastive_scores,
+    name_columns,
+    name_suites,
+    score_keys,
+    sort_ranges,
+    summarize,
+)
 
 MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
 # Line style of the other systems in a single-system panel

@@ -8,7 +8,8 @@ from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, is_missing, keep, records
 from docmt.report.differences import Differences
 from docmt.report.footnotes import unlike_parts
-from docmt.report.score_tables import choose_metrics, is_above_chance
+from docmt.report.score_cells import is_above_chance
+from docmt.report.score_tables import choose_metrics
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score

@@ -11,9 +11,9 @@ from docmt import __version__
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.case_studies import case_table, read_cases
-from docmt.report.claims.claims_table import claims_table
-from docmt.report.costs import costs_table
+from docmt.report.case_studies import read_cases
+from docmt.report.claims.judging import claims_table
+from docmt.report.costs import read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.findings import key_findings
@@ -21,25 +21,28 @@ from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_foo
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
 from docmt.report.manifest import Manifest
-from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture
-from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
+from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     INSTANCE_KEYS,
     Contents,
+    case_table,
+    costs_table,
     counts_table,
     overlap_table,
     parser_table,
     passes_table,
-    provenance_tables,
+    provenance_table,
     roundtrip_table,
     segmenter_table,
+    signatures_table,
     statistics_table,
-    study_table,
     training_table,
+    tree_relations_table,
+    trees_table,
 )
-from docmt.report.summary import pool_distances, summarize, translation_scores
+from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
 # The tables that are printed; the last of them has the note of the settings
@@ -143,10 +146,10 @@ def build_report(
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
         _section("training", "Training", [], training_curves(histories, styles)),
-        _section("costs", "Costs", [costs_table(manifest, scores)]),
+        _section("costs", "Costs", [costs_table(read_costs(manifest, scores))]),
         _section("more", "More scores and trainings", more),
         *_data_sections(manifest, overlaps, settings),
-        _section("provenance", "Provenance of the numbers", provenance_tables(scores)),
+        _section("provenance", "Provenance of the numbers", [signatures_table(scores), provenance_table(scores)]),
     ]
     return Report(
         title=settings.title,
@@ -184,8 +187,8 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
     needed = (*labels, "arcs", "percent", "between_sentences_percent")
     relations = read_tables(manifest.tree_relations.values(), needed=needed, words=labels)
     trees = [
-        study_table("trees", counts),
-        study_table("tree_relations", relations),
+        trees_table(counts),
+        tree_relations_table(relations),
         _measured_table(segmenter_table, manifest.segmenters, key="scores"),
         _measured_table(parser_table, manifest.parsers, key="parseval"),
     ]
@@ -205,7 +208,8 @@ def _measured_table(
     contents = read_measurements(paths, key=key)
     for name, content in contents:
         try:
-            make([(name, content)])
+            if table := make([(name, content)]):
+                to_text(table)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise UserError(f"{paths[name]}: not a file of the expected kind ({error}): compute it again") from None
     return make(contents)

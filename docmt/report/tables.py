@@ -1,12 +1,12 @@
-"""A table of formatted cells, and its forms: text, Markdown, LaTeX, CSV."""
+"""A table, made from a frame and a list of columns, and its forms: CSV, text, Markdown, LaTeX, HTML."""
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from tabulate import tabulate
@@ -32,58 +32,72 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of formatted cells beside its full-precision values, for the CSV file.
+class Cell:
+    """The text of a cell.
 
-    Attributes:
-        key: name of its files.
-        n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
-        n_texts: trailing columns that hold words.
-        best: (row, column) of cells to highlight.
-        links: the items behind a cell, as the part of the reader's address after #, by (row, column).
-        muted: rows that are not ours (guessing, published counts).
-        breaks: rows that begin a new group.
-        is_long: whether the page folds it.
-        note: the user's words under the table, and footnotes.
-        widths: characters of each column in plain text, where long cells are wrapped.
+    `link` is the address of the items behind a number in the reader, after #.
     """
 
-    key: str
-    title: str
-    caption: str
-    header: list[str]
-    rows: list[list[str]]
-    values: pd.DataFrame
-    n_labels: int
-    n_texts: int = 0
-    best: frozenset[tuple[int, int]] = frozenset()
-    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    muted: frozenset[int] = frozenset()
-    breaks: frozenset[int] = frozenset()
-    is_long: bool = False
-    note: str = ""
-    widths: tuple[int, ...] = ()
+    text: str
+    is_best: bool = False
+    link: str = ""
 
-    @property
-    def kinds(self) -> list[str]:
-        """`label`, `number` or `remark` for each column: the CSS classes of its cells."""
-        n_numbers = len(self.header) - self.n_labels - self.n_texts
-        return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_texts
 
-    @property
-    def lead(self) -> int:
-        """The column with the first metric: on a narrow page, the columns after it are a touch away."""
-        return self.n_labels + (self.header[self.n_labels : self.n_labels + 1] == ["Seeds"])
+Kind = Literal["group", "label", "number", "text"]
 
-    @property
-    def alignments(self) -> list[str]:
-        """`left` or `right` for each column."""
-        return ["right" if kind == "number" else "left" for kind in self.kinds]
 
-    @property
-    def pinned(self) -> int:
-        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
-        return self.header.index("System") if "System" in self.header else 0
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        make: the cell of a row of the frame.
+        kind: numbers are right-aligned. A cell of a `group` is blank where it repeats the cell above.
+        name: a column of the frame, without which this column is left out; None for columns that are always there.
+    """
+
+    heading: str
+    make: Callable[[Record], Cell | str]
+    kind: Kind = "number"
+    name: str | None = None
+
+
+def _column(kind: Kind, form: Callable[[Any], str], name: str, heading: str | None) -> Column:
+    return Column(name if heading is None else heading, lambda row: form(row[name]), kind, name)
+
+
+def _format_word(value: Any) -> str:
+    return MISSING if is_missing(value) else str(value)
+
+
+def group(name: str, heading: str | None = None) -> Column:
+    """Names that several rows share, such as datasets."""
+    return _column("group", _format_word, name, heading)
+
+
+def label(name: str, heading: str | None = None, *, form: Callable[[Any], str] = _format_word) -> Column:
+    """Names of rows, such as systems."""
+    return _column("label", form, name, heading)
+
+
+def prose(name: str, heading: str | None = None) -> Column:
+    """Sentences."""
+    return _column("text", _format_word, name, heading)
+
+
+def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
+    """Numbers in a form of their own."""
+    return _column("number", form, name, heading)
+
+
+def count(name: str, heading: str | None = None) -> Column:
+    """Counts, see `format_count`."""
+    return number(name, heading, form=format_count)
+
+
+def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
+    """Numbers with a fixed number of digits, see `format_score`."""
+    return number(name, heading, form=partial(format_score, digits=digits))
 
 
 def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
@@ -103,70 +117,109 @@ def format_count(value: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
-    """Makes the cells of a column of a table from the values called `name`."""
+class Table:
+    """A table, made from a frame and a list of columns.
 
-    name: str
-    form: Callable[[Any], str]
-
-    def __call__(self, record: Record) -> str:
-        return self.form(record[self.name])
-
-
-CellMaker = Callable[[Record], str]  # makes one cell of a row: a Column, or a function of several values
-
-
-def word(name: str) -> Column:
-    """Cells with words."""
-    return Column(name, lambda value: MISSING if is_missing(value) else str(value))
-
-
-def count(name: str) -> Column:
-    """Cells with counts, see `format_count`."""
-    return Column(name, format_count)
-
-
-def score(name: str, *, digits: int = 2) -> Column:
-    """Cells with numbers, see `format_score`."""
-    return Column(name, partial(format_score, digits=digits))
-
-
-def build_table(
-    values: pd.DataFrame,
-    cells: Mapping[str, CellMaker],
-    *,
-    n_labels: int,
-    n_repeated: int | None = None,
-    **described: Any,
-) -> Table:
-    """A table with one row per row of `values`.
-
-    Args:
-        values: in full precision.
-        cells: makers of the cells of each column, by heading; a Column of values that do not exist is left out.
-        n_labels: leading columns that hold words.
-        n_repeated: leading columns whose cells are blank where they repeat the row above; None: all labels but one.
-        described: the other attributes of the table.
+    Attributes:
+        key: name of its files.
+        frame: one row per row of the table. A column `is_muted` tells rows that are not ours (guessing, published
+            counts).
+        full: values in full precision for the CSV file; None: the frame.
+        note: sentences under the table, the user's and footnotes.
+        new_block: column of the frame whose changes begin a new block of rows; None: the columns of kind `group`.
+        is_long: whether the page folds it.
+        widths: characters of each column in plain text, where long cells are wrapped.
     """
-    kept = {heading: cell for heading, cell in cells.items() if not isinstance(cell, Column) or cell.name in values}
-    rows = [[cell(record) for cell in kept.values()] for record in records(values)]
-    shown, breaks = blank_repeats(rows, n_labels - 1 if n_repeated is None else n_repeated)
-    described = {"breaks": breaks, **described}
-    return Table(header=list(kept), rows=shown, values=values, n_labels=n_labels, **described)
 
+    key: str
+    title: str
+    frame: pd.DataFrame
+    columns: Sequence[Column]
+    caption: str = ""
+    note: str = ""
+    full: pd.DataFrame | None = None
+    new_block: str | None = None
+    is_long: bool = False
+    widths: tuple[int, ...] = ()
 
-def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
-    """Blank the leading cells that repeat the row above, and find the rows where they change."""
-    shown, breaks = [], set()
-    for i, row in enumerate(rows):
-        same = 0
-        # Only up to the first cell that differs: the same split of another dataset is named again.
-        while i and same < n_columns and row[same] == rows[i - 1][same]:
-            same += 1
-        if i and same < n_columns:
-            breaks.add(i)
-        shown.append([""] * same + row[same:])
-    return shown, frozenset(breaks)
+    @cached_property
+    def shown(self) -> list[Column]:
+        """The columns whose values the frame has."""
+        return [column for column in self.columns if column.name is None or column.name in self.frame]
+
+    @cached_property
+    def cells(self) -> list[list[Cell]]:
+        """The cells of all rows, before repeated labels are blanked."""
+        made = [[column.make(row) for column in self.shown] for row in records(self.frame)]
+        return [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The headings of the columns."""
+        return [column.heading for column in self.shown]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The texts of the cells; labels that repeat the row above are blank."""
+        texts = [[cell.text for cell in row] for row in self.cells]
+        return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
+
+    @cached_property
+    def _repeats(self) -> list[int]:
+        """For each row, the number of leading groups that repeat the row above.
+
+        Counting ends at the first cell that differs, so that equal splits of two datasets are both named.
+        """
+        n_groups = next((j for j, kind in enumerate(self.kinds) if kind != "group"), len(self.kinds))
+        repeats = [0] * len(self.cells)
+        for i, (above, row) in enumerate(zip(self.cells, self.cells[1:], strict=False), start=1):
+            repeats[i] = next((j for j in range(n_groups) if row[j].text != above[j].text), n_groups)
+        return repeats
+
+    @cached_property
+    def breaks(self) -> frozenset[int]:
+        """Rows that begin a new block."""
+        if self.new_block is not None:
+            values = list(self.frame[self.new_block])
+            return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
+        n_groups = self.kinds.count("group")
+        return frozenset(i for i, n in enumerate(self._repeats) if i and n < n_groups)
+
+    @property
+    def muted(self) -> frozenset[int]:
+        """Rows that are not ours."""
+        return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
+
+    @property
+    def best(self) -> frozenset[tuple[int, int]]:
+        """Row and column of the best scores."""
+        return frozenset((i, j) for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.is_best)
+
+    @property
+    def links(self) -> dict[tuple[int, int], str]:
+        """The links of cells by row and column."""
+        return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kind of each column."""
+        return [column.kind for column in self.shown]
+
+    @property
+    def alignments(self) -> list[str]:
+        """`left` or `right` for each column."""
+        return ["right" if kind == "number" else "left" for kind in self.kinds]
+
+    @property
+    def lead(self) -> int:
+        """The first column after the labels and seeds: on a narrow page, the columns after it are a touch away."""
+        n_labels = sum(kind in ("group", "label") for kind in self.kinds)
+        return n_labels + (self.header[n_labels : n_labels + 1] == ["Seeds"])
+
+    @property
+    def pinned(self) -> int:
+        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
+        return self.header.index("System") if "System" in self.header else 0
 
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
@@ -185,7 +238,7 @@ def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv",
 
 def to_csv(table: Table) -> str:
     """The values in full precision."""
-    return table.values.to_csv(index=False)
+    return (table.frame if table.full is None else table.full).to_csv(index=False)
 
 
 def to_text(table: Table) -> str:

@@ -8,8 +8,9 @@ import pytest
 from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
-from docmt.report.costs import costs_table
+from docmt.report.costs import read_costs
 from docmt.report.manifest import Manifest
+from docmt.report.study_tables import costs_table
 from docmt.report.tables import to_latex, to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
@@ -45,11 +46,12 @@ def folder(tmp_path):
             values = {"runs": {"d": {"a": [1], "a_seed1_b": [1]}}, "run_folder": str(tmp_path / RUN_FOLDER)}
             manifest = Manifest.load(values | {"benchmarks": str(self.benchmarks), "stages": stages}, where="manifest")
             # A system that translates with another system's model has scores only.
-            return costs_table(manifest, pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]}))
+            scores = pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]})
+            return costs_table(read_costs(manifest, scores))
 
         def hours(self):
             """Core-hours and GPU-hours of the only stage."""
-            values = self.table().values
+            values = self.table().full
             return values["core_hours"].item(), values["gpu_hours"].item()
 
     return Folder()
@@ -74,7 +76,7 @@ def test_sums_by_stage_in_the_order_of_the_workflow(folder):
         ["other", "1", "1.000", "0.000"],
         ["all", "4", "4.000", "0.000"],
     ]
-    assert table.values["stage"].tolist() == ["text", "training", "other"]
+    assert table.full["stage"].tolist() == ["text", "training", "other"]
     assert "4.000" in to_text(table)
     assert "4.000" in to_latex(table)
 
@@ -160,7 +162,8 @@ def test_damaged_benchmarks_are_named_and_skipped(folder, caplog, text):
 
 def test_no_benchmarks_no_table(folder):
     assert folder.table() is None
-    assert costs_table(Manifest(runs={}), pd.DataFrame()) is None
+    assert read_costs(Manifest(runs={}), pd.DataFrame()) is None
+    assert costs_table(None) is None
 
 
 def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):

@@ -8,7 +8,7 @@ from score_rows import long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.page import build_report
-from docmt.report.paper_tables import paper_table
+from docmt.report.score_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
 from docmt.report.tables import write_table
 
@@ -43,8 +43,8 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
         ["b", "✓", "–", "documents", "1", "30.00", "–"],
     ]
     assert table.best == {(1, 5)}
-    assert table.n_labels == 4
-    assert table.values["Bi-sent"].tolist() == ["✗", "✓"]
+    assert table.kinds[:4] == ["label"] * 4
+    assert table.full["Bi-sent"].tolist() == ["✗", "✓"]
 
 
 @pytest.mark.parametrize(

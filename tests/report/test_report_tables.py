@@ -8,12 +8,11 @@ from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import read_tables
-from docmt.report.paper_tables import paper_table
-from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
+from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
-from docmt.report.tables import Table, format_count, to_latex, to_markdown, to_text
+from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_latex, to_markdown, to_text
 
 SETTINGS = ReportSettings()
 
@@ -23,7 +22,7 @@ def test_mean_and_sample_deviation_over_seeds():
     assert table.header == ["Dataset", "Test", "System", "Seeds", "s-BLEU"]
     assert table.rows == [["d", "t", "a", "2", "11.00 ± 1.41"], ["", "", "b", "1", "11.50"]]
     assert table.best == {(1, 4)}
-    assert table.values["s-BLEU sd"].tolist()[0] == pytest.approx(2**0.5)
+    assert table.full["s-BLEU sd"].tolist()[0] == pytest.approx(2**0.5)
 
 
 def test_missing_and_undefined_values_are_dashes():
@@ -64,7 +63,7 @@ def test_published_numbers_stand_only_where_the_settings_say_so():
         ["Sentence", "1", "22.00", "–"],
     ]
     assert "Sentence: Bao et al. (2021), Table 2, “Transformer on sent”" in table.caption
-    assert table.values["s-BLEU published"].tolist()[0] == 24.82
+    assert table.full["s-BLEU published"].tolist()[0] == 24.82
 
 
 def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_pronouns():
@@ -235,7 +234,9 @@ def test_format_count():
 
 def test_names_are_escaped_in_every_form():
     name = r"a_b & 50% {x} $y$ ^~\ <i> |#"
-    table = Table("k", "T_1", "C & D", ["System", "n"], [[name, "1 ± 2"]], pd.DataFrame(), n_labels=1, best={(0, 1)})
+    frame = pd.DataFrame({"system": [name], "n": [1.0]})
+    best = Column("n", lambda row: Cell(f"{row['n']:.0f} ± 2", is_best=True))
+    table = Table("k", "T_1", frame, [label("system", "System"), best], caption="C & D")
     latex = to_latex(table)
     assert (
         r"a\_b \& 50\% \{x\} \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} \textless{}i\textgreater{} "
@@ -268,7 +269,7 @@ def test_names_are_escaped_in_every_form():
     ],
 )
 def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown):
-    table = Table("k", "T", "C", ["System", "n"], [[name, "1"]], pd.DataFrame(), n_labels=1)
+    table = Table("k", "T", pd.DataFrame({"system": [name], "n": [1]}), [label("system", "System"), count("n")])
     assert f"\n{latex} & 1 \\\\\n" in to_latex(table)
     assert to_markdown(table).splitlines()[2].split(" | ")[0].strip("| ") == markdown
 
