@@ -17,7 +17,7 @@ from docmt.report.costs import read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.findings import key_findings
-from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
+from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
 from docmt.report.manifest import Manifest
@@ -171,11 +171,10 @@ def _main_tables(
     # The user's note is shown once, under the last table that there is; footnotes follow it.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
-    guessing = guessing_footnote(summary, settings)
     return (
-        _add_note(translation, notes[0], *footnotes),
-        _add_note(contrastive, notes[1], guessing, *([] if translation else footnotes)),
-        _add_note(generative, notes[2]),
+        _add_note(translation, *footnotes, before=notes[0]),
+        _add_note(contrastive, *([] if translation else footnotes), before=notes[1]),
+        _add_note(generative, before=notes[2]),
     )
 
 
@@ -219,9 +218,9 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
     return Section(key, title, [table for table in tables if table is not None], list(pictures))
 
 
-def _add_note(table: Table | None, *sentences: str) -> Table | None:
-    """The table with sentences after its note: the user's, or footnotes."""
-    return table and replace(table, note=" ".join(filter(None, (table.note, *sentences))))
+def _add_note(table: Table | None, *sentences: str, before: str = "") -> Table | None:
+    """The table with sentences after its note, and one before it."""
+    return table and replace(table, note=" ".join(filter(None, (before, table.note, *sentences))))
 
 
 def _describe(scores: pd.DataFrame) -> str:

@@ -60,6 +60,7 @@ class Layout:
 def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """The frame of a table: one row per cell, row by row; without a score, `mean` and the like are missing.
 
+    Adds `key`, the `ScoreKey`, and `is_at_chance`: whether the interval or deviation of an accuracy includes guessing.
     Groups are in the order of their first appearance, systems in one order in all groups.
     """
     names = [*layout.labels.values(), layout.column]
@@ -69,11 +70,13 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
     every = pd.DataFrame([(*label, heading) for label in labels for heading in layout.metrics], columns=names)
     cells = every.astype({name: found[name].dtype for name in names}).merge(found, how="left", on=names)
+    bounds = cells[["low", "chance", "high"]].astype("float64").itertuples(index=False)
     signatures = [found if isinstance(found, tuple) else () for found in cells["signatures"]]
     return cells.assign(
         seeds=cells["seeds"].fillna(0).astype("int64"),
         signatures=signatures,
         key=[layout.find_key(cell) for cell in records(cells)],
+        is_at_chance=[bool((low <= chance) & (chance <= high)) for low, chance, high in bounds],
     )
 
 
@@ -100,7 +103,7 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
 
 
 def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
-    """Add `tested`, the paired test against the baseline, and `mark`: that of the test, and † of scores that differ.
+    """Add `tested`, the paired test against the baseline, and `marks`: of the test, and † of scores that differ.
 
     Also `unlike`: how a score and the others of its test and metric were computed, where this differs. Then no test
     beside it has a mark.
@@ -118,31 +121,28 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
         # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
         is_marked = test and i not in mixed and round(test.difference, layout.metrics[cell[layout.column]].digits)
         tested.append(test)
-        marks.append(" ".join(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
+        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
     reasons = pd.Series([unlike.get(i) for i in cells.index], dtype="object")
     is_mixed = [i in mixed for i in cells.index]
-    return cells.assign(tested=pd.Series(tested, dtype="object"), mark=marks, unlike=reasons, is_mixed=is_mixed)
+    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, unlike=reasons, is_mixed=is_mixed)
 
 
 def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Add `is_best`: whether a score leads its group as displayed, is above chance and over equal segments."""
+    """Add `is_best`: whether a score is the best of its group as displayed, above chance and over equal segments.
+
+    All of a tie are the best, but for a tie of all.
+    """
     best = []
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
-        if not any(members["is_mixed"]):
-            metric = layout.metrics[members[layout.column].iloc[0]]
-            best += _find_best(members.dropna(subset=["mean"]), metric)
+        metric, scored = layout.metrics[members[layout.column].iloc[0]], members.dropna(subset=["mean"])
+        if not any(members["is_mixed"]) and is_comparable(metric, scored["n"]):
+            shown = pd.Series([round(mean, metric.digits) for mean in scored["mean"]], scored.index, dtype="float64")
+            leaders = scored[shown == (shown.min() if metric.lower_is_better else shown.max())]
+            is_above = map(is_above_chance, leaders["mean"], leaders["low"], leaders["chance"])
+            best += [
+                i for i, above in zip(leaders.index, is_above, strict=True) if above and len(leaders) < len(scored)
+            ]
     return cells.assign(is_best=cells.index.isin(best))
-
-
-def _find_best(scores: pd.DataFrame, metric: Metric) -> list[Any]:
-    """The index of the best of some scores by a metric."""
-    if len(scores) < 2 or not is_comparable(metric, scores["n"]):
-        return []
-    ranked = records(scores.assign(place=scores.index).sort_values("mean", ascending=metric.lower_is_better))
-    first, second = ranked[:2]
-    # Equal as displayed is a tie: no reader can see which one leads.
-    leads = round(first["mean"], metric.digits) != round(second["mean"], metric.digits)
-    return [first["place"]] if leads and is_above_chance(first["mean"], first["low"], first["chance"]) else []
 
 
 def is_above_chance(mean: float, low: float, chance: float) -> bool:
@@ -164,7 +164,6 @@ def score_table(
     key: str,
     title: str,
     unit: str,
-    caption: str = "",
     note: str = "",
     baseline: str | None = None,
     compare: bool = True,
@@ -172,28 +171,32 @@ def score_table(
 ) -> Table:
     """A table of mean ± deviation, from rows of `summarize`, one per cell.
 
-    The caption begins with the unit and whether there are deviations, and ends with the sources of published numbers.
-    `compare` highlights the best system of each group. Scores that were computed otherwise than the others of their
-    test and metric are marked, and nothing beside them is highlighted. The note says why a score or mark is missing.
+    The caption is the unit, with that of deviations. The note explains all signs, missing scores and marks, and names
+    the sources of published numbers. `compare` highlights the best systems of each group. Scores that were computed
+    otherwise than the others of their test and metric are marked, and nothing beside them is highlighted.
     """
     cells = add_published(place_cells(rows, layout), layout, settings)
     cells = add_marks(cells, layout, differences, baseline or settings.baseline)
     cells = add_best(cells, layout) if compare else cells.assign(is_best=False)
-    caption = f"{unit}{'; mean and sample deviation over seeds' if max(cells['seeds']) > 1 else ''}. {caption}".strip()
-    caption += " The best of ours is in bold." if any(cells["is_best"]) else ""
     tested = [test for test in cells["tested"] if test]
-    caption += describe_marks(tested, settings)
     named = zip(cells["system"], cells["source"], strict=True)
     sources = dict.fromkeys(f"{settings.label(system)}: {source}" for system, source in named if source)
-    caption += f" Published beside {'; '.join(sources)}." if sources else ""
-    notes = [note, few_segments_footnote(tested), *_signature_notes(cells, layout, settings)]
+    notes = [
+        note,
+        "Bold: best." if any(cells["is_best"]) else "",
+        describe_marks(tested, settings),
+        "°: at chance, as the interval or deviation includes it." if any(cells["is_at_chance"]) else "",
+        few_segments_footnote(tested),
+        *_signature_notes(cells, layout, settings),
+        f"Published: {', '.join(sources)}." if sources else "",
+    ]
     frame = _pivot(cells, rows, layout)
     return Table(
         key,
         title,
         frame,
         [*_label_columns(layout, settings), *_score_columns(cells, layout)],
-        caption=caption,
+        caption=f"{unit}{', mean ± sample deviation over seeds' if max(cells['seeds']) > 1 else ''}.",
         note=" ".join(filter(None, notes)),
         full=_full_values(frame, layout),
         is_long=is_long,
@@ -220,9 +223,9 @@ def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
     *groups, (system, name) = layout.labels.items()
     return [
         *(group(column, heading) for heading, column in groups),
-        label(name, system, form=settings.label),
+        label(name, system, form=settings.label, short=settings.short_labels),
         *(
-            label("system", heading, form=lambda system, words=words: words.get(system, MISSING))
+            label("system", heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True)
             for heading, words in layout.facts.items()
         ),
     ]
@@ -235,7 +238,11 @@ def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
         seeds = max(cell.get("seeds", 0) for cell in row.values())
         return str(seeds) if seeds else MISSING
 
-    columns = [number("cells", "Seeds", form=format_seeds)]
+    columns = [
+        Column(
+            "Seeds", lambda row: format_seeds(row["cells"]), scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}"
+        )
+    ]
     published = set(cells.loc[cells["published"].notna(), layout.column])
     for heading, metric in layout.metrics.items():
         columns.append(Column(heading, partial(_score_cell, heading=heading, metric=metric, layout=layout)))
@@ -253,7 +260,9 @@ def _score_cell(row: Record, *, heading: str, metric: Metric, layout: Layout) ->
     link = ""
     if layout.find_items and not row["is_muted"] and not is_missing(cell["mean"]):
         link = urlencode({"view": "items", "a": row["system"], **layout.find_items(cell)})
-    return Cell(" ".join(filter(None, [shown, cell.get("mark")])), cell.get("is_best", False), link)
+    is_best, is_at_chance = cell.get("is_best", False), cell.get("is_at_chance", False)
+    marks = (*cell.get("marks", ()), *(["°"] if is_at_chance else []))
+    return Cell(shown, marks, is_best=is_best, is_at_chance=is_at_chance, link=link)
 
 
 def _format_published(cells: Mapping[str, Record], *, heading: str, digits: int) -> str:

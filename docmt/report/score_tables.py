@@ -8,7 +8,7 @@ import pandas as pd
 
 from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
 from docmt.evaluation.score_rows import WARNING
-from docmt.report.dataframes import records, select
+from docmt.report.dataframes import select
 from docmt.report.differences import UNTESTED, Differences
 from docmt.report.score_cells import GUESSING, ITEMS, Layout, is_comparable, score_table
 from docmt.report.settings import ReportSettings
@@ -44,9 +44,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
         key="results",
         title="Translation scores",
         unit="In percent",
-        caption=f"Not here but in “Further scores”, as systems cut documents differently: {', '.join(incomparable)}."
-        if incomparable
-        else "",
+        note=f"Left out, as systems cut documents differently: {', '.join(incomparable)}." if incomparable else "",
     )
 
 
@@ -61,7 +59,7 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         key="further",
         title="Further scores",
         unit="In percent, CXMI in nats",
-        caption="d-BLEU (instances) is over the instances that a system translates: it compares only systems that cut "
+        note="d-BLEU (instances) is over the instances that a system translates: it compares only systems that cut "
         "documents alike. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
         "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
         "(only for systems without sentence alignment).",
@@ -110,7 +108,9 @@ def contrastive_table(
         return None
     keys = _suite_keys(rows)
     sizes = rows.drop_duplicates(["dataset", "suite"])
-    items = "; ".join(f"{row['dataset']} {row['suite']} {row['n']}" for row in records(sizes))
+    is_single = len(set(sizes["dataset"])) == 1
+    names = sizes["suite"] if is_single else sizes["dataset"] + " " + sizes["suite"]
+    items = ", ".join(f"{name} {n}" for name, n in zip(names, sizes["n"], strict=True))
     layout = Layout(
         {"Dataset": "dataset", "System": "system"},
         "suite",
@@ -127,7 +127,7 @@ def contrastive_table(
         key=metric.split()[0],
         title=metric.capitalize(),
         unit=f"Percentage of items {WINNING[metric]}",
-        caption=f"Items: {items}.",
+        note=f"Items: {items}.",
     )
 
 
@@ -150,8 +150,8 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
     rows, keys = rows.assign(**{by: rows[by].astype("string")}), _suite_keys(rows)
     columns = sort_ranges(rows[by]) if by == "distance" else dict.fromkeys(rows[by])
     words = {
-        "distance": "By the number of sentences between the antecedent and the word that depends on it.",
-        "kind": "By the finer class of the items.",
+        "distance": "by the number of sentences between the antecedent and the word that depends on it",
+        "kind": "by the finer class of the items",
     }
     layout = Layout(
         {"Dataset": "dataset", "Phenomenon": "suite", "System": "system"},
@@ -167,8 +167,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         settings,
         key=f"{metric.split()[0]}_by_{by}",
         title=f"{metric.capitalize()} by {by}",
-        unit="In percent",
-        caption=words[by],
+        unit=f"In percent, {words[by]}",
         is_long=True,
     )
 

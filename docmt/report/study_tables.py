@@ -4,6 +4,7 @@ A study without any values of a kind has no such table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -74,8 +75,9 @@ def trees_table(statistics: pd.DataFrame) -> Table | None:
             score("arcs_between_sentences_percent", "arcs between, %"),
             score("chain_percent", "on the one before, %"),
         ],
-        caption="Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency "
-        "tree and over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and "
+        caption="Sizes and shapes of the trees, with mean depths of documents.",
+        note="Depths are steps from the root to the lowest EDU, over arcs of the dependency tree and over nodes of the "
+        "binary tree. Whole: sentences that are one complete subtree, of all and "
         "of those with two or more EDUs. Several heads: sentences with more than one EDU whose head is "
         "outside. Arcs between: arcs that lead into another sentence. On the one before: sentences attached "
         "to their predecessor when the tree is merged to sentences.",
@@ -99,8 +101,7 @@ def tree_relations_table(relations: pd.DataFrame) -> Table | None:
             score("percent", "%"),
             score("between_sentences_percent", "between sentences, %"),
         ],
-        caption="Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that "
-        "lead into another sentence.",
+        caption="Arcs by relation, and the share of these arcs that lead into another sentence.",
         full=relations,
         is_long=True,
     )
@@ -142,8 +143,8 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
             label("split", "Split"),
             *(count(name, _heading(name)) for name in columns),
         ],
-        caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
-        "target for each sentence, including its two markers.",
+        caption="Whole sentences of one document, packed greedily.",
+        note="Tokens are subwords, the larger of source and target for each sentence, including its two markers.",
         full=statistics,
     )
 
@@ -167,8 +168,8 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
         "Overlap with the training data",
         pd.DataFrame(rows),
         [group("dataset", "Dataset"), label("test", "Test"), *map(count_and_share, names[2:])],
-        caption="Test sentences and pairs that occur verbatim in the training set, and documents with more than half "
-        "of their sentences there.",
+        caption="Test sentences and pairs that occur verbatim in the training set.",
+        note="Documents are seen with more than half of their sentences there.",
     )
 
 
@@ -215,8 +216,8 @@ def roundtrip_table(roundtrips: Contents) -> Table | None:
             score("share_but_white_space", "but for white space, %"),
             *(number(cause, form=lambda lines: format_count(0 if is_missing(lines) else lines)) for cause in causes),
         ],
-        caption="Percentage of lines of development and test splits that are restored after tokenization, truecasing "
-        "and BPE: exactly, and apart from white space. The other columns count the rest by cause.",
+        caption="Lines of development and test splits that are restored after tokenization, truecasing and BPE.",
+        note="But for white space: restored apart from white space. The other columns count the rest by cause.",
     )
 
 
@@ -237,8 +238,8 @@ def segmenter_table(evaluations: Contents) -> Table | None:
             count("edus", "EDUs"),
             *(score(name, heading) for heading, name in SEGMENTER_SCORES.items()),
         ],
-        caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
-        "given ones at the first words of sentences; and those inside sentences.",
+        caption="EDU starts on the test split of the treebank each was trained on, in percent.",
+        note="All: with the given starts at the first words of sentences. Inside: those inside sentences.",
     )
 
 
@@ -260,10 +261,10 @@ def parser_table(evaluations: Contents) -> Table | None:
         "RST parsers",
         values.assign(is_muted=values["parser"] != values["trees"]),
         [label("trees", "Trees"), count("edus", "EDUs"), *map(score, PARSER_SCORES)],
-        caption="On the gold EDUs of the test split of the treebank each was trained on, in percent: original "
-        "Parseval (micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) "
-        "and of sentences when the trees are merged to sentences, recall of spans by level. Below each parser"
-        " are trees built without looking at the words; the chain has no spans.",
+        caption="On the gold EDUs of the test split of the treebank each was trained on, in percent.",
+        note="Original Parseval (micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, "
+        "LAS) and of sentences when the trees are merged to sentences, recall of spans by level. Below each parser are "
+        "trees built without looking at the words; the chain has no spans.",
         full=values,
         new_block="parser",
     )
@@ -301,8 +302,8 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
             score("best_dev_loss", "best dev loss", digits=3),
             count("best_step", "at update"),
         ],
-        caption="Updates in total, and the lowest validation loss with the update where it was reached. Tokens per "
-        "second is the median of the logged rates.",
+        caption="Updates in total, and the lowest validation loss with the update where it was reached.",
+        note="Tokens per second: median of the logged rates.",
         is_long=True,
     )
 
@@ -339,8 +340,8 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
 def _run_columns(settings: ReportSettings) -> list[Column]:
     return [
         group("dataset", "Dataset"),
-        label("system", "System", form=settings.label),
-        number("seed", "Seed", form=str),
+        label("system", "System", form=settings.label, short=settings.short_labels),
+        replace(number("seed", "Seed", form=str), scope=lambda seed: f"seed {seed}"),
     ]
 
 
@@ -361,8 +362,9 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
             score("core_hours", "core-hours", digits=digits),
             score("gpu_hours", "GPU-hours", digits=digits),
         ],
-        caption="Processor time used, and wall time times the number of GPUs in use: of the last successful attempt of "
-        "each finished job, from Snakemake's benchmarks, and of all sessions of resumed trainings. The processor time "
+        caption="Processor time used, and wall time times the number of GPUs in use.",
+        note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
+        "resumed trainings. The processor time "
         "of earlier sessions is estimated from the load of the last one; jobs too short to be measured have none.",
         full=costs,
     )
@@ -375,9 +377,14 @@ def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Tab
         name,
         layout.title,
         values,
-        [group("case", "Sentence"), label("part", ""), score("chrF", digits=1), prose("text", "Text")],
+        [
+            replace(group("case", "Sentence"), scope=None),
+            label("part", ""),
+            score("chrF", digits=1),
+            prose("text", "Text"),
+        ],
         caption=f"The sentences of {layout.test} at which {settings.label(layout.system)} is ahead of "
-        f"{settings.label(layout.baseline)} by most chrF; first seed of each.",
+        f"{settings.label(layout.baseline)} by most chrF (first seed of each).",
         note=layout.note,
     )
 
@@ -401,8 +408,8 @@ def provenance_table(scores: pd.DataFrame) -> Table:
         "Runs",
         scores.reindex(columns=PROVENANCE).drop_duplicates(),
         [group("dataset", "Dataset"), *(label(name, name.capitalize()) for name in PROVENANCE[1:])],
-        caption="The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of"
-        " the SHA-256 of the reference or test suite.",
+        caption="The commit of docmt, the hash of the settings, and the first digits of the SHA-256 of the test data.",
+        note="+ means uncommitted changes. Test data are the reference or the test suite.",
         is_long=True,
     )
 

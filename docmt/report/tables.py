@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from docmt.report.dataframes import Record, is_missing, records
 
 MISSING = "–"
 NOTE_WIDTH = 100
+# Characters beyond which a LaTeX table takes both columns of a page, and beyond which its font is smaller
+COLUMN_WIDTH, PAGE_WIDTH = 50, 100
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,20 +29,40 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "−": "$-$",
     "–": "--",
     "×": r"$\times$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
     "\N{NO-BREAK SPACE}": "~",
 }
 
 
+LATEX_COLUMNS = {"number": "r", "text": r"p{.5\linewidth}"}  # by kind; others are `l`
+# Signs after a score, in LaTeX: significance, not comparable, at chance
+MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
+
+
 @dataclass(frozen=True)
 class Cell:
-    """The text of a cell.
+    """A cell of a table.
 
-    `link` is the address of the items behind a number in the reader, after #.
+    Attributes:
+        marks: `MARKS` of a score.
+        short: the text in LaTeX, if it is another.
+        is_best: shown in bold.
+        is_at_chance: shown in gray.
+        link: the address of the items behind a number in the reader, after #.
     """
 
     text: str
+    marks: tuple[str, ...] = ()
+    short: str = ""
     is_best: bool = False
+    is_at_chance: bool = False
     link: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The text with its marks."""
+        return " ".join((self.text, *self.marks))
 
 
 Kind = Literal["group", "label", "number", "text"]
@@ -54,30 +76,52 @@ class Column:
         make: the cell of a row of the frame.
         kind: numbers are right-aligned. A cell of a `group` is blank where it repeats the cell above.
         name: a column of the frame, without which this column is left out; None for columns that are always there.
+        scope: words for the only value of a column, such as `2 seeds`. With these, a column with one value is left out,
+            and the words follow the title.
     """
 
     heading: str
     make: Callable[[Record], Cell | str]
     kind: Kind = "number"
     name: str | None = None
+    scope: Callable[[str], str] | None = None
 
 
 def _column(kind: Kind, form: Callable[[Any], str], name: str, heading: str | None) -> Column:
     return Column(name if heading is None else heading, lambda row: form(row[name]), kind, name)
 
 
+def _named(heading: str) -> Callable[[str], str]:
+    return lambda value: f"{heading[:1].lower()}{heading[1:]} {value}"
+
+
 def _format_word(value: Any) -> str:
     return MISSING if is_missing(value) else str(value)
 
 
-def group(name: str, heading: str | None = None) -> Column:
+def group(name: str, heading: str) -> Column:
     """Names that several rows share, such as datasets."""
-    return _column("group", _format_word, name, heading)
+    return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
 
 
-def label(name: str, heading: str | None = None, *, form: Callable[[Any], str] = _format_word) -> Column:
-    """Names of rows, such as systems."""
-    return _column("label", form, name, heading)
+def label(
+    name: str,
+    heading: str | None = None,
+    *,
+    form: Callable[[Any], str] = _format_word,
+    short: Mapping[str, str] | None = None,
+    is_fact: bool = False,
+) -> Column:
+    """Names of rows, such as systems, with their names in LaTeX tables, or facts about rows."""
+    heading = name if heading is None else heading
+    names = short or {}
+    return Column(
+        heading,
+        lambda row: Cell(form(row[name]), short=names.get(row[name], "")),
+        "label",
+        name,
+        _named(heading) if is_fact else None,
+    )
 
 
 def prose(name: str, heading: str | None = None) -> Column:
@@ -143,15 +187,41 @@ class Table:
     widths: tuple[int, ...] = ()
 
     @cached_property
-    def shown(self) -> list[Column]:
-        """The columns whose values the frame has."""
-        return [column for column in self.columns if column.name is None or column.name in self.frame]
+    def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
+        """The columns that are shown, the cells of each row, and the words for columns with one value."""
+        columns = [column for column in self.columns if column.name is None or column.name in self.frame]
+        made = [[column.make(row) for column in columns] for row in records(self.frame)]
+        cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
+        kept, scope = [], []
+        for j, column in enumerate(columns):
+            values = {row[j].text for row in cells} - {MISSING}
+            if column.scope and cells and len(values) <= 1:
+                scope += map(column.scope, values)
+            else:
+                kept.append(j)
+        return [columns[j] for j in kept], [[row[j] for j in kept] for row in cells], scope
 
-    @cached_property
+    @property
+    def shown(self) -> list[Column]:
+        """The columns whose values the frame has, without those that have one value."""
+        return self._parts[0]
+
+    @property
     def cells(self) -> list[list[Cell]]:
         """The cells of all rows, before repeated labels are blanked."""
-        made = [[column.make(row) for column in self.shown] for row in records(self.frame)]
-        return [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
+        return self._parts[1]
+
+    @property
+    def scope(self) -> str:
+        """The values that all rows share, as a sentence; nothing without any."""
+        words = ", ".join(self._parts[2])
+        return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+    @property
+    def heading(self) -> str:
+        """The title, with the values that all rows share."""
+        words = ", ".join(self._parts[2])
+        return f"{self.title} ({words})" if words else self.title
 
     @cached_property
     def header(self) -> list[str]:
@@ -161,7 +231,7 @@ class Table:
     @cached_property
     def rows(self) -> list[list[str]]:
         """The texts of the cells; labels that repeat the row above are blank."""
-        texts = [[cell.text for cell in row] for row in self.cells]
+        texts = [[cell.shown for cell in row] for row in self.cells]
         return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
 
     @cached_property
@@ -206,6 +276,12 @@ class Table:
         return [column.kind for column in self.shown]
 
     @property
+    def width(self) -> int:
+        """Characters of the widest cells of all columns, with a gap of two; sentences are wrapped."""
+        columns = zip(self.kinds, self.header, *self.rows, strict=True)
+        return sum(40 if kind == "text" else 2 + max(map(len, cells)) for kind, *cells in columns)
+
+    @property
     def alignments(self) -> list[str]:
         """`left` or `right` for each column."""
         return ["right" if kind == "number" else "left" for kind in self.kinds]
@@ -224,7 +300,7 @@ class Table:
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
     """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or some of these."""
-    words = [text for text in (table.note, table.caption) if text]
+    words = [text for text in (table.note, f"{table.heading}. {table.caption}".strip()) if text]
     forms = {
         "csv": to_csv(table),
         "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
@@ -248,7 +324,7 @@ def to_text(table: Table) -> str:
     # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
     note = f"\n\n{textwrap.fill(table.note, NOTE_WIDTH)}" if table.note else ""
-    return f"{table.title}\n\n{body}{note}"
+    return f"{table.heading}\n\n{body}{note}"
 
 
 # A line of a form of a table; with cells, a list: the text before, between and after them, then the cells
@@ -266,44 +342,57 @@ class Form:
 
 
 def latex_form(table: Table) -> Form:
-    """A booktabs table with caption and label."""
-
-    def line(cells: Sequence[str], best: Sequence[bool]) -> Line:
-        escaped = [escape_latex(cell) for cell in cells]
-        bold = [f"\\textbf{{{cell}}}" if stressed else cell for cell, stressed in zip(escaped, best, strict=True)]
-        return ["", " & ", " \\\\", *bold]
-
-    caption = " ".join(filter(None, (f"{table.title}.", table.caption, table.note)))
+    """A booktabs table with caption and label, and its notes below it in a smaller font."""
+    is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
+    packages = " and ".join(f"\\usepackage{{{name}}}" for name in ("booktabs", *(["xcolor"] if is_gray else [])))
+    columns = [LATEX_COLUMNS.get(kind, "l") for kind in table.kinds]
+    note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
+    caption = f"{table.heading}. {table.caption}".strip()
+    environment = "table*" if table.width > COLUMN_WIDTH else "table"
     return Form(
         [
-            "% Needs \\usepackage{booktabs}.",
-            "\\begin{table}[t]",
+            f"% Needs {packages}.",
+            f"\\begin{{{environment}}}[t]",
             "\\centering",
-            ["\\begin{tabular}{", "", "}", *(side[0] for side in table.alignments)],
+            *(["\\footnotesize"] if table.width > PAGE_WIDTH else []),
+            ["\\begin{tabular}{", "", "}", *columns],
             "\\toprule",
-            line(table.header, [False] * len(table.header)),
+            ["", " & ", " \\\\", *map(escape_latex, table.header)],
             "\\midrule",
         ],
-        [line(row, [(i, j) in table.best for j in range(len(row))]) for i, row in enumerate(table.rows)],
+        [
+            ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
+            for cells, row in zip(table.cells, table.rows, strict=True)
+        ],
         "\\midrule",
         [
             "\\bottomrule",
             "\\end{tabular}",
+            *note,
             f"\\caption{{{escape_latex(caption)}}}",
             f"\\label{{tab:{table.key}}}",
-            "\\end{table}",
+            f"\\end{{{environment}}}",
         ],
     )
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.short or cell.text)
+    if cell.is_best:
+        text = f"\\textbf{{{text}}}"
+    if cell.is_at_chance:
+        text = f"\\textcolor{{gray}}{{{text}}}"
+    return text + (f"$^{{{','.join(MARKS[mark] for mark in cell.marks)}}}$" if cell.marks else "")
 
 
 def markdown_form(table: Table) -> Form:
     """A pipe table."""
     rows = [
         [
-            f"**{escape_markdown(cell)}**" if (i, j) in table.best else escape_markdown(cell)
-            for j, cell in enumerate(row)
+            f"**{escape_markdown(text)}**" if cell.is_best else escape_markdown(text)
+            for cell, text in zip(cells, row, strict=True)
         ]
-        for i, row in enumerate(table.rows)
+        for cells, row in zip(table.cells, table.rows, strict=True)
     ]
     header = [escape_markdown(name) for name in table.header]
     text = tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)

@@ -47,13 +47,14 @@ def trees(tmp_path):
 
 def test_statistics_have_a_row_per_split(trees):
     table = trees_table(read_table(trees / "s.csv", needed=["name"], words=["name"]))
-    assert [row[:6] for row in table.rows] == [["d", "parsed", "train", "1", "3", "4"], ["", "", "dev", "1", "1", "1"]]
+    assert table.scope == "Dataset d, trees parsed."
+    assert [row[:4] for row in table.rows] == [["train", "1", "3", "4"], ["dev", "1", "1", "1"]]
     cells = dict(zip(table.header, table.rows[1], strict=True))
     assert cells["nodes deep"] == cells["whole, %"] == MISSING
     assert cells["one EDU, %"] == "100.00"
     assert "max_dependency_depth" in table.full, "the CSV file has all columns"
     relations = tree_relations_table(read_table(trees / "r.csv", needed=["name"], words=["name", "relation"]))
-    assert [row[3:] for row in relations.rows] == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
+    assert relations.rows == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
     assert trees_table(pd.DataFrame()) is None
     assert tree_relations_table(pd.DataFrame()) is None
 
@@ -86,9 +87,9 @@ def test_causes_of_all_languages_are_columns():
     table = roundtrip_table([("d", {"languages": languages})])
     assert table.header[-2:] == ["quotes", "white space"]
     assert table.rows == [
-        ["d", "zh", "4", "75.00", "75.00", "1", "0"],
-        ["", "en", "2", "50.00", "100.00", "0", "1"],
-        ["", "de", "0", MISSING, MISSING, "0", "0"],
+        ["zh", "4", "75.00", "75.00", "1", "0"],
+        ["en", "2", "50.00", "100.00", "0", "1"],
+        ["de", "0", MISSING, MISSING, "0", "0"],
     ]
     assert roundtrip_table([]) is None
 

@@ -25,10 +25,10 @@ WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` ar
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
 WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
-CAPTION = (
-    "Measured: mean ± sample deviation over seeds. Difference: of the relation, mean and "
-    f"{CONFIDENCE:.0%} interval, with the smallest difference that matters; where it decides nothing, the smallest "
-    f"effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power). docs/claims.md explains the verdicts."
+CAPTION = "Measured: mean ± sample deviation over seeds."
+NOTE = (
+    f"Difference: of the relation, mean and {CONFIDENCE:.0%} interval, with the smallest difference that matters. "
+    f"Where it decides nothing, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
 )
 UNDECIDED = ("cannot be told", "untestable here")
 HISTORY_DIGITS = 3
@@ -241,6 +241,7 @@ def claims_table(
         pd.DataFrame([_row(judgment, settings) for judgment in judgments], columns=HEADER),
         [label(heading) for heading in HEADER],
         caption=CAPTION,
+        note=NOTE,
         full=pd.DataFrame([record for judgment in judgments for record in _records(judgment)]),
         widths=WIDTHS,
     )
