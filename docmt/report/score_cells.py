@@ -119,7 +119,12 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
         # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
-        is_marked = test and i not in mixed and round(test.difference, layout.metrics[cell[layout.column]].digits)
+        is_marked = (
+            test
+            and i not in mixed
+            and not is_missing(cell["mean"])
+            and round(test.difference, layout.metrics[cell[layout.column]].digits)
+        )
         tested.append(test)
         marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
     reasons = pd.Series([unlike.get(i) for i in cells.index], dtype="object")

@@ -31,6 +31,20 @@ WINNING = {
     ACCURACY: "whose correct candidate scores strictly highest",
     GENERATIVE: "whose translation contains what is expected",
 }
+NOUN = "which noun “it” means, as in er, sie or es"
+VERB = "the verb left out in “Tom does too”"
+CASE = "the case of a noun without its verb, as in “Whom did you see? – Mary.”"
+# The choice that context decides, by phenomenon, and an example of it
+PHENOMENA = {
+    **dict.fromkeys(("pronoun", "anaphora", "gender"), NOUN),
+    **dict.fromkeys(("ellipsis", "ellipsis_vp", "auxiliary"), VERB),
+    **dict.fromkeys(("ellipsis_inflection", "inflection"), CASE),
+    "structure": "which noun “it” means after a digression, as in er, sie or es",
+    "deixis": "the same form of address throughout, not first du, then Sie",
+    "formality": "the form of address, as in du or Sie",
+    "cohesion": "one rendering of a name or word throughout, not first Julia, then Yulia",
+    "lexical_choice": "the word that earlier sentences ask for, as for the “bank” of a river",
+}
 
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
@@ -111,6 +125,9 @@ def contrastive_table(
     is_single = len(set(sizes["dataset"])) == 1
     names = sizes["suite"] if is_single else sizes["dataset"] + " " + sizes["suite"]
     items = ", ".join(f"{name} {n}" for name, n in zip(names, sizes["n"], strict=True))
+    choices = [
+        f"{name}: {PHENOMENA[name]}." for name in dict.fromkeys(sizes["phenomenon"].dropna()) if name in PHENOMENA
+    ]
     layout = Layout(
         {"Dataset": "dataset", "System": "system"},
         "suite",
@@ -127,7 +144,7 @@ def contrastive_table(
         key=metric.split()[0],
         title=metric.capitalize(),
         unit=f"Percentage of items {WINNING[metric]}",
-        note=f"Items: {items}.",
+        note=" ".join([f"Items: {items}.", *choices]),
     )
 
 
