@@ -145,7 +145,7 @@ def build_report(
             [*accuracies, *by_distance],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _section("training", "Training", [], training_curves(histories, styles)),
+        _section("training", "Training", [], training_curves(histories, styles, manifest.origins)),
         _section("costs", "Costs", [costs_table(read_costs(manifest, scores))]),
         _section("more", "More scores and trainings", more),
         *_data_sections(manifest, overlaps, settings),

@@ -14,6 +14,7 @@ from docmt.report.score_cells import GUESSING, ITEMS, Layout, is_comparable, sco
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import (
     AVERAGE,
+    MIN_ITEMS,
     PaperColumns,
     ScoreKey,
     choose_rows,
@@ -185,6 +186,7 @@ def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, met
         key=f"{metric.split()[0]}_by_{by}",
         title=f"{metric.capitalize()} by {by}",
         unit=f"In percent, {words[by]}",
+        note=f"Ranges with fewer than {MIN_ITEMS} items are left out." if by == "distance" else "",
         is_long=True,
     )
 

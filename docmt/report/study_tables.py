@@ -10,10 +10,22 @@ from typing import Any
 import pandas as pd
 
 from docmt.report.dataframes import column, is_missing, records
-from docmt.report.input_files import History
+from docmt.report.input_files import History, flatten_counts, single_values
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
-from docmt.report.tables import MISSING, Column, Table, count, format_count, group, label, number, prose, score
+from docmt.report.tables import (
+    MISSING,
+    Column,
+    Table,
+    count,
+    format_count,
+    format_score,
+    group,
+    label,
+    number,
+    prose,
+    score,
+)
 
 NAN = float("nan")
 Contents = Sequence[tuple[str, Mapping[str, Any]]]  # contents of JSON files, each with its name in the table
@@ -47,6 +59,8 @@ PARSER_SCORES = {
     "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
+# Units of costs: the fewest hours of all jobs from which each is used, and its number in an hour
+TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, 3600))
 SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
 
@@ -151,7 +165,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
     """Overlap of each test set with the training set."""
-    rows = [{"dataset": dataset, "test": test} | _single_values(counts) for dataset, test, counts in overlaps]
+    rows = [{"dataset": dataset, "test": test} | single_values(counts) for dataset, test, counts in overlaps]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
     def count_and_share(name: str) -> Column:
@@ -175,7 +189,7 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
 
 def counts_table(counts: Contents) -> Table | None:
     """Counts of text that was read, filtered, dropped and cut."""
-    values = pd.DataFrame([{"data": name} | _single_values(_flatten(content)) for name, content in counts])
+    values = pd.DataFrame([{"data": name} | single_values(flatten_counts(content)) for name, content in counts])
     if values.empty:
         return None
     names = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
@@ -346,12 +360,16 @@ def _run_columns(settings: ReportSettings) -> list[Column]:
 
 
 def costs_table(costs: pd.DataFrame | None) -> Table | None:
-    """Jobs, core-hours and GPU-hours of each stage, from `read_costs`, and of all."""
+    """Jobs, core and GPU time of each stage, from `read_costs`, and of all; in a unit that suits the longest."""
     if costs is None:
         return None
     hours = costs[["core_hours", "gpu_hours"]].sum()
-    digits = 3 if hours.max() < 100 else 1
+    unit, scale = next((unit, scale) for unit, limit, scale in TIME_UNITS if max(hours) >= limit)
     everything = {"stage": "all", "jobs": costs["jobs"].sum(), **hours}
+
+    def form(value: float) -> str:
+        return format_score(value * scale, digits=1)
+
     return Table(
         "costs_by_stage",
         "Costs by stage",
@@ -359,8 +377,8 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
         [
             label("stage", "Stage"),
             count("jobs"),
-            score("core_hours", "core-hours", digits=digits),
-            score("gpu_hours", "GPU-hours", digits=digits),
+            number("core_hours", f"core-{unit}", form=form),
+            number("gpu_hours", f"GPU-{unit}", form=form),
         ],
         caption="Processor time used, and wall time times the number of GPUs in use.",
         note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
@@ -420,20 +438,3 @@ def _heading(name: str) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
-
-
-def _single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
-
-
-def _flatten(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
-    flat: dict[str, Any] = {}
-    for key, value in counts.items():
-        if key in ("inputs", "origin"):
-            continue
-        if isinstance(value, dict):
-            flat |= {f"{key}: {inner}": number for inner, number in _flatten(value).items()}
-        else:
-            flat[key] = value
-    return flat

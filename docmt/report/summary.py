@@ -18,6 +18,7 @@ GROUP = [name for name in KEY if name != "seed"]
 AVERAGE = "average"  # dataset and test of means over tests
 # Ranges of distances whose items are counted together, since single distances have few: the last distance by name
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
+MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
 # Facts about each system from the config, by the names of `PaperTable.facts`
 PaperColumns = Mapping[str, Mapping[str, str]]
 
@@ -60,7 +61,10 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
-    """The long table with one row per range of distances in place of one row per distance."""
+    """The long table with one row per range of distances in place of one row per distance.
+
+    Ranges with fewer than `MIN_ITEMS` items are left out.
+    """
     whole = keep(scores, column(scores, "distance").isna())
     rows = scores.dropna(subset=["distance", "value"])
     names = [range_of(distance) for distance in rows["distance"]]
@@ -71,6 +75,7 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         guessed=("guessed", lambda values: values.sum(skipna=False)),
         signature=("signature", "first"),
     )
+    pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
     # Intervals of single distances cannot be pooled: the pooled counts give the interval.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])

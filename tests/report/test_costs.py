@@ -69,23 +69,39 @@ def test_sums_by_stage_in_the_order_of_the_workflow(folder):
     folder.benchmark("apply_bpe", "d_dev_de", 1800, cpu="2700")
     folder.benchmark("mine", "x", 3600, cpu="3600")
     table = folder.table()
-    assert table.header == ["Stage", "jobs", "core-hours", "GPU-hours"]
+    assert table.header == ["Stage", "jobs", "core-minutes", "GPU-minutes"]
     assert table.rows == [
-        ["text", "2", "1.000", "0.000"],
-        ["training", "1", "2.000", "0.000"],
-        ["other", "1", "1.000", "0.000"],
-        ["all", "4", "4.000", "0.000"],
+        ["text", "2", "60.0", "0.0"],
+        ["training", "1", "120.0", "0.0"],
+        ["other", "1", "60.0", "0.0"],
+        ["all", "4", "240.0", "0.0"],
     ]
     assert table.full["stage"].tolist() == ["text", "training", "other"]
-    assert "4.000" in to_text(table)
-    assert "4.000" in to_latex(table)
+    assert "240.0" in to_text(table)
+    assert "240.0" in to_latex(table)
+
+
+@pytest.mark.parametrize(
+    ("hours", "heading", "cell"),
+    [
+        (0.05, "core-seconds", "180.0"),
+        (0.1, "core-minutes", "6.0"),
+        (10, "core-hours", "10.0"),
+        (200, "core-hours", "200.0"),
+    ],
+)
+def test_the_unit_suits_the_longest_time(folder, hours, heading, cell):
+    folder.benchmark("train", "d_a_seed1", 5, cpu=str(3600 * hours))
+    table = folder.table()
+    assert [table.header[2], table.rows[-1][2]] == [heading, cell]
+    assert table.full["core_hours"].tolist() == [hours], "the file has hours"
 
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
 def test_jobs_too_short_to_be_measured_have_no_core_hours(folder, mark):
     folder.benchmark("gather", "gather", 36, cpu=mark)
     folder.benchmark("gather", "again", 36, cpu="36")
-    assert folder.table().rows[-1] == ["all", "2", "0.010", "0.000"]
+    assert folder.table().rows[-1] == ["all", "2", "36.0", "0.0"]
 
 
 def sessions(*seconds):
@@ -187,4 +203,4 @@ def test_a_training_on_several_nodes_counts_what_its_processes_recorded(folder):
     folder.benchmark("train", "d_a_seed1", 3600, cpu="0.12")
     folder.facts("model.job.json", {"device": "cuda", "n_devices": 8, "n_nodes": 2, "cpu_seconds": 30_000.0})
     assert folder.hours() == (pytest.approx(30 / 3.6), 8)
-    assert folder.table().rows[-1] == ["all", "1", "8.333", "8.000"]
+    assert folder.table().rows[-1] == ["all", "1", "500.0", "480.0"]

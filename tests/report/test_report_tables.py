@@ -185,7 +185,7 @@ def test_the_best_is_bold_only_if_it_leads_as_displayed_and_is_above_chance(metr
 @pytest.mark.parametrize(("seeds", "is_named"), [((1,), False), ((1, 2), True)])
 def test_deviations_are_named_only_where_there_are_some(seeds, is_named):
     rows = [row for seed in seeds for row in (score("a", 20, seed=seed), accuracy("a", 60, seed=seed))]
-    rows += [accuracy("a", 60, seed=seed, distance=1) for seed in seeds]
+    rows += [accuracy("a", 60, seed=seed, distance=1, n=10) for seed in seeds]
     summary = summarize(pool_distances(long_table(rows)))
     settings = ReportSettings(tables={"x": PaperTable(title="x", systems=["a"])})
     tables = [main_table(summary, settings), contrastive_table(summary, settings)]
@@ -197,20 +197,23 @@ def test_distances_are_pooled_into_ranges_with_numbers_of_items():
     rows = [
         accuracy("a", value, distance=distance, seed=seed) | {"n": n}
         for seed, shift in ((1, 0), (2, 10))
-        for distance, value, n in ((11, 50, 2), (4, 100 - 10 * shift, 3), (6, 0, 1), (1, 50 + shift, 10), (10, 50, 2))
+        for distance, value, n in (
+            *((11, 50, 20), (4, 100 - 10 * shift, 30), (6, 0, 10), (1, 50 + shift, 10), (10, 50, 9), (0, 50, 9)),
+            (7, 50, 1),
+        )
     ]
     rows += [accuracy("a", 55, seed=seed) for seed in (1, 2)]
     pooled = pool_distances(long_table(rows))
     summary = summarize(pooled)
     table = split_table(summary, SETTINGS, by="distance")
-    assert table.header == ["System", "1", "4–6", "7–10", "> 10"]
+    assert table.header == ["System", "1", "4–6", "7–10", "> 10"], "9 items are too few"
     assert table.rows == [
         ["a", "55.0 ± 7.1 °", "37.5 ± 53.0 °", "50.0 ± 0.0 °", "50.0 ± 0.0 °"],
-        ["(items)", "10", "4", "2", "2"],
+        ["(items)", "10", "40", "10", "20"],
     ]
     assert table.muted == {1}
     low, high, chance = pooled[pooled["distance"] == "4–6"].iloc[0][["low", "high", "chance"]]
-    assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(3, 4)])
+    assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(30, 40)])
     assert chance == 50
     assert contrastive_table(summary, SETTINGS).rows[0][1] == "55.0 ± 0.0", "whole sets stay as they were"
     assert pool_distances(long_table([score("a", 20)]))["value"].tolist() == [20]
@@ -224,7 +227,7 @@ def test_numbers_of_suites_lead_to_their_items():
         (0, 2): "view=items&a=a&set=d%2Fother",
         (1, 1): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
     }, "not where there is no number, nor at guessing"
-    split = [accuracy("a", 60, distance=5), accuracy("a", 50, distance=20), accuracy("a", 50, kind="x & y")]
+    split = [accuracy("a", 60, distance=5, n=10), accuracy("a", 50, distance=20, n=10), accuracy("a", 50, kind="x & y")]
     summary = summarize(pool_distances(long_table(split)))
     start = "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun"
     by_distance = split_table(summary, SETTINGS, by="distance")
