@@ -28,7 +28,7 @@ def check_report(config: Config) -> None:
     report = config.report
     if report.baseline is not None:
         check_scored(config, report.baseline, where="config.report.baseline")
-    for key in ("labels", "published"):
+    for key in ("labels", "short_labels", "published"):
         for system in getattr(report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
     tests = [f"{name}/{test}" for name, row in config.datasets.items() for test in (*row.test, *row.suite_names())]

@@ -11,7 +11,7 @@ from docmt.evaluation.references import read_reference
 from docmt.files import read_lines
 from docmt.report.input_files import read_table
 from docmt.report.settings import CaseTable, ReportSettings
-from docmt.report.tables import Table, build_table, one_line, score, word
+from docmt.report.tables import one_line
 
 SOURCE, REFERENCE = "source", "reference"
 COLUMNS = ("case", "part", "chrF", "text")
@@ -68,19 +68,3 @@ def choose_cases(
 def read_cases(path: Path) -> pd.DataFrame:
     """Read the values of a case study that was written as CSV."""
     return read_table(path, needed=COLUMNS, words=("case", "part", "text")).fillna({"text": ""})
-
-
-def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
-    """A case study by its name in the settings, from its values."""
-    layout = settings.cases[name]
-    return build_table(
-        values,
-        {"Sentence": word("case"), "": word("part"), "chrF": score("chrF", digits=1), "Text": word("text")},
-        key=name,
-        title=layout.title,
-        caption=f"The sentences of {layout.test} at which {settings.label(layout.system)} is ahead of "
-        f"{settings.label(layout.baseline)} by most chrF; first seed of each.",
-        note=layout.note,
-        n_labels=2,
-        n_texts=1,
-    )

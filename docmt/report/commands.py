@@ -53,7 +53,8 @@ def table(
     """
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores
-    from docmt.report.paper_tables import paper_table, read_paper_columns
+    from docmt.report.score_tables import paper_table
+    from docmt.report.summary import read_paper_columns
     from docmt.report.tables import to_text, write_table
 
     look_up(settings.tables, name, where="report.tables", what="table")
@@ -89,7 +90,8 @@ def cases(
         system: hypotheses of the better system.
         baseline: hypotheses of the other system.
     """
-    from docmt.report.case_studies import case_table, choose_cases
+    from docmt.report.case_studies import choose_cases
+    from docmt.report.study_tables import case_table
     from docmt.report.tables import write_table
 
     layout = look_up(settings.cases, name, where="report.cases", what="case study")
@@ -118,7 +120,7 @@ def figure(
     """
     from docmt.report.figures import draw_plot, study_styles, write_plot
     from docmt.report.input_files import gather_scores, read_histories
-    from docmt.report.paper_tables import read_paper_columns
+    from docmt.report.summary import read_paper_columns
 
     pictures = {**settings.figures, **settings.curves}
     look_up(pictures, name, where="report.figures and report.curves", what="picture")
@@ -154,7 +156,7 @@ def claims(
     Args:
         name: keys of claims in the settings' `claims`; by default all.
     """
-    from docmt.report.claims.claims_table import claims_table
+    from docmt.report.claims.judging import claims_table
     from docmt.report.input_files import gather_scores, read_histories
     from docmt.report.tables import to_text, write_table
 
@@ -190,7 +192,7 @@ def render(
     """
     from docmt.report.input_files import read_scores_table
     from docmt.report.page import build_report, write_report
-    from docmt.report.paper_tables import read_paper_columns
+    from docmt.report.summary import read_paper_columns
 
     report = build_report(
         read_scores_table(scores, fingerprints=fingerprints or []),

@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +12,6 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column
 from docmt.report.manifest import Manifest
-from docmt.report.tables import Table, build_table, count, score, word
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +45,8 @@ class JobFacts(BaseModel):
     sessions: list[SessionRecord] = []
 
 
-def costs_table(manifest: Manifest, scores: pd.DataFrame) -> Table | None:
-    """Jobs, core-hours and GPU-hours of each stage, and of all; None without benchmarks."""
+def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
+    """Jobs, core-hours and GPU-hours of each stage; None without benchmarks."""
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -65,33 +63,15 @@ def costs_table(manifest: Manifest, scores: pd.DataFrame) -> Table | None:
                 stages.setdefault(stage_of.get(rule, OTHER), []).append(times)
     if not stages:
         return None
-    everything = [times for of_stage in stages.values() for times in of_stage]
-    values = [
+    return pd.DataFrame(
         {
             "stage": stage,
             "jobs": len(times),
             "core_hours": sum(cpu for cpu, _ in times) / HOUR,
             "gpu_hours": sum(gpu for _, gpu in times) / HOUR,
         }
-        for stage, times in [*stages.items(), ("all", everything)]
-    ]
-    digits = 3 if max(values[-1]["core_hours"], values[-1]["gpu_hours"]) < 100 else 1
-    table = build_table(
-        pd.DataFrame(values),
-        {
-            "Stage": word("stage"),
-            "jobs": count("jobs"),
-            "core-hours": score("core_hours", digits=digits),
-            "GPU-hours": score("gpu_hours", digits=digits),
-        },
-        key="costs_by_stage",
-        title="Costs by stage",
-        caption="Processor time used, and wall time times the number of GPUs in use: of the last successful attempt of "
-        "each finished job, from Snakemake's benchmarks, and of all sessions of resumed trainings. The processor time "
-        "of earlier sessions is estimated from the load of the last one; jobs too short to be measured have none.",
-        n_labels=1,
+        for stage, times in stages.items()
     )
-    return replace(table, values=pd.DataFrame(values[:-1]))
 
 
 def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:

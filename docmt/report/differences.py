@@ -80,7 +80,7 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
     tests = (test.method + ("" if test.randomization_p is None else ", and by randomization") for test in tested)
-    return f" * and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
+    return f"* and **: differs from {baselines} with p < 0.05 and p < 0.01 ({'; '.join(dict.fromkeys(tests))})."
 
 
 def few_segments_footnote(tested: Sequence[Difference]) -> str:

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,25 @@ from matplotlib.axes import Axes
 from docmt.errors import UserError
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.dataframes import column, groups, means, records, select
-from docmt.report.distances import sort_ranges
 from docmt.report.input_files import History
-from docmt.report.paper_tables import PaperColumns, choose_rows, name_columns, score_keys
-from docmt.report.pictures import INK, Draw, Picture, draw_picture
-from docmt.report.score_tables import published_number
+from docmt.report.pictures import Draw, Picture, draw_picture
+from docmt.report.score_cells import published_number
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
-from docmt.report.styles import DASHES, Look, Styles
-from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, summarize
+from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, Look, Styles
+from docmt.report.summary import (
+    MIN_ITEMS,
+    PaperColumns,
+    ScoreKey,
+    choose_rows,
+    contrastive_scores,
+    name_columns,
+    name_suites,
+    score_keys,
+    sort_ranges,
+    summarize,
+)
 
 MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
-# Line style of the other systems in a single-system panel
-OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing."
 N_MARKS = 8  # about how many marks a curve has
 LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
@@ -35,7 +42,7 @@ LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the ho
 TRAINING = {
     "learning_curves": CurveFigure(
         title="Learning curves",
-        note="Label-smoothed loss per target token, in nats.",
+        note="Label-smoothed loss per target token, in nats. Updates of the initial model count.",
         systems=["all"],
         panels={"Training loss": ["train_loss"], "Validation loss": ["dev_loss"]},
         y_label="loss",
@@ -94,8 +101,14 @@ def write_plot(prefix: Path, plot: Plot) -> None:
         path.write_bytes(plot.picture.png)
 
 
-def training_curves(histories: Sequence[History], styles: Styles) -> list[Picture]:
-    """Losses and attention entropies over updates, one picture of each kind per dataset; two where systems are many."""
+def training_curves(
+    histories: Sequence[History], styles: Styles, origins: Mapping[str, Sequence[str]] | None = None
+) -> list[Picture]:
+    """Losses and attention entropies over updates, one picture of each kind per dataset; two where systems are many.
+
+    `origins` has the systems whose updates made the models of a system, the last training first: their updates count.
+    """
+    histories = [_with_all_updates(history, histories, origins or {}) for history in histories]
     systems = list(dict.fromkeys(history.system for history in histories))
     pictures = []
     for kind, layout in TRAINING.items():
@@ -104,6 +117,15 @@ def training_curves(histories: Sequence[History], styles: Styles) -> list[Pictur
             plots = _plot_curves(f"{kind}_{dataset}", layout.model_copy(update=changes), styles, histories)
             pictures += [plot.picture for plot in plots]
     return pictures
+
+
+def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
+    """The history with updates counted from the start of the first model, on average over its seeds."""
+    before = 0.0
+    for origin in origins.get(history.system, [])[1:]:
+        runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
+        before += fmean(column(run.table, "step").max() for run in runs) if runs else 0
+    return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
 
 
 # For each quantity of a system: its values by update, one series per seed, and its line style
@@ -220,9 +242,8 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     for i, (system, own) in enumerate(groups(rows, "system")):
         own = own.set_index("suite").reindex(suites)
         places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
-        look: Look = {"color": styles.color(system), "hatch": styles.hatch(system), "label": styles.label(system)}
-        axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **look)
-        axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+        axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
+        axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, **BARS)
     # Chance depends on the number of candidates, so each phenomenon has its own line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
@@ -252,8 +273,8 @@ def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
                 panels,
                 key=f"distance_{dataset}",
                 title=f"Accuracy by distance: {dataset}",
-                caption="Sentences between the antecedent and the word that depends on it, with the number of items. "
-                + WHISKERS,
+                caption="Sentences between the antecedent and the word that depends on it, with the number of items "
+                f"(at least {MIN_ITEMS}). {WHISKERS}",
                 x_label="distance (sentences)",
                 y_label="accuracy (%)",
                 n_columns=2,
@@ -270,7 +291,7 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
         own = own.set_index("distance").reindex(ranges)
         # Beside each other, so that the whiskers of many systems can be told apart.
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
-        axes.errorbar(places, own["mean"], _whiskers(own), elinewidth=0.8, capsize=1.5, **styles.look(system))
+        axes.errorbar(places, own["mean"], _whiskers(own), **BARS, **styles.look(system))
     chances = means(rows, "chance", by="distance")
     axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))

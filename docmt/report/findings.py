@@ -1,34 +1,22 @@
-"""The box above the first table: at most five sentences that sum up a study, made from its scores."""
+"""The box above the first table: three sentences at most, as in the abstract of a paper, made from the scores."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
 from docmt.evaluation.metrics import find_metric
-from docmt.report.dataframes import Record, column, is_missing, keep, records
-from docmt.report.differences import Differences
+from docmt.report.dataframes import Record, column, keep, records
+from docmt.report.differences import Difference, Differences
 from docmt.report.footnotes import unlike_parts
-from docmt.report.score_tables import choose_metrics, is_above_chance
+from docmt.report.score_cells import is_above_chance
+from docmt.report.score_tables import choose_metrics
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MOST_PERCENT = 50  # of the sentences of a system whose translations reach the length limit, above which it is named
-MOST_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
-NOUN = "which noun “it” means, as in er, sie or es"
-VERB = "the verb left out in “Tom does too”"
-CASE = "the case of a noun without its verb, as in “Whom did you see? – Mary.”"
-# The choice that the context decides, by phenomenon, and an example of it
-PHENOMENA = {
-    **dict.fromkeys(("pronoun", "anaphora", "gender"), NOUN),
-    **dict.fromkeys(("ellipsis", "ellipsis_vp", "auxiliary"), VERB),
-    **dict.fromkeys(("ellipsis_inflection", "inflection"), CASE),
-    "structure": "which noun “it” means after a digression, as in er, sie or es",
-    "deixis": "the same form of address throughout, not first du, then Sie",
-    "formality": "the form of address, as in du or Sie",
-    "cohesion": "one rendering of a name or word throughout, not first Julia, then Yulia",
-    "lexical_choice": "the word that earlier sentences ask for, as for the “bank” of a river",
-}
+MAX_FORCED = 50  # percentage of a system's sentences that reach the length limit, above which it is named
+MAX_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
+MIN_BLEU = 1  # below this, no system translates, and none is called the best
 
 
 def key_findings(
@@ -39,28 +27,13 @@ def key_findings(
     *,
     generated: Sequence[str] = (),
 ) -> list[str]:
-    """At most five sentences: what was compared, the best system, what contrastive sets test, and caveats.
+    """Three sentences at most: the best system against the baseline, what contrastive sets show, what limits both.
 
     `updates_note` is the footnote of systems with more or fewer updates; the text of `generated` datasets is generated.
     """
-    sentences = [_compared(summary, settings), _best_systems(summary, settings, differences)]
-    sentences += [_contrasts(summary, settings), _caveats(summary, settings, updates_note, generated)]
-    return [sentence for sentence in sentences if sentence]
-
-
-def _compared(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    systems = list(dict.fromkeys(summary["system"]))
-    sizes = {f"{row['dataset']}/{row['test']}": "" for row in records(translation_scores(summary))}
-    for row in records(translation_scores(summary)):
-        if find_metric(row["metric"]).unit == "sentences" and not is_missing(row["n"]):
-            sizes[f"{row['dataset']}/{row['test']}"] = f" ({row['n']:,} sentences)"
-    seeds = sorted({row["seeds"] for row in records(summary) if row["seeds"]})
-    if not seeds:
-        return ""
-    amount = f"{seeds[0]} to {seeds[-1]} seeds" if len(seeds) > 1 else f"{seeds[0]} seed{'s' * (seeds[0] > 1)}"
-    subject = f"{len(systems)} systems are compared" if len(systems) > 1 else f"{settings.label(systems[0])} is scored"
-    tests = _join([test + size for test, size in sizes.items()]) or "test suites"
-    return f"{subject} on {tests}, with {amount}{' each' * (len(systems) > 1)}."
+    found = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
+    limits = _limits(summary, settings, updates_note, generated) if any(found) else ""
+    return [sentence for sentence in (*found, limits) if sentence]
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
@@ -71,6 +44,8 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         return ""
     name, metric = names[0], find_metric(names[0])
     scored = keep(rows, (column(rows, "metric") == name) & column(rows, "mean").notna())
+    if "BLEU" in name and max(scored["mean"], default=MIN_BLEU) < MIN_BLEU:
+        return f"No system translates yet: all scores are below {MIN_BLEU} {name}."
     parts = []
     tests = scored.groupby(["dataset", "test"], sort=False)
     for _, members in tests:
@@ -78,28 +53,36 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
         dataset, test = ranked[0]["dataset"], ranked[0]["test"]
         if _are_unlike(ranked):
             continue
-        best, value = _leaders(ranked, metric.digits, settings)
+        leaders, value = _leaders(ranked, metric.digits, settings)
         place = f" on {dataset}/{test}" if len(tests) > 1 else ""
         if len(ranked) == 1:
-            parts.append(f"{best} has {value} {name}{place}")
-        elif round(ranked[0]["mean"], metric.digits) == round(ranked[1]["mean"], metric.digits):
-            parts.append(f"{best} are level with {value} {name}{place}")
+            parts.append(f"{leaders[0]} has {value} {name}{place}")
+        elif len(leaders) > 1:
+            parts.append(f"{_join(leaders)} are level with {value} {name}{place}")
         else:
             leads = ranked[0]["system"] == settings.baseline
-            shown = ranked[1] if leads else ranked[0]
-            tested = differences.get((settings.baseline, shown["system"], ScoreKey(dataset, test, name)))
-            remark = "not tested" if settings.baseline else "not tested, as report.baseline names no system"
-            if tested:
-                p = tested.highest_p
-                p_value = "p < 0.001" if p < 0.001 else f"p = {p:.{2 if p >= 0.01 else 3}f}"
-                ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
-                points, low, high = (f"{end:+.{metric.digits}f}".replace("-", "−") for end in ends)
-                points += "" if tested.half_width is None else f", 95 % interval {low} to {high}"
-                other = settings.label(shown["system"]) if leads else "it"
-                remark = f"{other} differs from {settings.label(tested.baseline)} by {points}, {p_value}"
-                remark += "" if tested.mark else ": not significant"
-            parts.append(f"{best} has the best {name}{place}, {value} ({remark})")
-    return f"{_join(parts)}." if parts else ""
+            other = ranked[1] if leads else ranked[0]
+            tested = differences.get((settings.baseline, other["system"], ScoreKey(dataset, test, name)))
+            base = settings.label(settings.baseline or "")
+            subject = (
+                f"and {settings.label(other['system'])} differs from it" if leads else f"which differs from {base}"
+            )
+            against = _against(tested, subject, metric.digits, is_study_tested=settings.baseline is not None)
+            parts.append(f"{leaders[0]} has the best {name}{place}, {value}{against}")
+    return f"{_join(parts, ', and ')}." if parts else ""
+
+
+def _against(tested: Difference | None, subject: str, digits: int, *, is_study_tested: bool) -> str:
+    """The difference of a system to the baseline with its interval and test."""
+    if tested is None:
+        return " (not tested)" if is_study_tested else " (not tested, as report.baseline names no system)"
+    ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
+    points, low, high = (f"{end:+.{digits}f}".replace("-", "−") for end in ends)
+    p = tested.highest_p
+    p_value = "p < 0.001" if p < 0.001 else f"p = {p:.{2 if p >= 0.01 else 3}f}"
+    interval = "" if tested.half_width is None else f"95 % interval {low} to {high}, "
+    verdict = "" if tested.mark else ", not significant"
+    return f", {subject} by {points} ({interval}{p_value}{verdict})"
 
 
 def _are_unlike(rows: Sequence[Record]) -> bool:
@@ -107,53 +90,57 @@ def _are_unlike(rows: Sequence[Record]) -> bool:
     return bool(unlike_parts({row["system"]: row["signatures"] for row in rows}))
 
 
-def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[str, str]:
+def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:
     """The systems that are best as displayed, and their score."""
     first = ranked[0]
     leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
-    deviation = first["sd"] if len(leaders) == 1 else None
     labels = [settings.label(row["system"]) for row in leaders]
     if len(labels) > 1:
         labels = [f"“{label}”" if "," in label else label for label in labels]
-    return _join(labels), format_score(first["mean"], deviation, digits=digits)
+    return labels, format_score(first["mean"], first["sd"] if len(leaders) == 1 else None, digits=digits)
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """A sentence on contrastive sets, with a line for each: what it tests, and the best system."""
+    """The best systems by phenomenon, and the phenomena in which none is above chance."""
     rows = name_suites(contrastive_scores(summary))
-    parts = []
+    n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
+    best: dict[str, list[str]] = {}
+    at_chance, unlike = [], []
     for _, members in rows.groupby(["dataset", "suite"], sort=False):
         ranked = sorted(records(keep(members, column(members, "mean").notna())), key=lambda row: -row["mean"])
         if not ranked:
             continue
-        best, value = _leaders(ranked, 1, settings)
-        above = [is_above_chance(row["mean"], row["low"], row["chance"]) for row in ranked]
-        about = PHENOMENA.get(str(ranked[0]["phenomenon"]), "")
-        verdict = f"{value} %" if len(ranked) == 1 else f"best {best}, {value} %"
+        first = ranked[0]
+        suite = f"{first['suite']} of {first['dataset']}" if n_datasets > 1 else str(first["suite"])
+        leaders, value = _leaders(ranked, 1, settings)
         if _are_unlike(ranked):
-            verdict = "scores are not comparable"
-        elif not above[0]:
-            verdict = f"{verdict}, not above guessing" if any(above) or len(ranked) == 1 else "nobody above guessing"
-        parts.append(f"{ranked[0]['suite']} ({'; '.join(filter(None, (about, verdict)))})")
-    listed = _join(parts, ";\n")
-    return f"Contrastive sets test a choice that context decides:\n{listed}." if parts else ""
+            unlike.append(suite)
+        elif is_above_chance(first["mean"], first["low"], first["chance"]):
+            best.setdefault(_join(leaders), []).append(f"{suite} ({value} %)")
+        else:
+            at_chance.append(suite)
+    verb = "leads in" if n_systems > 1 else "is above chance in"
+    parts = [f"{name} {verb if ' and ' not in name else 'lead in'} {_join(suites)}" for name, suites in best.items()]
+    parts += [f"no system is clearly above chance in {_join(at_chance)}"] if at_chance else []
+    parts += [f"scores are not comparable in {_join(unlike)}"] if unlike else []
+    return f"On contrastive sets, where context decides, {_join(parts, ', and ')}." if parts else ""
 
 
-def _caveats(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
-    is_forced = (column(summary, "metric") == "forced ends") & (column(summary, "mean") > MOST_PERCENT)
+def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
+    is_forced = (column(summary, "metric") == "forced ends") & (column(summary, "mean") > MAX_FORCED)
     forced = [settings.label(system) for system in sorted(set(keep(summary, is_forced)["system"]))]
-    clauses = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
+    reasons = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
     if updates_note:
-        clauses.append("trainings differ in length (see the note)")
+        reasons.append("trainings differ in length (see the note)")
     if generated:
-        clauses.append(f"the text of {_join(generated)} is generated and says nothing about other text")
+        reasons.append(f"the text of {_join(generated)} is generated and says nothing about other text")
     if max(summary["seeds"], default=0) == 1:
-        clauses.append("one seed does not show how much trainings vary")
-    return f"Mind that {_join(clauses, '; ')}." if clauses else ""
+        reasons.append("one seed does not show how much trainings vary")
+    return f"These results are limited, since {_join(reasons, ', and ')}." if reasons else ""
 
 
-def _join(parts: Sequence[str], separator: str = ", ") -> str:
+def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
     """An enumeration in words, with the number of what is left out."""
-    shown = [*parts[:MOST_NAMED], *([f"{len(parts) - MOST_NAMED} more"] if len(parts) > MOST_NAMED else [])]
+    shown = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
     *most, last = shown or [""]
-    return f"{separator.join(most)}{separator if ';' in separator else ' '}and {last}" if most else last
+    return f"{', '.join(most)}{conjunction}{last}" if most else last

@@ -11,10 +11,10 @@ import pandas as pd
 from docmt.corpora.combining import LEAK_PERCENT
 from docmt.evaluation.metrics import ACCURACIES, find_metric
 from docmt.evaluation.score_rows import NOT_COMPUTED, WARNING
-from docmt.report.dataframes import column, keep, select
+from docmt.report.dataframes import column, select
 from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
-from docmt.report.summary import GROUP, contrastive_scores, name_suites
+from docmt.report.summary import GROUP
 
 NEAR = 0.9  # a training with at least this share of another's updates counts as equally long
 Row = TypeVar("Row", bound=Hashable)
@@ -96,31 +96,6 @@ def _directions(system: str, compared: str, settings: ReportSettings, summary: p
         -1 if (difference < 0) != find_metric(metric).lower_is_better else 1
         for metric, difference in zip(pairs["metric"], differences, strict=True)
     }
-
-
-def guessing_footnote(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """Which systems cannot be told apart from guessing, by phenomenon; nothing where all can."""
-    rows = name_suites(contrastive_scores(summary))
-    low, chance, high = (column(rows, name) for name in ("low", "chance", "high"))
-    guesses = keep(rows, (low <= chance) & (chance <= high))
-    parts = []
-    for dataset, suite in dict.fromkeys(zip(guesses["dataset"], guesses["suite"], strict=True)):
-        name = f"{dataset} {suite}" if len(set(rows["dataset"])) > 1 else suite
-        labels, systems = (
-            [settings.label(system) for system in select(table, dataset=dataset, suite=suite)["system"]]
-            for table in (guesses, rows)
-        )
-        others = " / ".join(label for label in systems if label not in labels)
-        if 2 * len(labels) > len(systems) > 1:
-            parts.append(f"{name}: all but {others}" if others else f"{name}: all")
-        else:
-            parts.append(f"{name}: {' / '.join(labels)}")
-    if not parts:
-        return ""
-    return (
-        "No better than guessing, as the interval or deviation of the accuracy reaches it: such a system has not "
-        f"learned what decides, or does not see it: {'; '.join(parts)}."
-    )
 
 
 def leak_footnote(

@@ -123,3 +123,21 @@ def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> l
             raise UserError(f"{path}: not a file of the expected kind: key {key!r} is missing")
         contents.append((name, content))
     return contents
+
+
+def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts of a file that are single values, without the name of the test."""
+    return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
+
+
+def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
+    flat: dict[str, Any] = {}
+    for key, value in counts.items():
+        if key in ("inputs", "origin"):
+            continue
+        if isinstance(value, dict):
+            flat |= {f"{key}: {inner}": number for inner, number in flatten_counts(value).items()}
+        else:
+            flat[key] = value
+    return flat

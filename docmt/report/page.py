@@ -11,35 +11,38 @@ from docmt import __version__
 from docmt.errors import UserError
 from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
-from docmt.report.case_studies import case_table, read_cases
-from docmt.report.claims.claims_table import claims_table
-from docmt.report.costs import costs_table
+from docmt.report.case_studies import read_cases
+from docmt.report.claims.judging import claims_table
+from docmt.report.costs import read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.findings import key_findings
-from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
+from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
 from docmt.report.manifest import Manifest
-from docmt.report.paper_tables import PaperColumns, paper_table
 from docmt.report.pictures import Picture
-from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
+from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     INSTANCE_KEYS,
     Contents,
+    case_table,
+    costs_table,
     counts_table,
     overlap_table,
     parser_table,
     passes_table,
-    provenance_tables,
+    provenance_table,
     roundtrip_table,
     segmenter_table,
+    signatures_table,
     statistics_table,
-    study_table,
     training_table,
+    tree_relations_table,
+    trees_table,
 )
-from docmt.report.summary import pool_distances, summarize, translation_scores
+from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
 # The tables that are printed; the last of them has the note of the settings
@@ -142,11 +145,11 @@ def build_report(
             [*accuracies, *by_distance],
             accuracy_bars(summary, styles) + distance_lines(summary, styles),
         ),
-        _section("training", "Training", [], training_curves(histories, styles)),
-        _section("costs", "Costs", [costs_table(manifest, scores)]),
+        _section("training", "Training", [], training_curves(histories, styles, manifest.origins)),
+        _section("costs", "Costs", [costs_table(read_costs(manifest, scores))]),
         _section("more", "More scores and trainings", more),
         *_data_sections(manifest, overlaps, settings),
-        _section("provenance", "Provenance of the numbers", provenance_tables(scores)),
+        _section("provenance", "Provenance of the numbers", [signatures_table(scores), provenance_table(scores)]),
     ]
     return Report(
         title=settings.title,
@@ -168,11 +171,10 @@ def _main_tables(
     # The user's note is shown once, under the last table that there is; footnotes follow it.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
-    guessing = guessing_footnote(summary, settings)
     return (
-        _add_note(translation, notes[0], *footnotes),
-        _add_note(contrastive, notes[1], guessing, *([] if translation else footnotes)),
-        _add_note(generative, notes[2]),
+        _add_note(translation, *footnotes, before=notes[0]),
+        _add_note(contrastive, *([] if translation else footnotes), before=notes[1]),
+        _add_note(generative, before=notes[2]),
     )
 
 
@@ -184,8 +186,8 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
     needed = (*labels, "arcs", "percent", "between_sentences_percent")
     relations = read_tables(manifest.tree_relations.values(), needed=needed, words=labels)
     trees = [
-        study_table("trees", counts),
-        study_table("tree_relations", relations),
+        trees_table(counts),
+        tree_relations_table(relations),
         _measured_table(segmenter_table, manifest.segmenters, key="scores"),
         _measured_table(parser_table, manifest.parsers, key="parseval"),
     ]
@@ -205,7 +207,8 @@ def _measured_table(
     contents = read_measurements(paths, key=key)
     for name, content in contents:
         try:
-            make([(name, content)])
+            if table := make([(name, content)]):
+                to_text(table)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise UserError(f"{paths[name]}: not a file of the expected kind ({error}): compute it again") from None
     return make(contents)
@@ -215,9 +218,9 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
     return Section(key, title, [table for table in tables if table is not None], list(pictures))
 
 
-def _add_note(table: Table | None, *sentences: str) -> Table | None:
-    """The table with sentences after its note: the user's, or footnotes."""
-    return table and replace(table, note=" ".join(filter(None, (table.note, *sentences))))
+def _add_note(table: Table | None, *sentences: str, before: str = "") -> Table | None:
+    """The table with sentences after its note, and one before it."""
+    return table and replace(table, note=" ".join(filter(None, (before, table.note, *sentences))))
 
 
 def _describe(scores: pd.DataFrame) -> str:

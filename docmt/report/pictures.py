@@ -1,4 +1,4 @@
-"""The engine of all pictures: look, panels, legend and files."""
+"""The engine of all pictures: panels, legend and files."""
 
 import io
 import math
@@ -7,41 +7,15 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from docmt.report.styles import COLORS, in_both_schemes
+from docmt.report.styles import COLORS, INK, STYLE, in_both_schemes
 
-INK = "#1b1f24"
 LEGEND_CHARACTERS_PER_INCH = 12.8
 
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "text.color": INK,
-    "text.parse_math": False,  # names may have dollars
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "grid.color": INK,
-    "grid.alpha": 0.12,
-    "grid.linewidth": 0.7,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    # The same data give the same file.
-    "svg.hashsalt": "docmt",
-    "svg.fonttype": "path",
-}
 Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 

@@ -195,6 +195,8 @@ class ReportSettings(Settings):
     `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
     """Display names of systems in tables and pictures."""
+    short_labels: dict[str, str] = {}
+    """Shorter names of systems in LaTeX tables."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
     """Published row that a system reproduces, `PAPER/ROW` (docs/report.md); its numbers appear beside the study's."""
     datasets: dict[str, Annotated[str, _published("dataset", "data set")]] = {}

@@ -1,29 +1,30 @@
-"""Tables of data, trees, trainings and provenance: their words and columns, then where their values come from.
+"""Tables of data, trees, trainings, costs, case studies and provenance: where their values come from, and columns.
 
 A study without any values of a kind has no such table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from docmt.report.dataframes import Record, column, is_missing, records
-from docmt.report.input_files import History
+from docmt.report.dataframes import column, is_missing, records
+from docmt.report.input_files import History, flatten_counts, single_values
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
     MISSING,
-    CellMaker,
     Column,
     Table,
-    blank_repeats,
-    build_table,
     count,
     format_count,
+    format_score,
+    group,
+    label,
+    number,
+    prose,
     score,
-    word,
 )
 
 NAN = float("nan")
@@ -58,236 +59,202 @@ PARSER_SCORES = {
     "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
+# Units of costs: the fewest hours of all jobs from which each is used, and its number in an hour
+TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, 3600))
+SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
 
-def _part_of_name(place: int, name: str) -> str:
-    """Dataset, trees or split of `DATASET/TREES/SPLIT`; any other name is shown whole."""
-    parts = name.split("/")
-    return (parts if len(parts) == 3 else [name, MISSING, MISSING])[place]
-
-
-SPLIT_COLUMNS = {
-    heading: Column("name", partial(_part_of_name, place))
-    for place, heading in enumerate(("Dataset", "Trees", "Split"))
-}
-RUN_COLUMNS = {"Dataset": word("dataset"), "System": word("system"), "Seed": word("seed")}
-
-
-# Words and first columns of each table; the other attributes are arguments of `build_table`
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "overlap": dict(
-        title="Overlap with the training data",
-        caption="Test sentences and pairs that occur verbatim in the training set, and documents with more than half "
-        "of their sentences there.",
-        cells={"Dataset": word("dataset"), "Test": word("test")},
-        n_labels=2,
-    ),
-    "counts": dict(
-        title="Counts",
-        caption="What was read, and what was left out, by cause.",
-        cells={"Data": word("data")},
-        n_labels=1,
-        is_long=True,
-    ),
-    "roundtrip": dict(
-        title="Round trip of text",
-        caption="Percentage of lines of development and test splits that are restored after tokenization, truecasing "
-        "and BPE: exactly, and apart from white space. The other columns count the rest by cause.",
-        cells={
-            "Dataset": word("dataset"),
-            "Language": word("language"),
-            "lines": count("lines"),
-            "restored, %": score("share"),
-            "but for white space, %": score("share_but_white_space"),
-        },
-        n_labels=2,
-    ),
-    "trees": dict(
-        title="Trees",
-        caption="Depths are means over documents: steps from the root to the lowest EDU, over arcs of the dependency "
-        "tree and over nodes of the binary tree. Whole: sentences that are one complete subtree, of all and "
+def trees_table(statistics: pd.DataFrame) -> Table | None:
+    """Sizes and shapes of the trees of each split, from `docmt discourse statistics`."""
+    if statistics.empty:
+        return None
+    return Table(
+        "trees",
+        "Trees",
+        _name_splits(statistics),
+        [
+            *SPLIT_COLUMNS,
+            label("split", "Split"),
+            count("documents"),
+            count("sentences"),
+            count("edus", "EDUs"),
+            score("edus_per_sentence", "EDUs / sentence"),
+            score("words_per_edu", "words / EDU"),
+            score("one_edu_sentences_percent", "one EDU, %"),
+            score("dependency_depth", "arcs deep"),
+            score("constituent_depth", "nodes deep"),
+            score("whole_sentences_percent", "whole, %"),
+            score("whole_several_edu_sentences_percent", "whole of several, %"),
+            score("several_head_sentences_percent", "several heads, %"),
+            score("arcs_between_sentences_percent", "arcs between, %"),
+            score("chain_percent", "on the one before, %"),
+        ],
+        caption="Sizes and shapes of the trees, with mean depths of documents.",
+        note="Depths are steps from the root to the lowest EDU, over arcs of the dependency tree and over nodes of the "
+        "binary tree. Whole: sentences that are one complete subtree, of all and "
         "of those with two or more EDUs. Several heads: sentences with more than one EDU whose head is "
         "outside. Arcs between: arcs that lead into another sentence. On the one before: sentences attached "
         "to their predecessor when the tree is merged to sentences.",
-        cells={
-            **SPLIT_COLUMNS,
-            "documents": count("documents"),
-            "sentences": count("sentences"),
-            "EDUs": count("edus"),
-            "EDUs / sentence": score("edus_per_sentence"),
-            "words / EDU": score("words_per_edu"),
-            "one EDU, %": score("one_edu_sentences_percent"),
-            "arcs deep": score("dependency_depth"),
-            "nodes deep": score("constituent_depth"),
-            "whole, %": score("whole_sentences_percent"),
-            "whole of several, %": score("whole_several_edu_sentences_percent"),
-            "several heads, %": score("several_head_sentences_percent"),
-            "arcs between, %": score("arcs_between_sentences_percent"),
-            "on the one before, %": score("chain_percent"),
-        },
-        n_labels=3,
-    ),
-    "tree_relations": dict(
-        title="Relations of trees",
-        caption="Arcs of the dependency trees by relation, the most frequent first, and the share of these arcs that "
-        "lead into another sentence.",
-        cells={
-            **SPLIT_COLUMNS,
-            "Relation": word("relation"),
-            "arcs": count("arcs"),
-            "%": score("percent"),
-            "between sentences, %": score("between_sentences_percent"),
-        },
-        n_labels=4,
-        is_long=True,
-    ),
-    "segmenters": dict(
-        title="EDU segmenters",
-        caption="On the test split of the treebank each was trained on, in percent: all EDU starts, including the "
-        "given ones at the first words of sentences; and those inside sentences.",
-        cells={"Segmenter": word("segmenter"), "sentences": count("sentences"), "EDUs": count("edus")}
-        | {heading: score(name) for heading, name in SEGMENTER_SCORES.items()},
-        n_labels=1,
-    ),
-    "parsers": dict(
-        title="RST parsers",
-        caption="On the gold EDUs of the test split of the treebank each was trained on, in percent: original "
-        "Parseval (micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, LAS) "
-        "and of sentences when the trees are merged to sentences, recall of spans by level. Below each parser"
-        " are trees built without looking at the words; the chain has no spans.",
-        cells={"Trees": word("trees"), "EDUs": count("edus")} | {name: score(name) for name in PARSER_SCORES},
-        n_labels=1,
-    ),
-    "training": dict(
-        title="Training",
-        caption="Updates in total, and the lowest validation loss with the update where it was reached. Tokens per "
-        "second is the median of the logged rates.",
-        cells={
-            **RUN_COLUMNS,
-            "updates": count("updates"),
-            "epochs": count("epochs"),
-            "minutes": score("minutes", digits=1),
-            "tokens / s": Column("tokens_per_second", lambda rate: MISSING if is_missing(rate) else f"{rate:,.0f}"),
-            "best dev loss": score("best_dev_loss", digits=3),
-            "at update": count("best_step"),
-        },
-        n_labels=2,
-        is_long=True,
-    ),
-    "passes": dict(
-        title="Tasks in training",
-        caption="Passes over the data of each task during the whole training.",
-        cells=RUN_COLUMNS,
-        n_labels=2,
-    ),
-    "signatures": dict(
-        title="Signatures",
-        caption="How each score was computed.",
-        cells={"Metric": word("metric"), "Signature": word("signature")},
-        n_labels=1,
-        n_texts=1,
-    ),
-    "provenance": dict(
-        title="Runs",
-        caption="The commit of docmt (+ means uncommitted changes), the hash of the settings, and the first digits of"
-        " the SHA-256 of the reference or test suite.",
-        cells={name.capitalize(): word(name) for name in PROVENANCE},
-        n_labels=7,
-        n_repeated=1,
-        is_long=True,
-    ),
-}
+        full=statistics,
+    )
 
 
-def study_table(
-    key: str, values: pd.DataFrame | list[Record], more_columns: Mapping[str, CellMaker] | None = None, **described: Any
-) -> Table | None:
-    """A table of `LAYOUTS` with further columns; None without values."""
-    values = pd.DataFrame(values)
-    if values.empty:
+def tree_relations_table(relations: pd.DataFrame) -> Table | None:
+    """Relations of the trees of each split, from `docmt discourse statistics --relations`."""
+    if relations.empty:
         return None
-    layout = LAYOUTS[key]
-    return build_table(values, key=key, **layout | described | {"cells": layout["cells"] | (more_columns or {})})
+    return Table(
+        "tree_relations",
+        "Relations of trees",
+        _name_splits(relations),
+        [
+            *SPLIT_COLUMNS,
+            group("split", "Split"),
+            label("relation", "Relation"),
+            count("arcs"),
+            score("percent", "%"),
+            score("between_sentences_percent", "between sentences, %"),
+        ],
+        caption="Arcs by relation, and the share of these arcs that lead into another sentence.",
+        full=relations,
+        is_long=True,
+    )
+
+
+def _name_splits(values: pd.DataFrame) -> pd.DataFrame:
+    """Columns for `name`, which is `DATASET/TREES/SPLIT`; any other name is shown whole."""
+    parts = [name.split("/") if name.count("/") == 2 else [name, MISSING, MISSING] for name in values["name"]]
+    return values.assign(**dict(zip(("dataset", "trees", "split"), zip(*parts, strict=True), strict=True)))
 
 
 def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """Counts of instances as in Table 1 of G-Transformer, with the published ones below ours."""
     if statistics.empty:
         return None
-    columns = [name for name in statistics.columns if name not in INSTANCE_KEYS]
+    columns = [str(name) for name in statistics.columns if name not in INSTANCE_KEYS]
     papers = {number.paper for number in load_published() if number.row in settings.published.values()}
-    rows, muted = [], set()
+    rows = []
     for record in records(statistics):
-        labels = [str(record[name]) for name in INSTANCE_KEYS]
-        rows.append(labels + [format_count(record[name]) for name in columns])
+        rows.append(record | {"is_muted": False})
         # The rows of the papers that the settings reproduce, or of all papers without any.
-        wanted = settings.published_dataset(labels[0], labels[2].removeprefix("test_"))
-        part = "test" if labels[2].startswith("test") else labels[2]
+        dataset, split = str(record["dataset"]), str(record["split"])
+        wanted = settings.published_dataset(dataset, split.removeprefix("test_"))
+        part = "test" if split.startswith("test") else split
         for published in load_published_statistics():
             is_fitting = (published.dataset, published.split) == (wanted, part)
-            if not is_fitting or (papers and published.paper not in papers):
-                continue
-            muted.add(len(rows))
-            counts = [format_count(published.counts.get(name, NAN)) for name in columns]
-            rows.append([*labels[:2], f"{published.split}, {published.paper}, {published.table}", *counts])
-    shown, breaks = blank_repeats(rows, 2)
+            if is_fitting and (not papers or published.paper in papers):
+                source = f"{published.split}, {published.paper}, {published.table}"
+                labels = {name: record[name] for name in INSTANCE_KEYS} | {"split": source}
+                rows.append(labels | published.counts | {"is_muted": True})
+    frame = pd.DataFrame(rows).astype({name: "object" for name in columns})
     return Table(
-        key="instances",
-        title="Instances",
-        caption="Whole sentences of one document, packed greedily. Tokens are subwords, the larger of source and "
-        "target for each sentence, including its two markers.",
-        header=["Dataset", "Cutting", "Split", *map(_heading, columns)],
-        rows=shown,
-        values=statistics,
-        n_labels=3,
-        muted=frozenset(muted),
-        breaks=breaks,
+        "instances",
+        "Instances",
+        frame,
+        [
+            group("dataset", "Dataset"),
+            group("cutting", "Cutting"),
+            label("split", "Split"),
+            *(count(name, _heading(name)) for name in columns),
+        ],
+        caption="Whole sentences of one document, packed greedily.",
+        note="Tokens are subwords, the larger of source and target for each sentence, including its two markers.",
+        full=statistics,
     )
 
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
     """Overlap of each test set with the training set."""
-    rows = [{"dataset": dataset, "test": test} | _single_values(counts) for dataset, test, counts in overlaps]
+    rows = [{"dataset": dataset, "test": test} | single_values(counts) for dataset, test, counts in overlaps]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
-    def count_and_share(name: str, record: Record) -> str:
-        share = record.get(f"{name}_percent")
-        return format_count(record[name]) + ("" if is_missing(share) else f" ({share:.1f} %)")
+    def count_and_share(name: str) -> Column:
+        def make(row: Mapping[str, Any]) -> str:
+            share = row.get(f"{name}_percent")
+            return format_count(row[name]) + ("" if is_missing(share) else f" ({share:.1f} %)")
 
-    return study_table("overlap", rows, {_heading(name): partial(count_and_share, name) for name in names[2:]})
+        return Column(_heading(name), make)
+
+    if not rows:
+        return None
+    return Table(
+        "overlap",
+        "Overlap with the training data",
+        pd.DataFrame(rows),
+        [group("dataset", "Dataset"), label("test", "Test"), *map(count_and_share, names[2:])],
+        caption="Test sentences and pairs that occur verbatim in the training set.",
+        note="Documents are seen with more than half of their sentences there.",
+    )
 
 
 def counts_table(counts: Contents) -> Table | None:
     """Counts of text that was read, filtered, dropped and cut."""
-    values = pd.DataFrame([{"data": name} | _single_values(_flatten(content)) for name, content in counts])
-    numbers = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
+    values = pd.DataFrame([{"data": name} | single_values(flatten_counts(content)) for name, content in counts])
+    if values.empty:
+        return None
+    names = [str(name) for name in values if name != "data" and any(map(_is_number, values[name]))]
 
     def form(value: Any) -> str:
         return format_count(value) if _is_number(value) else MISSING
 
-    return study_table("counts", values, {_heading(name): Column(name, form) for name in numbers})
+    return Table(
+        "counts",
+        "Counts",
+        values,
+        [label("data", "Data"), *(number(name, _heading(name), form=form) for name in names)],
+        caption="What was read, and what was left out, by cause.",
+        is_long=True,
+    )
 
 
 def roundtrip_table(roundtrips: Contents) -> Table | None:
     """Lines that survive the round trip through subwords, by dataset and language."""
-    causes: dict[str, CellMaker] = {}
-    rows = []
+    rows, causes = [], {}
     for dataset, content in roundtrips:
         for lang, counts in content["languages"].items():
             row = {"dataset": dataset, "language": lang}
             row |= {key: counts.get(key) for key in ("lines", "restored", "share", "share_but_white_space")}
             rows.append(row | counts.get("causes", {}))
-            for cause in counts.get("causes", {}):
-                causes[cause] = Column(cause, lambda number: format_count(0 if is_missing(number) else number))
-    return study_table("roundtrip", rows, causes)
+            causes |= counts.get("causes", {})
+    if not rows:
+        return None
+    return Table(
+        "roundtrip",
+        "Round trip of text",
+        pd.DataFrame(rows),
+        [
+            group("dataset", "Dataset"),
+            label("language", "Language"),
+            count("lines"),
+            score("share", "restored, %"),
+            score("share_but_white_space", "but for white space, %"),
+            *(number(cause, form=lambda lines: format_count(0 if is_missing(lines) else lines)) for cause in causes),
+        ],
+        caption="Lines of development and test splits that are restored after tokenization, truecasing and BPE.",
+        note="But for white space: restored apart from white space. The other columns count the rest by cause.",
+    )
 
 
 def segmenter_table(evaluations: Contents) -> Table | None:
     """Precision, recall and F1 of each segmenter."""
+    if not evaluations:
+        return None
     scores = pd.json_normalize([content["scores"] | {"segmenter": name} for name, content in evaluations], sep=" ")
     names = {"segmenter": "segmenter", "sentences": "sentences", "all gold": "edus"}
     names |= {name: name for name in SEGMENTER_SCORES.values()}
-    return study_table("segmenters", scores.reindex(columns=list(names)).rename(columns=names))
+    return Table(
+        "segmenters",
+        "EDU segmenters",
+        scores.reindex(columns=list(names)).rename(columns=names),
+        [
+            label("segmenter", "Segmenter"),
+            count("sentences"),
+            count("edus", "EDUs"),
+            *(score(name, heading) for heading, name in SEGMENTER_SCORES.items()),
+        ],
+        caption="EDU starts on the test split of the treebank each was trained on, in percent.",
+        note="All: with the given starts at the first words of sentences. Inside: those inside sentences.",
+    )
 
 
 def parser_table(evaluations: Contents) -> Table | None:
@@ -297,12 +264,24 @@ def parser_table(evaluations: Contents) -> Table | None:
         baselines = {f"baseline {name}": scores for name, scores in content.get("baselines", {}).items()}
         compared = {parser: content} | {name: scores for name, scores in baselines.items() if isinstance(scores, dict)}
         rows += [{**scores, "parser": parser, "trees": trees} for trees, scores in compared.items()]
+    if not rows:
+        return None
     names = {"parser": "parser", "trees": "trees", "edus gold": "edus"}
     names |= {name: heading for heading, name in PARSER_SCORES.items()}
     values = pd.json_normalize(rows, sep=" ").reindex(columns=list(names)).rename(columns=names)
-    baselines = frozenset(i for i, row in enumerate(rows) if row["parser"] != row["trees"])
-    breaks = frozenset(range(1, len(rows))) - baselines
-    return study_table("parsers", values.dropna(axis=1, how="all"), muted=baselines, breaks=breaks)
+    values = values.dropna(axis=1, how="all")
+    return Table(
+        "parsers",
+        "RST parsers",
+        values.assign(is_muted=values["parser"] != values["trees"]),
+        [label("trees", "Trees"), count("edus", "EDUs"), *map(score, PARSER_SCORES)],
+        caption="On the gold EDUs of the test split of the treebank each was trained on, in percent.",
+        note="Original Parseval (micro F1 of spans S, with nuclearity N, relation R, all F), attachment of EDUs (UAS, "
+        "LAS) and of sentences when the trees are merged to sentences, recall of spans by level. Below each parser are "
+        "trees built without looking at the words; the chain has no spans.",
+        full=values,
+        new_block="parser",
+    )
 
 
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
@@ -320,7 +299,27 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
             "best_step": losses.idxmin() if len(losses) else NAN,
         }
         rows.append(history.run | row)
-    return study_table("training", rows, {"System": Column("system", settings.label)})
+    if not rows:
+        return None
+    return Table(
+        "training",
+        "Training",
+        pd.DataFrame(rows),
+        [
+            *_run_columns(settings),
+            count("updates"),
+            count("epochs"),
+            score("minutes", digits=1),
+            number(
+                "tokens_per_second", "tokens / s", form=lambda rate: MISSING if is_missing(rate) else f"{rate:,.0f}"
+            ),
+            score("best_dev_loss", "best dev loss", digits=3),
+            count("best_step", "at update"),
+        ],
+        caption="Updates in total, and the lowest validation loss with the update where it was reached.",
+        note="Tokens per second: median of the logged rates.",
+        is_long=True,
+    )
 
 
 def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
@@ -328,34 +327,109 @@ def passes_table(histories: Sequence[History], settings: ReportSettings) -> Tabl
 
     None when no training has passes over several tasks.
     """
-    rows: list[Record] = []
+    rows = []
     for history in histories:
         if passes := [str(name) for name in history.table if str(name).startswith(PASSES)]:
             row = history.run | {name: column(history.table, name).max() for name in passes}
             rows.append(row | {"hours": column(history.table, "seconds").max() / 3600})
+    if not rows:
+        return None
     values = pd.DataFrame(rows)
     digits = {str(name): 1 for name in values if str(name).startswith(PASSES)} | {"hours": 2}
-    columns: dict[str, CellMaker] = {"System": Column("system", settings.label)}
+    columns = _run_columns(settings)
     for name, n_digits in digits.items():
         heading = name.removeprefix(PASSES)
-        columns[heading] = score(name, digits=n_digits)
+        columns.append(score(name, heading, digits=n_digits))
         numbers = [
             find_published(settings.published.get(row["system"]), settings.datasets.get(row["dataset"]), metric=name)
             for row in rows
         ]
         if any(numbers):
             values[f"{name} published"] = [number.value if number else None for number in numbers]
-            columns[f"{heading}, published"] = score(f"{name} published", digits=n_digits)
-    return study_table("passes", values, columns)
+            columns.append(score(f"{name} published", f"{heading}, published", digits=n_digits))
+    caption = "Passes over the data of each task during the whole training."
+    return Table("passes", "Tasks in training", values, columns, caption=caption)
 
 
-def provenance_tables(scores: pd.DataFrame) -> list[Table | None]:
-    """Signatures of the metrics, and the commit, settings and data behind each score file."""
-    signatures = scores.reindex(columns=["metric", "signature"]).drop_duplicates()
+def _run_columns(settings: ReportSettings) -> list[Column]:
     return [
-        study_table("signatures", signatures.sort_values(by=["metric"], kind="stable")),
-        study_table("provenance", scores.reindex(columns=PROVENANCE).drop_duplicates()),
+        group("dataset", "Dataset"),
+        label("system", "System", form=settings.label, short=settings.short_labels),
+        replace(number("seed", "Seed", form=str), scope=lambda seed: f"seed {seed}"),
     ]
+
+
+def costs_table(costs: pd.DataFrame | None) -> Table | None:
+    """Jobs, core and GPU time of each stage, from `read_costs`, and of all; in a unit that suits the longest."""
+    if costs is None:
+        return None
+    hours = costs[["core_hours", "gpu_hours"]].sum()
+    unit, scale = next((unit, scale) for unit, limit, scale in TIME_UNITS if max(hours) >= limit)
+    everything = {"stage": "all", "jobs": costs["jobs"].sum(), **hours}
+
+    def form(value: float) -> str:
+        return format_score(value * scale, digits=1)
+
+    return Table(
+        "costs_by_stage",
+        "Costs by stage",
+        pd.concat([costs, pd.DataFrame([everything])], ignore_index=True),
+        [
+            label("stage", "Stage"),
+            count("jobs"),
+            number("core_hours", f"core-{unit}", form=form),
+            number("gpu_hours", f"GPU-{unit}", form=form),
+        ],
+        caption="Processor time used, and wall time times the number of GPUs in use.",
+        note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
+        "resumed trainings. The processor time "
+        "of earlier sessions is estimated from the load of the last one; jobs too short to be measured have none.",
+        full=costs,
+    )
+
+
+def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
+    """A case study by its name in the settings, from its values."""
+    layout = settings.cases[name]
+    return Table(
+        name,
+        layout.title,
+        values,
+        [
+            replace(group("case", "Sentence"), scope=None),
+            label("part", ""),
+            score("chrF", digits=1),
+            prose("text", "Text"),
+        ],
+        caption=f"The sentences of {layout.test} at which {settings.label(layout.system)} is ahead of "
+        f"{settings.label(layout.baseline)} by most chrF (first seed of each).",
+        note=layout.note,
+    )
+
+
+def signatures_table(scores: pd.DataFrame) -> Table:
+    """Signatures of the metrics."""
+    signatures = scores.reindex(columns=["metric", "signature"]).drop_duplicates()
+    return Table(
+        "signatures",
+        "Signatures",
+        signatures.sort_values(by=["metric"], kind="stable"),
+        [label("metric", "Metric"), prose("signature", "Signature")],
+        caption="How each score was computed.",
+    )
+
+
+def provenance_table(scores: pd.DataFrame) -> Table:
+    """The commit, settings and data behind each score file."""
+    return Table(
+        "provenance",
+        "Runs",
+        scores.reindex(columns=PROVENANCE).drop_duplicates(),
+        [group("dataset", "Dataset"), *(label(name, name.capitalize()) for name in PROVENANCE[1:])],
+        caption="The commit of docmt, the hash of the settings, and the first digits of the SHA-256 of the test data.",
+        note="+ means uncommitted changes. Test data are the reference or the test suite.",
+        is_long=True,
+    )
 
 
 def _heading(name: str) -> str:
@@ -364,20 +438,3 @@ def _heading(name: str) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and not is_missing(value)
-
-
-def _single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
-
-
-def _flatten(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
-    flat: dict[str, Any] = {}
-    for key, value in counts.items():
-        if key in ("inputs", "origin"):
-            continue
-        if isinstance(value, dict):
-            flat |= {f"{key}: {inner}": number for inner, number in _flatten(value).items()}
-        else:
-            flat[key] = value
-    return flat

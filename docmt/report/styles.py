@@ -1,35 +1,66 @@
-"""How systems look in every picture and page: a color, a mark and dashes for each."""
+"""The style sheet of all pictures and pages: a hue for each family of systems, a mark and dashes for each system."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from docmt.report.settings import ReportSettings
 
-# Found by searches over colors that contrast with the page (3 by WCAG) for a large smallest CIEDE2000 distance between
-# two: at least 20, and 15 as seen with deuteranopia and protanopia (Machado et al. 2009); tests/report/test_styles.py
-# measures both. Each color of light pages and of files has a counterpart, mostly of a similar hue, on dark pages.
+INK = "#1b1f24"
+# Found by a search over colors of five hues (blue, orange, green, magenta, gray) that contrast with the page (3 by
+# WCAG), for a large smallest CIEDE2000 distance between two: at least 19, and 14.5 as seen with deuteranopia and
+# protanopia (Machado et al. 2009); tests/report/test_styles.py measures both. The first five are one shade of each hue,
+# the others the second. Each color of light pages and of files has a counterpart of its hue on dark pages.
 DARK_COLORS = {
-    "#0f69af": "#9ae0fc",
-    "#e87300": "#eeee00",
-    "#5f044f": "#a8388c",
-    "#127576": "#8cfce0",
-    "#7c85ff": "#9a9afc",
-    "#4e6500": "#62a800",
-    "#cc5556": "#eeb68c",
-    "#0000b9": "#5454fc",
-    "#a18aad": "#a89aa8",
-    "#5e4444": "#706262",
-    "#95938c": "#8c8c70",
-    "#3e2f00": "#7e620e",
+    "#3797ec": "#17a9e3",
+    "#f15300": "#a76313",
+    "#38a25e": "#17f92c",
+    "#983975": "#b82093",
+    "#929292": "#a6a6a6",
+    "#1c4eef": "#0463fe",
+    "#7a4303": "#fcd4b4",
+    "#0d382d": "#239d6a",
+    "#420c51": "#fccfea",
+    "#605f4d": "#6a6765",
 }
 COLORS = tuple(DARK_COLORS)
+N_HUES = 5
 DASHES = ("-", "--", ":", "-.")
-# Marks of matplotlib, each with a sign like it for text. Their number and that of the colors have no common factor, so
-# that color and mark together repeat only after their product.
+# Marks of matplotlib, each with a sign like it for text. Marks and dashes together tell systems apart without colors.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
 HATCHES = ("", "//", "..", "xx")
 
 Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
+# The other systems in a panel of one system
+OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
+GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+BARS: Look = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
+
+# Settings of matplotlib
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "text.color": INK,
+    "text.parse_math": False,  # names may have dollars
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "grid.color": INK,
+    "grid.alpha": 0.12,
+    "grid.linewidth": 0.7,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    # The same data give the same file.
+    "svg.hashsalt": "docmt",
+    "svg.fonttype": "path",
+}
 
 
 def in_both_schemes(color: str) -> str:
@@ -37,13 +68,27 @@ def in_both_schemes(color: str) -> str:
     return f"light-dark({color}, {DARK_COLORS[color]})"
 
 
+def family_of(system: str) -> str:
+    """The first word of a name: `rst` of `rst_mix` and of `RST-Transformer`."""
+    return next(iter(re.findall(r"[^\W_]+", system.lower())), system)
+
+
 class Styles:
-    """One color, dash and mark for each name in the legends, the same in every picture."""
+    """A color, dashes and a mark for each name in the legends, the same in every picture.
+
+    Systems of one family have one hue. Its two shades alternate, so that marks tell more than two members apart.
+    """
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
-        labels = dict.fromkeys(settings.label(system) for system in systems)
-        self._places = {label: i for i, label in enumerate(labels)}
         self._settings = settings
+        self._places: dict[str, tuple[int, int, int]] = {}  # of label: place, number of the family, place in the family
+        families: dict[str, int] = {}
+        for system in systems:
+            family, label = family_of(system), settings.label(system)
+            if label not in self._places:
+                number = list({**families, family: 0}).index(family)
+                self._places[label] = (len(self._places), number, families.get(family, 0))
+                families[family] = families.get(family, 0) + 1
 
     def label(self, system: str) -> str:
         """The name in the legend."""
@@ -53,30 +98,32 @@ class Styles:
 
     def color(self, system: str) -> str:
         """The color of lines, bars and bands."""
-        return COLORS[self._place(system) % len(COLORS)]
+        _, family, member = self._place(system)
+        shade = (member + family // N_HUES) % 2
+        return COLORS[family % N_HUES + N_HUES * shade]
 
     def line(self, system: str) -> Look:
         """Color and dashes."""
-        return {"color": self.color(system), "linestyle": DASHES[self._round(system) % len(DASHES)]}
+        place, _, _ = self._place(system)
+        return {"color": self.color(system), "linestyle": DASHES[place // len(MARKERS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
         """The mark at measurements."""
-        return list(MARKERS)[self._place(system) % len(MARKERS)]
+        return list(MARKERS)[self._place(system)[0] % len(MARKERS)]
 
     def look(self, system: str) -> Look:
         """A line with its marks and its name in the legend."""
         return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
 
-    def hatch(self, system: str) -> str:
-        """The pattern that fills bars whose color another system has, too."""
-        return HATCHES[self._round(system) % len(HATCHES)]
+    def bar(self, system: str) -> Look:
+        """A bar with the pattern of its place in the family, and its name in the legend."""
+        _, family, member = self._place(system)
+        hatch = HATCHES[(member + family // len(COLORS)) % len(HATCHES)]
+        return {"color": self.color(system), "hatch": hatch, "label": self.label(system)}
 
     def sign(self, system: str) -> str:
         """The mark in text."""
         return MARKERS[self.marker(system)]
 
-    def _place(self, system: str) -> int:
+    def _place(self, system: str) -> tuple[int, int, int]:
         return self._places[self._settings.label(system)]
-
-    def _round(self, system: str) -> int:
-        return self._place(system) // len(COLORS)

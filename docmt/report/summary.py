@@ -1,17 +1,26 @@
-"""Means and deviations over seeds."""
+"""The rows of tables and pictures: means and deviations over seeds, ranges of distances, choices and headings."""
 
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
+from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
-from docmt.evaluation.metrics import ACCURACIES, ACCURACY
+from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE
 from docmt.report.dataframes import column, keep, select
-from docmt.report.distances import range_of
 from docmt.report.score_files import KEY
+from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 GROUP = [name for name in KEY if name != "seed"]
+AVERAGE = "average"  # dataset and test of means over tests
+# Ranges of distances whose items are counted together, since single distances have few: the last distance by name
+RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
+MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
+# Facts about each system from the config, by the names of `PaperTable.facts`
+PaperColumns = Mapping[str, Mapping[str, str]]
 
 
 class ScoreKey(NamedTuple):
@@ -52,7 +61,10 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
-    """The long table with one row per range of distances in place of one row per distance."""
+    """The long table with one row per range of distances in place of one row per distance.
+
+    Ranges with fewer than `MIN_ITEMS` items are left out.
+    """
     whole = keep(scores, column(scores, "distance").isna())
     rows = scores.dropna(subset=["distance", "value"])
     names = [range_of(distance) for distance in rows["distance"]]
@@ -63,12 +75,24 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         guessed=("guessed", lambda values: values.sum(skipna=False)),
         signature=("signature", "first"),
     )
+    pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
     # Intervals of single distances cannot be pooled: the pooled counts give the interval.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
     types = dict(scores.dtypes) | {"distance": "string"}
     return pd.concat([whole, pooled.drop(columns=["right", "guessed"])], ignore_index=True).astype(types)
+
+
+def range_of(distance: float) -> str:
+    """The name of the range with a distance."""
+    return next(name for name, last in RANGES.items() if distance <= last)
+
+
+def sort_ranges(names: Iterable[str]) -> list[str]:
+    """Ranges of distances, from the nearest to the farthest."""
+    found = set(names)
+    return [name for name in RANGES if name in found]
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
@@ -96,3 +120,51 @@ def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
     named = rows.assign(suite=rows["phenomenon"].fillna(whole))
     is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
     return named.assign(suite=named["suite"].where(is_unambiguous, named["test"] + ": " + named["suite"]))
+
+
+def read_paper_columns(argument: str) -> PaperColumns:
+    """Read the value of `--paper-columns`."""
+    try:
+        columns = json.loads(argument)
+    except json.JSONDecodeError as error:
+        raise UserError(f"--paper-columns: not JSON ({error.msg}): give {{SYSTEM: {{COLUMN: WORD}}}}") from None
+    if not (isinstance(columns, dict) and all(isinstance(words, dict) for words in columns.values())):
+        raise UserError("--paper-columns: give {SYSTEM: {COLUMN: WORD}}")
+    return columns
+
+
+def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
+    """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
+    accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
+    kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
+    kept = select(kept, metric=layout.metrics, system=layout.systems)
+    is_shown = [shows(layout, dataset, test) for dataset, test in zip(kept["dataset"], kept["test"], strict=True)]
+    kept = keep(kept, pd.Series(is_shown, index=kept.index, dtype="bool"))
+    return kept.sort_values("system", key=lambda systems: systems.map(layout.systems.index), kind="stable")
+
+
+def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:
+    """Headings of columns: by test in the order of scoring, the average last, and then by metric."""
+    suites = dict(zip(score_keys(rows), name_suites(rows)["suite"], strict=True))
+    tests = list(dict.fromkeys((key.dataset, key.test) for key in suites))
+    keys = sorted(
+        suites,
+        key=lambda key: (key.test == AVERAGE, tests.index((key.dataset, key.test)), layout.metrics.index(key.metric)),
+    )
+    plain = [key for key in keys if key.test != AVERAGE]
+    return {key: _heading(key, suites[key], among=plain) for key in keys}
+
+
+def _heading(key: ScoreKey, suite: str, *, among: Sequence[ScoreKey]) -> str:
+    """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
+    datasets = {other.dataset for other in among}
+    if key.metric in ACCURACIES:
+        suite += " (generative)" if key.metric == GENERATIVE else ""
+        return suite if len(datasets) == 1 else f"{key.dataset}: {suite}"
+    tests = {(other.dataset, other.test) for other in among if other.metric not in ACCURACIES}
+    if key.test != AVERAGE and len(tests) == 1:
+        return key.metric
+    if key.test == AVERAGE or len(datasets) == 1:
+        return f"{key.test}: {key.metric}"
+    test = key.dataset if len(datasets) == len(tests) else f"{key.dataset}/{key.test}"
+    return f"{test}: {key.metric}"

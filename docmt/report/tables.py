@@ -1,12 +1,12 @@
-"""A table of formatted cells, and its forms: text, Markdown, LaTeX, CSV."""
+"""A table, made from a frame and a list of columns, and its forms: CSV, text, Markdown, LaTeX, HTML."""
 
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from tabulate import tabulate
@@ -16,6 +16,8 @@ from docmt.report.dataframes import Record, is_missing, records
 
 MISSING = "–"
 NOTE_WIDTH = 100
+# Characters beyond which a LaTeX table takes both columns of a page, and beyond which its font is smaller
+COLUMN_WIDTH, PAGE_WIDTH = 50, 100
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,63 +29,119 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "−": "$-$",
     "–": "--",
     "×": r"$\times$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
     "\N{NO-BREAK SPACE}": "~",
 }
 
 
+LATEX_COLUMNS = {"number": "r", "text": r"p{.5\linewidth}"}  # by kind; others are `l`
+# Signs after a score, in LaTeX: significance, not comparable, at chance
+MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
+
+
 @dataclass(frozen=True)
-class Table:
-    """A table of formatted cells beside its full-precision values, for the CSV file.
+class Cell:
+    """A cell of a table.
 
     Attributes:
-        key: name of its files.
-        n_labels: leading columns that hold words; the others hold numbers and are right-aligned.
-        n_texts: trailing columns that hold words.
-        best: (row, column) of cells to highlight.
-        links: the items behind a cell, as the part of the reader's address after #, by (row, column).
-        muted: rows that are not ours (guessing, published counts).
-        breaks: rows that begin a new group.
-        is_long: whether the page folds it.
-        note: the user's words under the table, and footnotes.
-        widths: characters of each column in plain text, where long cells are wrapped.
+        marks: `MARKS` of a score.
+        short: the text in LaTeX, if it is another.
+        is_best: shown in bold.
+        is_at_chance: shown in gray.
+        link: the address of the items behind a number in the reader, after #.
     """
 
-    key: str
-    title: str
-    caption: str
-    header: list[str]
-    rows: list[list[str]]
-    values: pd.DataFrame
-    n_labels: int
-    n_texts: int = 0
-    best: frozenset[tuple[int, int]] = frozenset()
-    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    muted: frozenset[int] = frozenset()
-    breaks: frozenset[int] = frozenset()
-    is_long: bool = False
-    note: str = ""
-    widths: tuple[int, ...] = ()
+    text: str
+    marks: tuple[str, ...] = ()
+    short: str = ""
+    is_best: bool = False
+    is_at_chance: bool = False
+    link: str = ""
 
     @property
-    def kinds(self) -> list[str]:
-        """`label`, `number` or `remark` for each column: the CSS classes of its cells."""
-        n_numbers = len(self.header) - self.n_labels - self.n_texts
-        return ["label"] * self.n_labels + ["number"] * n_numbers + ["remark"] * self.n_texts
+    def shown(self) -> str:
+        """The text with its marks."""
+        return " ".join((self.text, *self.marks))
 
-    @property
-    def lead(self) -> int:
-        """The column with the first metric: on a narrow page, the columns after it are a touch away."""
-        return self.n_labels + (self.header[self.n_labels : self.n_labels + 1] == ["Seeds"])
 
-    @property
-    def alignments(self) -> list[str]:
-        """`left` or `right` for each column."""
-        return ["right" if kind == "number" else "left" for kind in self.kinds]
+Kind = Literal["group", "label", "number", "text"]
 
-    @property
-    def pinned(self) -> int:
-        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
-        return self.header.index("System") if "System" in self.header else 0
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        make: the cell of a row of the frame.
+        kind: numbers are right-aligned. A cell of a `group` is blank where it repeats the cell above.
+        name: a column of the frame, without which this column is left out; None for columns that are always there.
+        scope: words for the only value of a column, such as `2 seeds`. With these, a column with one value is left out,
+            and the words follow the title.
+    """
+
+    heading: str
+    make: Callable[[Record], Cell | str]
+    kind: Kind = "number"
+    name: str | None = None
+    scope: Callable[[str], str] | None = None
+
+
+def _column(kind: Kind, form: Callable[[Any], str], name: str, heading: str | None) -> Column:
+    return Column(name if heading is None else heading, lambda row: form(row[name]), kind, name)
+
+
+def _named(heading: str) -> Callable[[str], str]:
+    return lambda value: f"{heading[:1].lower()}{heading[1:]} {value}"
+
+
+def _format_word(value: Any) -> str:
+    return MISSING if is_missing(value) else str(value)
+
+
+def group(name: str, heading: str) -> Column:
+    """Names that several rows share, such as datasets."""
+    return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
+
+
+def label(
+    name: str,
+    heading: str | None = None,
+    *,
+    form: Callable[[Any], str] = _format_word,
+    short: Mapping[str, str] | None = None,
+    is_fact: bool = False,
+) -> Column:
+    """Names of rows, such as systems, with their names in LaTeX tables, or facts about rows."""
+    heading = name if heading is None else heading
+    names = short or {}
+    return Column(
+        heading,
+        lambda row: Cell(form(row[name]), short=names.get(row[name], "")),
+        "label",
+        name,
+        _named(heading) if is_fact else None,
+    )
+
+
+def prose(name: str, heading: str | None = None) -> Column:
+    """Sentences."""
+    return _column("text", _format_word, name, heading)
+
+
+def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
+    """Numbers in a form of their own."""
+    return _column("number", form, name, heading)
+
+
+def count(name: str, heading: str | None = None) -> Column:
+    """Counts, see `format_count`."""
+    return number(name, heading, form=format_count)
+
+
+def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
+    """Numbers with a fixed number of digits, see `format_score`."""
+    return number(name, heading, form=partial(format_score, digits=digits))
 
 
 def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
@@ -103,75 +161,146 @@ def format_count(value: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
-    """Makes the cells of a column of a table from the values called `name`."""
+class Table:
+    """A table, made from a frame and a list of columns.
 
-    name: str
-    form: Callable[[Any], str]
-
-    def __call__(self, record: Record) -> str:
-        return self.form(record[self.name])
-
-
-CellMaker = Callable[[Record], str]  # makes one cell of a row: a Column, or a function of several values
-
-
-def word(name: str) -> Column:
-    """Cells with words."""
-    return Column(name, lambda value: MISSING if is_missing(value) else str(value))
-
-
-def count(name: str) -> Column:
-    """Cells with counts, see `format_count`."""
-    return Column(name, format_count)
-
-
-def score(name: str, *, digits: int = 2) -> Column:
-    """Cells with numbers, see `format_score`."""
-    return Column(name, partial(format_score, digits=digits))
-
-
-def build_table(
-    values: pd.DataFrame,
-    cells: Mapping[str, CellMaker],
-    *,
-    n_labels: int,
-    n_repeated: int | None = None,
-    **described: Any,
-) -> Table:
-    """A table with one row per row of `values`.
-
-    Args:
-        values: in full precision.
-        cells: makers of the cells of each column, by heading; a Column of values that do not exist is left out.
-        n_labels: leading columns that hold words.
-        n_repeated: leading columns whose cells are blank where they repeat the row above; None: all labels but one.
-        described: the other attributes of the table.
+    Attributes:
+        key: name of its files.
+        frame: one row per row of the table. A column `is_muted` tells rows that are not ours (guessing, published
+            counts).
+        full: values in full precision for the CSV file; None: the frame.
+        note: sentences under the table, the user's and footnotes.
+        new_block: column of the frame whose changes begin a new block of rows; None: the columns of kind `group`.
+        is_long: whether the page folds it.
+        widths: characters of each column in plain text, where long cells are wrapped.
     """
-    kept = {heading: cell for heading, cell in cells.items() if not isinstance(cell, Column) or cell.name in values}
-    rows = [[cell(record) for cell in kept.values()] for record in records(values)]
-    shown, breaks = blank_repeats(rows, n_labels - 1 if n_repeated is None else n_repeated)
-    described = {"breaks": breaks, **described}
-    return Table(header=list(kept), rows=shown, values=values, n_labels=n_labels, **described)
 
+    key: str
+    title: str
+    frame: pd.DataFrame
+    columns: Sequence[Column]
+    caption: str = ""
+    note: str = ""
+    full: pd.DataFrame | None = None
+    new_block: str | None = None
+    is_long: bool = False
+    widths: tuple[int, ...] = ()
 
-def blank_repeats(rows: list[list[str]], n_columns: int) -> tuple[list[list[str]], frozenset[int]]:
-    """Blank the leading cells that repeat the row above, and find the rows where they change."""
-    shown, breaks = [], set()
-    for i, row in enumerate(rows):
-        same = 0
-        # Only up to the first cell that differs: the same split of another dataset is named again.
-        while i and same < n_columns and row[same] == rows[i - 1][same]:
-            same += 1
-        if i and same < n_columns:
-            breaks.add(i)
-        shown.append([""] * same + row[same:])
-    return shown, frozenset(breaks)
+    @cached_property
+    def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
+        """The columns that are shown, the cells of each row, and the words for columns with one value."""
+        columns = [column for column in self.columns if column.name is None or column.name in self.frame]
+        made = [[column.make(row) for column in columns] for row in records(self.frame)]
+        cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
+        kept, scope = [], []
+        for j, column in enumerate(columns):
+            values = {row[j].text for row in cells} - {MISSING}
+            if column.scope and cells and len(values) <= 1:
+                scope += map(column.scope, values)
+            else:
+                kept.append(j)
+        return [columns[j] for j in kept], [[row[j] for j in kept] for row in cells], scope
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns whose values the frame has, without those that have one value."""
+        return self._parts[0]
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The cells of all rows, before repeated labels are blanked."""
+        return self._parts[1]
+
+    @property
+    def scope(self) -> str:
+        """The values that all rows share, as a sentence; nothing without any."""
+        words = ", ".join(self._parts[2])
+        return f"{words[:1].upper()}{words[1:]}." if words else ""
+
+    @property
+    def heading(self) -> str:
+        """The title, with the values that all rows share."""
+        words = ", ".join(self._parts[2])
+        return f"{self.title} ({words})" if words else self.title
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The headings of the columns."""
+        return [column.heading for column in self.shown]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The texts of the cells; labels that repeat the row above are blank."""
+        texts = [[cell.shown for cell in row] for row in self.cells]
+        return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
+
+    @cached_property
+    def _repeats(self) -> list[int]:
+        """For each row, the number of leading groups that repeat the row above.
+
+        Counting ends at the first cell that differs, so that equal splits of two datasets are both named.
+        """
+        n_groups = next((j for j, kind in enumerate(self.kinds) if kind != "group"), len(self.kinds))
+        repeats = [0] * len(self.cells)
+        for i, (above, row) in enumerate(zip(self.cells, self.cells[1:], strict=False), start=1):
+            repeats[i] = next((j for j in range(n_groups) if row[j].text != above[j].text), n_groups)
+        return repeats
+
+    @cached_property
+    def breaks(self) -> frozenset[int]:
+        """Rows that begin a new block."""
+        if self.new_block is not None:
+            values = list(self.frame[self.new_block])
+            return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
+        n_groups = self.kinds.count("group")
+        return frozenset(i for i, n in enumerate(self._repeats) if i and n < n_groups)
+
+    @property
+    def muted(self) -> frozenset[int]:
+        """Rows that are not ours."""
+        return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
+
+    @property
+    def best(self) -> frozenset[tuple[int, int]]:
+        """Row and column of the best scores."""
+        return frozenset((i, j) for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.is_best)
+
+    @property
+    def links(self) -> dict[tuple[int, int], str]:
+        """The links of cells by row and column."""
+        return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """The kind of each column."""
+        return [column.kind for column in self.shown]
+
+    @property
+    def width(self) -> int:
+        """Characters of the widest cells of all columns, with a gap of two; sentences are wrapped."""
+        columns = zip(self.kinds, self.header, *self.rows, strict=True)
+        return sum(40 if kind == "text" else 2 + max(map(len, cells)) for kind, *cells in columns)
+
+    @property
+    def alignments(self) -> list[str]:
+        """`left` or `right` for each column."""
+        return ["right" if kind == "number" else "left" for kind in self.kinds]
+
+    @property
+    def lead(self) -> int:
+        """The first column after the labels and seeds: on a narrow page, the columns after it are a touch away."""
+        n_labels = sum(kind in ("group", "label") for kind in self.kinds)
+        return n_labels + (self.header[n_labels : n_labels + 1] == ["Seeds"])
+
+    @property
+    def pinned(self) -> int:
+        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
+        return self.header.index("System") if "System" in self.header else 0
 
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
     """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or some of these."""
-    words = [text for text in (table.note, table.caption) if text]
+    words = [text for text in (table.note, f"{table.heading}. {table.caption}".strip()) if text]
     forms = {
         "csv": to_csv(table),
         "md": "\n\n".join([to_markdown(table), *map(escape_markdown, words)]) + "\n",
@@ -185,7 +314,7 @@ def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv",
 
 def to_csv(table: Table) -> str:
     """The values in full precision."""
-    return table.values.to_csv(index=False)
+    return (table.frame if table.full is None else table.full).to_csv(index=False)
 
 
 def to_text(table: Table) -> str:
@@ -195,7 +324,7 @@ def to_text(table: Table) -> str:
     # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
     body = tabulate(table.rows, table.header, "simple", colalign=table.alignments, disable_numparse=True)
     note = f"\n\n{textwrap.fill(table.note, NOTE_WIDTH)}" if table.note else ""
-    return f"{table.title}\n\n{body}{note}"
+    return f"{table.heading}\n\n{body}{note}"
 
 
 # A line of a form of a table; with cells, a list: the text before, between and after them, then the cells
@@ -213,44 +342,57 @@ class Form:
 
 
 def latex_form(table: Table) -> Form:
-    """A booktabs table with caption and label."""
-
-    def line(cells: Sequence[str], best: Sequence[bool]) -> Line:
-        escaped = [escape_latex(cell) for cell in cells]
-        bold = [f"\\textbf{{{cell}}}" if stressed else cell for cell, stressed in zip(escaped, best, strict=True)]
-        return ["", " & ", " \\\\", *bold]
-
-    caption = " ".join(filter(None, (f"{table.title}.", table.caption, table.note)))
+    """A booktabs table with caption and label, and its notes below it in a smaller font."""
+    is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
+    packages = " and ".join(f"\\usepackage{{{name}}}" for name in ("booktabs", *(["xcolor"] if is_gray else [])))
+    columns = [LATEX_COLUMNS.get(kind, "l") for kind in table.kinds]
+    note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
+    caption = f"{table.heading}. {table.caption}".strip()
+    environment = "table*" if table.width > COLUMN_WIDTH else "table"
     return Form(
         [
-            "% Needs \\usepackage{booktabs}.",
-            "\\begin{table}[t]",
+            f"% Needs {packages}.",
+            f"\\begin{{{environment}}}[t]",
             "\\centering",
-            ["\\begin{tabular}{", "", "}", *(side[0] for side in table.alignments)],
+            *(["\\footnotesize"] if table.width > PAGE_WIDTH else []),
+            ["\\begin{tabular}{", "", "}", *columns],
             "\\toprule",
-            line(table.header, [False] * len(table.header)),
+            ["", " & ", " \\\\", *map(escape_latex, table.header)],
             "\\midrule",
         ],
-        [line(row, [(i, j) in table.best for j in range(len(row))]) for i, row in enumerate(table.rows)],
+        [
+            ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
+            for cells, row in zip(table.cells, table.rows, strict=True)
+        ],
         "\\midrule",
         [
             "\\bottomrule",
             "\\end{tabular}",
+            *note,
             f"\\caption{{{escape_latex(caption)}}}",
             f"\\label{{tab:{table.key}}}",
-            "\\end{table}",
+            f"\\end{{{environment}}}",
         ],
     )
+
+
+def _latex_cell(cell: Cell) -> str:
+    text = escape_latex(cell.short or cell.text)
+    if cell.is_best:
+        text = f"\\textbf{{{text}}}"
+    if cell.is_at_chance:
+        text = f"\\textcolor{{gray}}{{{text}}}"
+    return text + (f"$^{{{','.join(MARKS[mark] for mark in cell.marks)}}}$" if cell.marks else "")
 
 
 def markdown_form(table: Table) -> Form:
     """A pipe table."""
     rows = [
         [
-            f"**{escape_markdown(cell)}**" if (i, j) in table.best else escape_markdown(cell)
-            for j, cell in enumerate(row)
+            f"**{escape_markdown(text)}**" if cell.is_best else escape_markdown(text)
+            for cell, text in zip(cells, row, strict=True)
         ]
-        for i, row in enumerate(table.rows)
+        for cells, row in zip(table.cells, table.rows, strict=True)
     ]
     header = [escape_markdown(name) for name in table.header]
     text = tabulate(rows, header, "pipe", colalign=table.alignments, disable_numparse=True)

@@ -6,8 +6,9 @@ import pytest
 
 from docmt.cli.main import main
 from docmt.errors import UserError
-from docmt.report.case_studies import case_table, choose_cases, read_cases
+from docmt.report.case_studies import choose_cases, read_cases
 from docmt.report.settings import ReportSettings
+from docmt.report.study_tables import case_table
 from docmt.report.tables import write_table
 
 SOURCE = ["s0", "s1", "s2", "t0", "t1"]

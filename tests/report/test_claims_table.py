@@ -7,7 +7,7 @@ from score_rows import long_table, of_seeds, training, write_scores
 from docmt.cli.main import main
 from docmt.errors import UserError
 from docmt.files import write_json
-from docmt.report.claims.claims_table import claims_table
+from docmt.report.claims.judging import claims_table
 from docmt.report.page import build_report
 from docmt.report.settings import ReportSettings
 
@@ -35,8 +35,8 @@ def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
         ],
         ["A is | known", "–", "–", "dev_loss at 50: System A 4.000 (1); b – (0)", "a > b: 0 of 3 seeds", "not run"],
     ]  # fmt: skip
-    assert found.values["verdict"].tolist() == ["holds", "not run"]
-    assert found.values["low"][0] == 4.0
+    assert found.full["verdict"].tolist() == ["holds", "not run"]
+    assert found.full["low"][0] == 4.0
     assert claims_table(long_table(ROWS), [], ReportSettings()) is None
 
 

@@ -8,8 +8,9 @@ import pytest
 from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
-from docmt.report.costs import costs_table
+from docmt.report.costs import read_costs
 from docmt.report.manifest import Manifest
+from docmt.report.study_tables import costs_table
 from docmt.report.tables import to_latex, to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
@@ -45,11 +46,12 @@ def folder(tmp_path):
             values = {"runs": {"d": {"a": [1], "a_seed1_b": [1]}}, "run_folder": str(tmp_path / RUN_FOLDER)}
             manifest = Manifest.load(values | {"benchmarks": str(self.benchmarks), "stages": stages}, where="manifest")
             # A system that translates with another system's model has scores only.
-            return costs_table(manifest, pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]}))
+            scores = pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]})
+            return costs_table(read_costs(manifest, scores))
 
         def hours(self):
             """Core-hours and GPU-hours of the only stage."""
-            values = self.table().values
+            values = self.table().full
             return values["core_hours"].item(), values["gpu_hours"].item()
 
     return Folder()
@@ -67,23 +69,39 @@ def test_sums_by_stage_in_the_order_of_the_workflow(folder):
     folder.benchmark("apply_bpe", "d_dev_de", 1800, cpu="2700")
     folder.benchmark("mine", "x", 3600, cpu="3600")
     table = folder.table()
-    assert table.header == ["Stage", "jobs", "core-hours", "GPU-hours"]
+    assert table.header == ["Stage", "jobs", "core-minutes", "GPU-minutes"]
     assert table.rows == [
-        ["text", "2", "1.000", "0.000"],
-        ["training", "1", "2.000", "0.000"],
-        ["other", "1", "1.000", "0.000"],
-        ["all", "4", "4.000", "0.000"],
+        ["text", "2", "60.0", "0.0"],
+        ["training", "1", "120.0", "0.0"],
+        ["other", "1", "60.0", "0.0"],
+        ["all", "4", "240.0", "0.0"],
     ]
-    assert table.values["stage"].tolist() == ["text", "training", "other"]
-    assert "4.000" in to_text(table)
-    assert "4.000" in to_latex(table)
+    assert table.full["stage"].tolist() == ["text", "training", "other"]
+    assert "240.0" in to_text(table)
+    assert "240.0" in to_latex(table)
+
+
+@pytest.mark.parametrize(
+    ("hours", "heading", "cell"),
+    [
+        (0.05, "core-seconds", "180.0"),
+        (0.1, "core-minutes", "6.0"),
+        (10, "core-hours", "10.0"),
+        (200, "core-hours", "200.0"),
+    ],
+)
+def test_the_unit_suits_the_longest_time(folder, hours, heading, cell):
+    folder.benchmark("train", "d_a_seed1", 5, cpu=str(3600 * hours))
+    table = folder.table()
+    assert [table.header[2], table.rows[-1][2]] == [heading, cell]
+    assert table.full["core_hours"].tolist() == [hours], "the file has hours"
 
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
 def test_jobs_too_short_to_be_measured_have_no_core_hours(folder, mark):
     folder.benchmark("gather", "gather", 36, cpu=mark)
     folder.benchmark("gather", "again", 36, cpu="36")
-    assert folder.table().rows[-1] == ["all", "2", "0.010", "0.000"]
+    assert folder.table().rows[-1] == ["all", "2", "36.0", "0.0"]
 
 
 def sessions(*seconds):
@@ -160,7 +178,8 @@ def test_damaged_benchmarks_are_named_and_skipped(folder, caplog, text):
 
 def test_no_benchmarks_no_table(folder):
     assert folder.table() is None
-    assert costs_table(Manifest(runs={}), pd.DataFrame()) is None
+    assert read_costs(Manifest(runs={}), pd.DataFrame()) is None
+    assert costs_table(None) is None
 
 
 def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
@@ -184,4 +203,4 @@ def test_a_training_on_several_nodes_counts_what_its_processes_recorded(folder):
     folder.benchmark("train", "d_a_seed1", 3600, cpu="0.12")
     folder.facts("model.job.json", {"device": "cuda", "n_devices": 8, "n_nodes": 2, "cpu_seconds": 30_000.0})
     assert folder.hours() == (pytest.approx(30 / 3.6), 8)
-    assert folder.table().rows[-1] == ["all", "1", "8.333", "8.000"]
+    assert folder.table().rows[-1] == ["all", "1", "500.0", "480.0"]

@@ -7,7 +7,7 @@ import pytest
 from score_rows import history, long_table, score, write_scores
 
 from docmt.cli.main import main
-from docmt.report.figures import axis_positions, draw_plot, study_styles, write_plot
+from docmt.report.figures import axis_positions, draw_plot, study_styles, training_curves, write_plot
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS
 
@@ -189,3 +189,15 @@ def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys
     assert "contain nothing that this picture shows" in capsys.readouterr().err
     assert run_figure(tmp_path, name="figure_3") == 2
     assert "did you mean 'figure_2'?" in capsys.readouterr().err
+
+
+def test_learning_curves_count_the_updates_of_the_initial_model():
+    first = [history("first", seed, step=[50, 100 * seed], train_loss=[3, 2]) for seed in (1, 3)]
+    tuned = history("tuned", step=[10, 20], train_loss=[2, 1])
+    styles = study_styles(ReportSettings(), ["first", "tuned"])
+    plain, counted = (
+        training_curves([*first, tuned], styles, origins)[0].svg for origins in ({}, {"tuned": ["tuned", "first"]})
+    )
+    assert plain != counted
+    shifted = [*first, history("tuned", step=[210, 220], train_loss=[2, 1])]
+    assert training_curves(shifted, styles)[0].svg == counted

@@ -7,7 +7,7 @@ from score_rows import accuracy, history, long_table, score
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.footnotes import guessing_footnote, leak_footnote, updates_footnote
+from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.manifest import Manifest
 from docmt.report.page import build_report
 from docmt.report.score_tables import main_table
@@ -91,31 +91,6 @@ def test_a_baseline_is_what_others_are_compared_with_where_updates_may_explain_i
     assert updates_footnote(histories(s=[800], d=[200]), ORIGINS, ["s", "d"], settings, summary) == remark
 
 
-def deixis(system, value, low, high, *, phenomenon="deixis"):
-    return accuracy(system, value, dataset="x", low=low, high=high, phenomenon=phenomenon)
-
-
-def test_systems_that_only_guess_are_named_by_phenomenon():
-    rows = [
-        deixis("s", 50, 40, 60),
-        deixis("d", 80, 70, 90),
-        deixis("s", 47, 38, 52, phenomenon="ellipsis"),
-        deixis("d", 55, 45, 65, phenomenon="ellipsis"),
-        deixis("d", 40, 30, 49, phenomenon="cohesion"),
-    ]
-    remark = guessing_footnote(summarize(long_table(rows)), LABELS)
-    assert remark.endswith("deixis: Sentences; ellipsis: all.")
-    assert "cohesion" not in remark, "below guessing is not guessing"
-    assert guessing_footnote(summarize(long_table([rows[1]])), LABELS) == ""
-
-
-def test_systems_that_guess_on_one_dataset_are_named_with_it():
-    rows = [deixis("s", 50, 40, 60), deixis("d", 50, 40, 60)]
-    rows += [deixis("s", 50, 40, 60) | {"dataset": "y"}, deixis("d", 80, 70, 90) | {"dataset": "y"}]
-    rows += [deixis("f", 80, 70, 90) | {"dataset": "y"}]
-    assert guessing_footnote(summarize(long_table(rows)), LABELS).endswith("x deixis: all; y deixis: Sentences.")
-
-
 SIGNATURE = "nrefs:1|case:mixed|tok:13a|version:2.6.0"
 
 
@@ -154,7 +129,7 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
     ]
     found = main_table(summarize(long_table(rows)), LABELS)
     assert [row[-1] for row in found.rows] == cells
-    assert found.note == note
+    assert found.note.removeprefix("Bold: best.").strip() == note
     assert bool(found.best) == ("†" not in note and cells[0] != "–"), "nothing is the best of what cannot be compared"
     assert note in to_text(found).replace("\n", " ")
 
@@ -162,14 +137,17 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
 def test_systems_of_one_name_each_keep_their_remark():
     rows = [bleu("s", None, signature="not computed: no Java"), bleu("d", 9), bleu("f", 8)]
     found = main_table(summarize(long_table(rows)), ReportSettings(labels={"s": "same", "d": "same"}))
-    assert found.note == "x/t same: s-BLEU is not computed: no Java."
+    assert found.note == "Bold: best. x/t same: s-BLEU is not computed: no Java."
 
 
 def test_seeds_of_one_system_that_were_scored_otherwise_are_named_too():
     signatures = [SIGNATURE, SIGNATURE, SIGNATURE.replace("13a", "zh")]
     rows = [bleu("s", 9, signature=signature, seed=seed) for seed, signature in enumerate(signatures)]
     found = main_table(summarize(long_table(rows)), LABELS)
-    assert found.note == "† x/t Sentences, s-BLEU: not comparable, computed with tok:zh; the others with tok:13a."
+    assert (
+        found.note.removeprefix("Bold: best. ")
+        == "† x/t Sentences, s-BLEU: not comparable, computed with tok:zh; the others with tok:13a."
+    )
 
 
 def test_test_text_in_the_training_text_is_named_from_one_percent_on():
@@ -200,7 +178,7 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
         where="manifest",
     )
     scores = [bleu(name, 9) for name in ("s", "d")]
-    rows = long_table([*scores, deixis("s", 50, 40, 60)])
+    rows = long_table([*scores, accuracy("s", 50, dataset="x", phenomenon="deixis")])
     settings = ReportSettings.load(
         {"tables": {"table_1": {"title": "T", "systems": ["s", "d"], "note": "Mine."}}}, where="r"
     )
@@ -208,9 +186,9 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
     notes = {found.key: found.note for found in report.tables}
     assert notes["table_1"].startswith("Mine. Trained with fewer updates than s (800): d (200).")
     assert notes["results"].startswith("Trained with fewer updates than s (800)")
-    assert notes["contrastive"].startswith("No better than guessing")
+    assert notes["contrastive"].startswith("Items: deixis 9. deixis: the same form of address")
     assert "Trained" not in notes["contrastive"], "it is said once"
-    assert notes["overlap"] == "", "the box above the tables says that the text is generated"
+    assert "generated" not in notes["overlap"], "the box above the tables says that the text is generated"
     assert "the text of x is generated and says nothing about other text" in report.findings[-1]
     (results,) = (found for found in report.tables if found.key == "results")
     assert "fewer updates" in to_text(results)

@@ -8,7 +8,7 @@ from score_rows import long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.page import build_report
-from docmt.report.paper_tables import paper_table
+from docmt.report.score_tables import paper_table
 from docmt.report.settings import OWN_TABLES, PaperTable, ReportSettings
 from docmt.report.tables import write_table
 
@@ -37,14 +37,11 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
 def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():
     rows = [score("b", 30), score("a", 20), score("c", 99), score("a", 7, metric="METEOR")]
     table = lay_out(rows, facts=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
-    assert table.header == ["System", "Bi-sent", "Mo-doc", "Input", "Seeds", "s-BLEU", "METEOR"]
-    assert table.rows == [
-        ["#1", "✗", "–", "sentences", "1", "20.00", "7.00"],
-        ["b", "✓", "–", "documents", "1", "30.00", "–"],
-    ]
-    assert table.best == {(1, 5)}
-    assert table.n_labels == 4
-    assert table.values["Bi-sent"].tolist() == ["✗", "✓"]
+    assert table.header == ["System", "Bi-sent", "Input", "s-BLEU", "METEOR"], "what no system has is no column"
+    assert table.rows == [["#1", "✗", "sentences", "20.00", "7.00"], ["b", "✓", "documents", "30.00", "–"]]
+    assert table.best == {(1, 3)}
+    assert table.kinds[:3] == ["label"] * 3
+    assert table.full["Bi-sent"].tolist() == ["✗", "✓"]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
 )
 def test_tests_are_named_by_as_little_as_tells_them_apart(places, headings):
     table = lay_out([score("a", 1, dataset=dataset, test=test) for dataset, test in places])
-    assert table.header[2:] == headings
+    assert table.header[1:] == headings
 
 
 def test_published_numbers_and_their_average_stand_beside_ours():
@@ -67,7 +64,7 @@ def test_published_numbers_and_their_average_stand_beside_ours():
     rows += [score("b", 5, dataset="ted")]
     table = lay_out(rows, average=True, published=PUBLISHED, datasets={name: name for name in names})
     assert table.header[-2:] == ["average: s-BLEU", "published"]
-    first, second = (row[2:] for row in table.rows)
+    first, second = (row[1:] for row in table.rows)
     assert first == ["1.00", "23.02", "2.00", "22.03", "6.00", "28.65", "3.00", "24.57"]
     assert second == ["5.00", "29.31", "–", "29.01", "–", "31.52", "–", "29.95"]
 
@@ -82,13 +79,13 @@ def test_phenomena_are_columns_and_whole_suites_are_left_out():
     rows += [accuracy("a", 60, None), accuracy("a", 1, "deixis", distance=2)]
     published = {"a": "cross-task/discourse_transformer", "b": "cross-task/discourse_pretrained"}
     table = lay_out(rows, metrics=["contrastive accuracy"], published=published, datasets={"d": "opensubtitles"})
-    assert table.header == ["System", "Seeds", "deixis", "published", "ellipsis_vp", "published"]
-    assert table.rows == [["a", "1", "50.0", "50.0", "–", "27.3"], ["b", "1", "81.9", "81.9", "70.0", "80.5"]]
+    assert table.header == ["System", "deixis", "published", "ellipsis_vp", "published"]
+    assert table.rows == [["a", "50.0", "50.0", "–", "27.3"], ["b", "81.9", "81.9", "70.0", "80.5"]]
 
 
 def test_only_the_tests_named_are_shown():
     rows = [score("a", 1), score("a", 2, test="u"), score("a", 3, dataset="e"), score("a", 4, dataset="e", test="u")]
-    assert lay_out(rows, tests=["d/u", "e"]).rows[0][2:] == ["2.00", "3.00", "4.00"]
+    assert lay_out(rows, tests=["d/u", "e"]).rows[0][1:] == ["2.00", "3.00", "4.00"]
     assert lay_out(rows, tests=["f"]) is None
 
 
@@ -96,7 +93,7 @@ def test_an_average_over_scores_that_were_computed_otherwise_is_marked_and_not_t
     rows = [score(system, value, test=test) for system, value in (("a", 10), ("b", 30)) for test in ("t", "u")]
     table = lay_out([*rows[:3], rows[3] | {"signature": "y|warning:w"}], average=True)
     assert [row[-1] for row in table.rows] == ["10.00", "30.00 †"]
-    assert table.best == {(1, 2)}
+    assert table.best == {(1, 1)}
     assert table.note.endswith(
         "average: s-BLEU: not comparable, computed with y on d/u; the others with x on d/u. b: w."
     )

@@ -19,7 +19,7 @@ SCORES = {
     LONG: (100.0, 50),
 }
 ROWS = "table[data-key=results] tbody tr"
-SYSTEMS = f"{ROWS} td:nth-child(3)"
+SYSTEMS = f"{ROWS} td:nth-child(2)"
 
 
 @pytest.fixture(scope="module")
@@ -61,27 +61,26 @@ def sort(browser, column):
 
 def test_a_click_sorts_by_number_with_missing_ones_last_and_the_third_restores(browser):
     first = [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)]
-    assert [row[0] for row in first] == ["d"] + [""] * 7
-    sort(browser, 5)
-    assert browser.texts(f"{ROWS} td:nth-child(5)") == ["100.00"] * 2 + ["21.25"] * 2 + ["9.50"] * 2 + ["–"] * 2
-    assert browser.texts(f"{ROWS} td:nth-child(1)") == ["d"] * 8, "a row out of its place says where it belongs"
-    assert browser.texts(f"{ROWS} td:nth-child(2)") == ["t", "u"] * 4
-    sort(browser, 5)
-    assert browser.texts(f"{ROWS} td:nth-child(5)") == ["9.50"] * 2 + ["21.25"] * 2 + ["100.00"] * 2 + ["–"] * 2
+    assert [row[0] for row in first] == [*("t", "", "", ""), *("u", "", "", "")]
+    sort(browser, 3)
+    assert browser.texts(f"{ROWS} td:nth-child(3)") == ["100.00"] * 2 + ["21.25"] * 2 + ["9.50"] * 2 + ["–"] * 2
+    assert browser.texts(f"{ROWS} td:nth-child(1)") == ["t", "u"] * 4, "a row out of its place says where it belongs"
+    sort(browser, 3)
+    assert browser.texts(f"{ROWS} td:nth-child(3)") == ["9.50"] * 2 + ["21.25"] * 2 + ["100.00"] * 2 + ["–"] * 2
     assert browser.run("return document.querySelector('[aria-sort=ascending]').textContent") == "s-BLEU"
-    sort(browser, 5)
+    sort(browser, 3)
     assert [browser.texts(f"{ROWS}:nth-child({n}) td") for n in range(1, 9)] == first
 
 
 def test_words_are_sorted_and_markup_in_names_stays_text(browser):
-    sort(browser, 3)
+    sort(browser, 2)
     assert browser.texts(SYSTEMS)[:2] == [HOSTILE] * 2
     assert browser.texts(f"{SYSTEMS} b") == []
 
 
 def test_a_filter_leaves_rows_with_all_words(browser):
     browser.type("#translation-results input[type=search]", "PLAIN u")
-    assert [browser.texts(f"{ROWS}:nth-child(1) td")[:3]] == [["d", "u", "plain"]]
+    assert [browser.texts(f"{ROWS}:nth-child(1) td")[:2]] == [["u", "plain"]]
     assert len(browser.texts(SYSTEMS)) == 1
     assert browser.texts("#translation-results .count") == ["1 of 8 rows"]
 
@@ -118,13 +117,13 @@ def cells(table):
 
 def test_hidden_columns_and_filtered_rows_are_not_in_the_files_as_shown(browser, report, tmp_path):
     browser.click("#translation-results .columns summary")
-    browser.click("#translation-results .columns label:nth-child(4) input")
-    assert browser.texts("table[data-key=results] th:not([hidden])") == ["Dataset", "Test", "System", "s-BLEU", "chrF"]
+    browser.click("#translation-results .columns label:nth-child(3) input")
+    assert browser.texts("table[data-key=results] th:not([hidden])") == ["Test", "System", "chrF"]
     browser.type("#translation-results input[type=search]", "third")
     assert cells(saved(browser, tmp_path, "Markdown", "results.md")) == [
-        ["Dataset", "Test", "System", "s-BLEU", "chrF"],
-        ["d", "t", "third", "–", "59.50"],
-        ["d", "u", "third", "–", "59.50"],
+        ["Test", "System", "chrF"],
+        ["t", "third", "59.50"],
+        ["u", "third", "59.50"],
     ]
     rows = list(csv.DictReader(io.StringIO(saved(browser, tmp_path, "CSV", "results.csv"))))
     assert len(rows) == 8, "the values in full precision are always all"
@@ -137,12 +136,13 @@ def test_on_a_phone_the_page_fits_and_the_system_stays_in_sight(scheme, browser,
     browser.open(report / "report.html", ready=READY)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     heads = "return [...document.querySelectorAll('table[data-key=results] th')].filter((head) => head.offsetWidth)"
-    assert browser.run(f"{heads}.map((head) => head.textContent)") == ["Dataset", "Test", "System", "s-BLEU"]
+    assert browser.run(f"{heads}.map((head) => head.textContent)") == ["Test", "System", "s-BLEU"]
     browser.run("document.querySelector('#translation-results .whole').click()")
-    assert len(browser.run(heads)) == 6, "the rest is a touch away"
+    assert len(browser.run(heads)) == 4, "the rest is a touch away"
     left, start, ground, room = browser.run(
-        "const box = document.querySelector('#translation-results .scroll'); box.scrollLeft = 1000;"
-        "const cell = box.querySelector('tbody td:nth-child(3)');"
+        "const box = document.querySelector('#translation-results .scroll');"
+        "box.querySelectorAll('td.number').forEach((cell) => (cell.style.paddingLeft = '6rem')); box.scrollLeft = 1000;"
+        "const cell = box.querySelector('tbody td:nth-child(2)');"
         "return [cell.getBoundingClientRect().left, box.getBoundingClientRect().left,"
         " getComputedStyle(cell).backgroundColor, cell.offsetWidth / box.offsetWidth]"
     )
@@ -181,8 +181,8 @@ def test_distances_fit_beside_the_contents(tmp_path, browser):
     browser.run("document.querySelectorAll('details:not(.columns)').forEach((details) => (details.open = true))")
     wide = "return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth).length"
     assert browser.run(wide) == 0
-    assert browser.texts("table[data-key=contrastive_by_distance] th")[4:] == ["1", "2", "3", "4–6", "7–10", "> 10"]
-    sort = "document.querySelector('table[data-key=contrastive_by_distance] th:nth-child(5) button').click()"
+    assert browser.texts("table[data-key=contrastive_by_distance] th")[1:] == ["1", "2", "3", "4–6", "7–10", "> 10"]
+    sort = "document.querySelector('table[data-key=contrastive_by_distance] th:nth-child(2) button').click()"
     browser.run(f"{sort}; {sort}")
     linked = browser.run("return document.querySelector('table[data-key=contrastive_by_distance] td a').hash")
     assert linked.startswith("#view=items&a=Transformer+on+documents&set=dataset%2Fs"), (

@@ -77,14 +77,13 @@ def test_the_page_links_to_the_reader_and_has_the_note_under_the_last_main_table
     assert '<a href="a&#34;b.html">Read the translations</a>' in html
     assert '<a href="a&#34;b.html#view=changes">' in html
     assert html.count('<a href="a&#34;b.html#view=items&amp;a=base&amp;set=d%2Fpronoun&amp;phenomenon=pronoun') == 3
-    note = '<p class="note">See &lt;b&gt; and *this*.</p>'
+    note = '<p class="note">See &lt;b&gt; and *this*. '
     assert html.count(note) == 1
     tables = [html.index(f'id="discourse-contrastive{split}"') for split in ("", "_by_distance")]
     assert tables[0] < html.index(note) < tables[1]
-    assert capsys.readouterr().out.rstrip().endswith("See <b> and *this*.")
+    assert "\n\nSee <b> and *this*. Items: pronoun 40." in capsys.readouterr().out
     without = page[1]
     assert "view=items" not in without
-    assert 'class="note"' not in without
 
 
 def test_tables_and_figures_are_files(page):

@@ -8,32 +8,28 @@ from docmt.errors import UserError
 from docmt.evaluation.contrastive_accuracy import wilson_interval
 from docmt.evaluation.metrics import METRICS, Metric
 from docmt.report.input_files import read_tables
-from docmt.report.paper_tables import paper_table
-from docmt.report.score_tables import contrastive_table, further_table, main_table, split_table
+from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import PaperTable, ReportSettings
 from docmt.report.study_tables import INSTANCE_KEYS, counts_table, overlap_table, passes_table, statistics_table
 from docmt.report.summary import pool_distances, summarize
-from docmt.report.tables import Table, format_count, to_latex, to_markdown, to_text
+from docmt.report.tables import Cell, Column, Table, count, format_count, label, to_latex, to_markdown, to_text
 
 SETTINGS = ReportSettings()
 
 
 def test_mean_and_sample_deviation_over_seeds():
     table = main_table(summarize(long_table([score("a", 10), score("a", 12, seed=2), score("b", 11.5)])), SETTINGS)
-    assert table.header == ["Dataset", "Test", "System", "Seeds", "s-BLEU"]
-    assert table.rows == [["d", "t", "a", "2", "11.00 ± 1.41"], ["", "", "b", "1", "11.50"]]
-    assert table.best == {(1, 4)}
-    assert table.values["s-BLEU sd"].tolist()[0] == pytest.approx(2**0.5)
+    assert table.heading == "Translation scores (dataset d, test t)"
+    assert table.header == ["System", "Seeds", "s-BLEU"]
+    assert table.rows == [["a", "2", "11.00 ± 1.41"], ["b", "1", "11.50"]]
+    assert table.best == {(1, 2)}
+    assert table.full["s-BLEU sd"].tolist()[0] == pytest.approx(2**0.5)
 
 
 def test_missing_and_undefined_values_are_dashes():
     rows = [score("a", float("nan")), score("a", 12.0, seed=2), score("b", 7, metric="chrF"), score("c", float("nan"))]
     table = main_table(summarize(long_table(rows)), SETTINGS)
-    assert [row[2:] for row in table.rows] == [
-        ["a", "1", "12.00", "–"],
-        ["b", "1", "–", "7.00"],
-        ["c", "–", "–", "–"],
-    ]
+    assert table.rows == [["a", "12.00", "–"], ["b", "–", "7.00"], ["c", "–", "–"]]
     assert table.best == frozenset()
 
 
@@ -42,8 +38,8 @@ def test_generative_accuracy_has_a_table_without_guessing():
     rows += [accuracy("a", 50, test="ctxpro", metric="generative accuracy", chance=None, kind="DO.ELL")]
     summary = summarize(long_table(rows))
     table = contrastive_table(summary, SETTINGS, metric="generative accuracy")
-    assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["d", "a", "1", "40.0"]])
-    assert [row[:2] for row in contrastive_table(summary, SETTINGS).rows] == [["d", "a"], ["", "(guessing)"]]
+    assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["a", "40.0"]])
+    assert [row[0] for row in contrastive_table(summary, SETTINGS).rows] == ["a", "(guessing)"]
     split = split_table(summary, SETTINGS, by="kind", metric="generative accuracy")
     assert (split.key, split.header[-1], split.rows[0][-1]) == ("generative_by_kind", "DO.ELL", "50.0")
     assert main_table(summary, SETTINGS) is None
@@ -57,14 +53,14 @@ def test_published_numbers_stand_only_where_the_settings_say_so():
     )
     rows = [score("a", 20, test="ted"), score("b", 21, test="ted"), score("a", 22, test="other")]
     table = main_table(summarize(long_table(rows)), settings)
-    assert table.header[4:] == ["s-BLEU", "published"]
-    assert [row[2:] for row in table.rows] == [
-        ["Sentence", "1", "20.00", "24.82"],
-        ["b", "1", "21.00", "–"],
-        ["Sentence", "1", "22.00", "–"],
+    assert table.header == ["Test", "System", "s-BLEU", "published"]
+    assert table.rows == [
+        ["ted", "Sentence", "20.00", "24.82"],
+        ["", "b", "21.00", "–"],
+        ["other", "Sentence", "22.00", "–"],
     ]
-    assert "Sentence: Bao et al. (2021), Table 2, “Transformer on sent”" in table.caption
-    assert table.values["s-BLEU published"].tolist()[0] == 24.82
+    assert "Published: Sentence: Bao et al. (2021), Table 2, “Transformer on sent”" in table.note
+    assert table.full["s-BLEU published"].tolist()[0] == 24.82
 
 
 def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_pronouns():
@@ -75,8 +71,8 @@ def test_meteor_and_apt_stand_beside_the_published_ones_without_rows_of_single_p
     rows += [score("a", 50, metric="APT") | {"kind": "它"}, score("a", 9, metric="APT cases") | {"kind": "neither"}]
     summary = summarize(long_table(rows))
     table = main_table(summary, settings)
-    assert table.header[4:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
-    assert table.rows == [["d", "t", "a", "1", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
+    assert table.header[1:] == ["s-BLEU", "published", "METEOR", "published", "APT", "published"]
+    assert table.rows == [["a", "20.00", "41.27", "30.00", "28.46", "60.00", "69.73"]]
     assert further_table(summary, settings) is None
 
 
@@ -85,33 +81,40 @@ def test_a_metric_says_its_digits_and_whether_the_lowest_is_best(monkeypatch):
     rows = [score("a", 40.26, metric="edits"), score("b", 39, metric="edits"), score("a", 20), score("b", 21)]
     table = main_table(summarize(long_table(rows)), ReportSettings(metrics=["s-BLEU", "edits"]))
     assert [row[-2:] for row in table.rows] == [["20.00", "40.3"], ["21.00", "39.0"]]
-    assert table.best == {(1, 4), (1, 5)}
+    assert table.best == {(1, 1), (1, 2)}
 
 
 def test_further_scores_hold_what_the_main_table_does_not():
     rows = [score("a", 3), score("a", 98.5, metric="length ratio")]
     table = further_table(summarize(long_table(rows)), SETTINGS)
-    assert table.header[4:] == ["length ratio"]
+    assert table.header == ["System", "length ratio"]
     assert table.best == frozenset()
 
 
 def test_contrastive_table_ends_with_guessing():
     rows = [accuracy("a", 50.25), accuracy("b", 90), accuracy("a", 51, phenomenon="deixis", test="deixis")]
     table = contrastive_table(summarize(long_table(rows)), SETTINGS)
-    assert table.header == ["Dataset", "System", "Seeds", "pronoun", "deixis"]
-    assert table.rows == [
-        ["d", "a", "1", "50.2", "51.0"],
-        ["", "b", "1", "90.0", "–"],
-        ["", "(guessing)", "–", "50.0", "50.0"],
-    ]
+    assert table.heading == "Contrastive accuracy (dataset d, 1 seed)"
+    assert table.header == ["System", "pronoun", "deixis"]
+    assert table.rows == [["a", "50.2 °", "51.0 °"], ["b", "90.0", "–"], ["(guessing)", "50.0", "50.0"]]
     assert table.muted == {2}
-    assert table.best == {(1, 3)}
+    assert table.best == {(1, 1)}
+
+
+def test_scores_at_chance_are_gray_and_explained_below():
+    values = {"above": (56, 51, 61), "at": (55, 50, 60), "below": (44, 39, 49), "unknown": (50, None, None)}
+    rows = [accuracy(name, value, low=low, high=high) for name, (value, low, high) in values.items()]
+    table = contrastive_table(summarize(long_table(rows)), SETTINGS)
+    assert [row[1].is_at_chance for row in table.cells] == [False, True, False, False, False]
+    assert "°: at chance, as the interval or deviation includes it." in table.note
+    assert r"at & \textcolor{gray}{55.0}$^{\circ}$ \\" in to_latex(table)
+    assert "at chance" not in contrastive_table(summarize(long_table(rows[:1])), SETTINGS).note
 
 
 def test_published_accuracy_by_phenomenon():
     settings = ReportSettings(published={"a": "g-transformer/discourse_g_transformer"}, datasets={"d": "opensubtitles"})
     table = contrastive_table(summarize(long_table([accuracy("a", 60, phenomenon="deixis", test="x")])), settings)
-    assert table.rows[0] == ["d", "a", "1", "60.0", "89.9"]
+    assert table.rows[0] == ["a", "60.0", "89.9"]
 
 
 def test_equal_phenomena_of_two_suites_keep_apart():
@@ -121,10 +124,10 @@ def test_equal_phenomena_of_two_suites_keep_apart():
         accuracy("a", 65, phenomenon=None, test="two"),
     ]
     table = contrastive_table(summarize(long_table(rows)), SETTINGS)
-    assert table.header[3:] == ["one: pronoun", "two: pronoun", "all"]
+    assert table.header[1:] == ["one: pronoun", "two: pronoun", "all"]
     named_all = [accuracy("a", 80, phenomenon="all", test="two"), *rows]
     table = contrastive_table(summarize(long_table(named_all)), SETTINGS)
-    assert table.header[3:] == ["all", "one: pronoun", "two: pronoun", "whole suite"]
+    assert table.header[1:] == ["all", "one: pronoun", "two: pronoun", "whole suite"]
 
 
 INSTANCES = "d-BLEU (instances)"
@@ -139,9 +142,9 @@ def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes
     summary = summarize(long_table(rows))
     table, further = main_table(summary, SETTINGS), further_table(summary, SETTINGS)
     assert (INSTANCES in table.header) == in_main
-    assert (f"as systems cut documents differently: {INSTANCES}." in table.caption) != in_main
-    assert table.best == ({(0, 5)} if in_main else frozenset())
-    assert further is None if in_main else further.header[4:] == [INSTANCES] and not further.best
+    assert (f"as systems cut documents differently: {INSTANCES}." in table.note) != in_main
+    assert table.best == ({(0, 2)} if in_main else frozenset())
+    assert further is None if in_main else further.header == ["System", INSTANCES] and not further.best
     settings = ReportSettings(tables={"x": PaperTable(title="x", systems=list("abc"), metrics=[INSTANCES])})
     assert bool(paper_table(long_table(rows), "x", settings, {}).best) == in_main
     settings.tables["x"] = settings.tables["x"].model_copy(update={"average": True})
@@ -152,61 +155,67 @@ def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes
 @pytest.mark.parametrize(
     ("metric", "values", "best"),
     [
-        ("s-BLEU", (0.014, 0.011), None),
-        ("s-BLEU", (0.016, 0.011), 0),
-        ("s-BLEU", (20, 20), None),
-        ("s-BLEU", (20, 21), 1),
-        ("contrastive accuracy", (52.5, 50), None),
-        ("contrastive accuracy", (55, 50), None),
-        ("contrastive accuracy", (45, 40), None),
-        ("contrastive accuracy", (55.1, 50), 0),
-        ("contrastive accuracy", (80.04, 80.01), None),
-        ("generative accuracy", (55, 50), 0),
+        ("s-BLEU", (0.014, 0.011), []),
+        ("s-BLEU", (0.016, 0.011), [0]),
+        ("s-BLEU", (20, 20), []),
+        ("s-BLEU", (20, 21), [1]),
+        ("s-BLEU", (20, 21, 21.001), [1, 2]),
+        ("s-BLEU", (20,), []),
+        ("contrastive accuracy", (52.5, 50), []),
+        ("contrastive accuracy", (55, 50), []),
+        ("contrastive accuracy", (45, 40), []),
+        ("contrastive accuracy", (55.1, 50), [0]),
+        ("contrastive accuracy", (80.04, 80.01), []),
+        ("contrastive accuracy", (80.04, 70, 80.01), [0, 2]),
+        ("generative accuracy", (55, 50), [0]),
     ],
 )
 def test_the_best_is_bold_only_if_it_leads_as_displayed_and_is_above_chance(metric, values, best):
-    pairs = list(zip("ab", values, strict=True))
+    pairs = list(zip("abc", values, strict=False))
     if metric == "s-BLEU":
         table = main_table(summarize(long_table([score(name, value) for name, value in pairs])), SETTINGS)
     else:
         keys = {"metric": metric} | ({"chance": None} if metric.startswith("generative") else {})
         rows = [accuracy(name, value, **keys) for name, value in pairs]
         table = contrastive_table(summarize(long_table(rows)), SETTINGS, metric=metric)
-    assert [row for row, _ in table.best] == ([] if best is None else [best])
-    assert ("The best of ours is in bold." in table.caption) == (best is not None)
+    assert sorted(row for row, _ in table.best) == best
+    assert ("Bold: best." in table.note) == bool(best)
 
 
 @pytest.mark.parametrize(("seeds", "is_named"), [((1,), False), ((1, 2), True)])
 def test_deviations_are_named_only_where_there_are_some(seeds, is_named):
     rows = [row for seed in seeds for row in (score("a", 20, seed=seed), accuracy("a", 60, seed=seed))]
-    rows += [accuracy("a", 60, seed=seed, distance=1) for seed in seeds]
+    rows += [accuracy("a", 60, seed=seed, distance=1, n=10) for seed in seeds]
     summary = summarize(pool_distances(long_table(rows)))
     settings = ReportSettings(tables={"x": PaperTable(title="x", systems=["a"])})
     tables = [main_table(summary, settings), contrastive_table(summary, settings)]
     tables += [split_table(summary, settings, by="distance"), paper_table(long_table(rows), "x", settings, {})]
-    assert [("mean and sample deviation over seeds" in table.caption) for table in tables] == [is_named] * 4
+    assert [("mean ± sample deviation over seeds" in table.caption) for table in tables] == [is_named] * 4
 
 
 def test_distances_are_pooled_into_ranges_with_numbers_of_items():
     rows = [
         accuracy("a", value, distance=distance, seed=seed) | {"n": n}
         for seed, shift in ((1, 0), (2, 10))
-        for distance, value, n in ((11, 50, 2), (4, 100 - 10 * shift, 3), (6, 0, 1), (1, 50 + shift, 10), (10, 50, 2))
+        for distance, value, n in (
+            *((11, 50, 20), (4, 100 - 10 * shift, 30), (6, 0, 10), (1, 50 + shift, 10), (10, 50, 9), (0, 50, 9)),
+            (7, 50, 1),
+        )
     ]
     rows += [accuracy("a", 55, seed=seed) for seed in (1, 2)]
     pooled = pool_distances(long_table(rows))
     summary = summarize(pooled)
     table = split_table(summary, SETTINGS, by="distance")
-    assert table.header[3:] == ["Seeds", "1", "4–6", "7–10", "> 10"]
+    assert table.header == ["System", "1", "4–6", "7–10", "> 10"], "9 items are too few"
     assert table.rows == [
-        ["d", "pronoun", "a", "2", "55.0 ± 7.1", "37.5 ± 53.0", "50.0 ± 0.0", "50.0 ± 0.0"],
-        ["", "", "(items)", "–", "10", "4", "2", "2"],
+        ["a", "55.0 ± 7.1 °", "37.5 ± 53.0 °", "50.0 ± 0.0 °", "50.0 ± 0.0 °"],
+        ["(items)", "10", "40", "10", "20"],
     ]
     assert table.muted == {1}
     low, high, chance = pooled[pooled["distance"] == "4–6"].iloc[0][["low", "high", "chance"]]
-    assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(3, 4)])
+    assert (low, high) == pytest.approx([100 * bound for bound in wilson_interval(30, 40)])
     assert chance == 50
-    assert contrastive_table(summary, SETTINGS).rows[0][3] == "55.0 ± 0.0", "whole sets stay as they were"
+    assert contrastive_table(summary, SETTINGS).rows[0][1] == "55.0 ± 0.0", "whole sets stay as they were"
     assert pool_distances(long_table([score("a", 20)]))["value"].tolist() == [20]
 
 
@@ -214,17 +223,17 @@ def test_numbers_of_suites_lead_to_their_items():
     whole = [accuracy("a", 60), accuracy("b", 50), accuracy("a", 70, phenomenon=None, test="other")]
     table = contrastive_table(summarize(long_table(whole)), SETTINGS)
     assert table.links == {
-        (0, 3): "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun",
-        (0, 4): "view=items&a=a&set=d%2Fother",
-        (1, 3): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
+        (0, 1): "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun",
+        (0, 2): "view=items&a=a&set=d%2Fother",
+        (1, 1): "view=items&a=b&set=d%2Fpronoun&phenomenon=pronoun",
     }, "not where there is no number, nor at guessing"
-    split = [accuracy("a", 60, distance=5), accuracy("a", 50, distance=20), accuracy("a", 50, kind="x & y")]
+    split = [accuracy("a", 60, distance=5, n=10), accuracy("a", 50, distance=20, n=10), accuracy("a", 50, kind="x & y")]
     summary = summarize(pool_distances(long_table(split)))
     start = "view=items&a=a&set=d%2Fpronoun&phenomenon=pronoun"
     by_distance = split_table(summary, SETTINGS, by="distance")
-    assert by_distance.header[4:] == ["4–6", "> 10"]
-    assert by_distance.links == {(0, 4): f"{start}&distance=4%E2%80%936", (0, 5): f"{start}&distance=%3E+10"}
-    assert split_table(summary, SETTINGS, by="kind").links == {(0, 4): f"{start}&kind=x+%26+y"}
+    assert by_distance.header[1:] == ["4–6", "> 10"]
+    assert by_distance.links == {(0, 1): f"{start}&distance=4%E2%80%936", (0, 2): f"{start}&distance=%3E+10"}
+    assert split_table(summary, SETTINGS, by="kind").links == {(0, 1): f"{start}&kind=x+%26+y"}
 
 
 def test_format_count():
@@ -235,20 +244,22 @@ def test_format_count():
 
 def test_names_are_escaped_in_every_form():
     name = r"a_b & 50% {x} $y$ ^~\ <i> |#"
-    table = Table("k", "T_1", "C & D", ["System", "n"], [[name, "1 ± 2"]], pd.DataFrame(), n_labels=1, best={(0, 1)})
+    frame = pd.DataFrame({"system": [name], "n": [1.0]})
+    best = Column("n", lambda row: Cell(f"{row['n']:.0f} ± 2", ("**",), is_best=True))
+    table = Table("k", "T_1", frame, [label("system", "System"), best], caption="C & D")
     latex = to_latex(table)
     assert (
         r"a\_b \& 50\% \{x\} \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} \textless{}i\textgreater{} "
         r"\textbar{}\#"
     ) in latex
-    assert r"\textbf{1 $\pm$ 2}" in latex
+    assert r"\textbf{1 $\pm$ 2}$^{**}$" in latex
     assert r"\caption{T\_1. C \& D}" in latex
     assert r"\begin{tabular}{lr}" in latex
     row = to_markdown(table).splitlines()[2]
     assert r"\|#" in row
     assert r"\<i\>" in row
     assert "a_b" in row
-    assert "**1 ± 2**" in row
+    assert r"**1 ± 2 \*\***" in row
     assert name in to_text(table)
 
 
@@ -268,7 +279,7 @@ def test_names_are_escaped_in_every_form():
     ],
 )
 def test_what_begins_or_ends_a_row_or_is_an_entity_is_text(name, latex, markdown):
-    table = Table("k", "T", "C", ["System", "n"], [[name, "1"]], pd.DataFrame(), n_labels=1)
+    table = Table("k", "T", pd.DataFrame({"system": [name], "n": [1]}), [label("system", "System"), count("n")])
     assert f"\n{latex} & 1 \\\\\n" in to_latex(table)
     assert to_markdown(table).splitlines()[2].split(" | ")[0].strip("| ") == markdown
 
@@ -278,12 +289,13 @@ def test_statistics_with_the_published_rows_beneath():
     statistics = pd.DataFrame([ours, ours | {"split": "train", "tokens_per_instance": float("nan")}])
     settings = ReportSettings(datasets={"d/ted": "ted"}, published={"a": "g-transformer/transformer_sentence"})
     table = statistics_table(statistics, settings)
-    assert table.rows[0] == ["d", "doc", "test_ted", "2,271", "428"]
-    assert table.rows[1] == ["", "", "test, Bao et al. (2021), Table 1", "2,300", "429"]
-    assert table.rows[2] == ["", "", "train", "2,271", "–"]
+    assert table.heading == "Instances (dataset d, cutting doc)"
+    assert table.rows[0] == ["test_ted", "2,271", "428"]
+    assert table.rows[1] == ["test, Bao et al. (2021), Table 1", "2,300", "429"]
+    assert table.rows[2] == ["train", "2,271", "–"]
     assert table.muted == {1}
     of_all_papers = statistics_table(statistics, ReportSettings(datasets={"d/ted": "ted"}))
-    assert [row[2] for row in of_all_papers.rows[1:3]] == [
+    assert [row[0] for row in of_all_papers.rows[1:3]] == [
         "test, Chen et al. (2021), Table 8",
         "test, Bao et al. (2021), Table 1",
     ]
@@ -294,8 +306,9 @@ def test_statistics_name_the_cutting(tmp_path):
         (tmp_path / dataset).write_text(f"dataset,cutting,split,sentences\n{dataset},001,train,5\n")
     paths = [tmp_path / "d", tmp_path / "e"]
     table = statistics_table(read_tables(paths, needed=INSTANCE_KEYS, words=INSTANCE_KEYS), SETTINGS)
-    assert table.header == ["Dataset", "Cutting", "Split", "sentences"]
-    assert table.rows == [["d", "001", "train", "5"], ["e", "001", "train", "5"]]
+    assert table.scope == "Cutting 001."
+    assert table.header == ["Dataset", "Split", "sentences"]
+    assert table.rows == [["d", "train", "5"], ["e", "train", "5"]]
 
 
 def test_statistics_without_the_cutting_are_refused(tmp_path):
@@ -306,7 +319,7 @@ def test_statistics_without_the_cutting_are_refused(tmp_path):
 
 def test_overlap_and_counts():
     counts = {"documents": 23, "seen_pairs": 3, "seen_pairs_percent": 0.13, "seen_document_ids": ["x"]}
-    assert overlap_table([("d", "test_t", counts)]).rows == [["d", "test_t", "23", "3 (0.1 %)"]]
+    assert overlap_table([("d", "test_t", counts)]).rows == [["test_t", "23", "3 (0.1 %)"]]
     table = counts_table([("a", {"sentences": 9, "dropped": {"both empty": 2}, "inputs": {}}), ("b", {"sentences": 1})])
     assert table.header == ["Data", "sentences", "dropped: both empty"]
     assert table.rows == [["a", "9", "2"], ["b", "1", "–"]]
@@ -320,11 +333,12 @@ def test_passes_over_the_data_of_each_task():
     pretraining = history("a", **time, passes_pairs=[0.5, 2.25], passes_restoration=[0.1, float("nan")])
     tuning, other = history("b", **time, passes_documents=[1, 3]), history("c", **time)
     table = passes_table([pretraining, tuning, other], SETTINGS)
-    assert table.header == ["Dataset", "System", "Seed", "pairs", "restoration", "documents", "hours"]
-    assert table.rows == [["d", "a", "1", "2.2", "0.1", "–", "0.50"], ["", "b", "1", "–", "–", "3.0", "0.50"]]
+    assert table.heading == "Tasks in training (dataset d, seed 1)"
+    assert table.header == ["System", "pairs", "restoration", "documents", "hours"]
+    assert table.rows == [["a", "2.2", "0.1", "–", "0.50"], ["b", "–", "–", "3.0", "0.50"]]
     assert passes_table([other], SETTINGS) is None
     settings = ReportSettings(published={"a": "cross-task/pretraining"}, datasets={"d": "news"})
     table = passes_table([pretraining, tuning], settings)
-    assert table.header[3:8] == ["pairs", "pairs, published", "restoration", "restoration, published", "documents"]
-    assert table.rows[0][3:] == ["2.2", "20.0", "0.1", "1.2", "–", "0.50", "130.00"]
-    assert table.rows[1][3:] == ["–", "–", "–", "–", "3.0", "0.50", "–"]
+    assert table.header[1:6] == ["pairs", "pairs, published", "restoration", "restoration, published", "documents"]
+    assert table.rows[0][1:] == ["2.2", "20.0", "0.1", "1.2", "–", "0.50", "130.00"]
+    assert table.rows[1][1:] == ["–", "–", "–", "–", "3.0", "0.50", "–"]

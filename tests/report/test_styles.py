@@ -16,7 +16,7 @@ from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.figures import MOST_BANDS, distance_lines, training_curves
 from docmt.report.html import read_template
 from docmt.report.settings import ReportSettings
-from docmt.report.styles import COLORS, DARK_COLORS, MARKERS, Styles, in_both_schemes
+from docmt.report.styles import COLORS, DARK_COLORS, DASHES, MARKERS, N_HUES, Styles, family_of, in_both_schemes
 
 # Machado, Oliveira and Fernandes (2009), complete deficiency, for linear RGB.
 DEUTERANOPIA = [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
@@ -68,10 +68,10 @@ def test_the_formula_is_that_of_the_standard(one, other, distance):
     assert ciede2000(one, other) == pytest.approx(distance, abs=1e-4)
 
 
-@pytest.mark.parametrize(("seen_with", "least"), [(np.eye(3), 20), (DEUTERANOPIA, 15), (PROTANOPIA, 15)])
+@pytest.mark.parametrize(("seen_with", "least"), [(np.eye(3), 19), (DEUTERANOPIA, 14.5), (PROTANOPIA, 14.5)])
 @pytest.mark.parametrize("palette", [COLORS, (*DARK_COLORS.values(),)])
-def test_twelve_systems_have_colors_far_apart(palette, seen_with, least):
-    assert len(palette) == 12
+def test_colors_are_far_apart(palette, seen_with, least):
+    assert len(palette) == 2 * N_HUES
     colors = [lab(color, seen_with) for color in palette]
     assert min(ciede2000(*pair) for pair in itertools.combinations(colors, 2)) >= least
 
@@ -95,12 +95,35 @@ def test_pictures_on_a_page_change_their_colors_with_its_scheme():
         assert f"stroke: {in_both_schemes(color)}" in picture.inline_svg
 
 
-def test_beyond_twelve_systems_color_and_mark_together_tell_them_apart():
-    systems = [f"s{n}" for n in range(len(COLORS) * len(MARKERS))]
+def test_marks_and_dashes_tell_systems_apart_without_colors():
+    systems = [f"s_{n}" for n in range(len(MARKERS) * len(DASHES))]
     styles = Styles(systems, ReportSettings())
-    assert len({(styles.color(name), styles.marker(name)) for name in systems}) == len(systems)
+    assert len({(styles.marker(name), styles.line(name)["linestyle"]) for name in systems}) == len(systems)
     assert len(set(MARKERS.values())) == len(MARKERS)
-    assert [styles.hatch(name) for name in (systems[0], systems[12], systems[24])] == ["", "//", ".."]
+    assert [styles.bar(name)["hatch"] for name in systems[:5]] == ["", "//", "..", "xx", ""]
+
+
+def hue(color):
+    """The angle of a color in CIELAB, or None for a gray."""
+    _, a, b = lab(color)
+    return math.degrees(math.atan2(b, a)) if math.hypot(a, b) > 15 else None
+
+
+@pytest.mark.parametrize("palette", [COLORS, (*DARK_COLORS.values(),)])
+def test_both_shades_of_a_family_have_one_hue(palette):
+    for first, second in zip(palette[:N_HUES], palette[N_HUES:], strict=True):
+        hues = hue(first), hue(second)
+        assert None not in hues or hues == (None, None)
+        assert None in hues or abs((hues[0] - hues[1] + 180) % 360 - 180) < 60
+
+
+def test_systems_of_a_family_share_a_hue_and_families_do_not():
+    names = ["sentence", "rst_mix", "g_transformer", "rst_serial", "G-Transformer 512", "rst_parallel", "document"]
+    assert [family_of(name) for name in names] == ["sentence", "rst", "g", "rst", "g", "rst", "document"]
+    styles = Styles(names, ReportSettings())
+    places = [COLORS.index(styles.color(name)) for name in names]
+    assert places == [0, 1, 2, 1 + N_HUES, 2 + N_HUES, 1, 3]
+    assert family_of("...") == "..."
 
 
 def histories(n_systems, n_seeds=2):

@@ -11,7 +11,7 @@ from docmt.discourse.constituents import join_pair, leaf
 from docmt.discourse.discourse_documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
 from docmt.errors import UserError
 from docmt.report.input_files import read_measurements, read_table
-from docmt.report.study_tables import parser_table, roundtrip_table, segmenter_table, study_table
+from docmt.report.study_tables import parser_table, roundtrip_table, segmenter_table, tree_relations_table, trees_table
 from docmt.report.tables import MISSING
 
 PARSEVAL = {"S": 60.0, "N": 50.0, "R": 40.0, "F": 39.5}
@@ -46,22 +46,23 @@ def trees(tmp_path):
 
 
 def test_statistics_have_a_row_per_split(trees):
-    table = study_table("trees", read_table(trees / "s.csv", needed=["name"], words=["name"]))
-    assert [row[:6] for row in table.rows] == [["d", "parsed", "train", "1", "3", "4"], ["", "", "dev", "1", "1", "1"]]
+    table = trees_table(read_table(trees / "s.csv", needed=["name"], words=["name"]))
+    assert table.scope == "Dataset d, trees parsed."
+    assert [row[:4] for row in table.rows] == [["train", "1", "3", "4"], ["dev", "1", "1", "1"]]
     cells = dict(zip(table.header, table.rows[1], strict=True))
     assert cells["nodes deep"] == cells["whole, %"] == MISSING
     assert cells["one EDU, %"] == "100.00"
-    assert "max_dependency_depth" in table.values, "the CSV file has all columns"
-    relations = study_table("tree_relations", read_table(trees / "r.csv", needed=["name"], words=["name", "relation"]))
-    assert [row[3:] for row in relations.rows] == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
-    assert study_table("trees", pd.DataFrame()) is None
-    assert study_table("tree_relations", pd.DataFrame()) is None
+    assert "max_dependency_depth" in table.full, "the CSV file has all columns"
+    relations = tree_relations_table(read_table(trees / "r.csv", needed=["name"], words=["name", "relation"]))
+    assert relations.rows == [["cause", "2", "66.67", "50.00"], ["x", "1", "33.33", "100.00"]]
+    assert trees_table(pd.DataFrame()) is None
+    assert tree_relations_table(pd.DataFrame()) is None
 
 
 def test_scores_of_segmenters():
     table = segmenter_table([("gum", {"scores": SCORES})])
     assert table.rows == [["gum", "300", "1,200", "92.00", "91.00", "91.50", "80.00", "70.00", "74.67"]]
-    assert table.values["inside f1"][0] == 74.667
+    assert table.frame["inside f1"][0] == 74.667
     assert segmenter_table([]) is None
 
 
@@ -73,7 +74,7 @@ def test_baselines_stand_beneath_their_parser():
     header = ["Trees", "EDUs", "S", "N", "R", "F", "UAS", "LAS", "sentence UAS", "S in sentences"]
     assert table.header == header, "what no trees have is no column"
     assert table.rows[1] == ["baseline chain", "1,200", *[MISSING] * 4, "44.00", "9.00", "37.00", MISSING]
-    assert list(table.values["parser"]) == ["gum", "gum", "old"]
+    assert list(table.full["parser"]) == ["gum", "gum", "old"]
     assert parser_table([]) is None
 
 
@@ -86,9 +87,9 @@ def test_causes_of_all_languages_are_columns():
     table = roundtrip_table([("d", {"languages": languages})])
     assert table.header[-2:] == ["quotes", "white space"]
     assert table.rows == [
-        ["d", "zh", "4", "75.00", "75.00", "1", "0"],
-        ["", "en", "2", "50.00", "100.00", "0", "1"],
-        ["", "de", "0", MISSING, MISSING, "0", "0"],
+        ["zh", "4", "75.00", "75.00", "1", "0"],
+        ["en", "2", "50.00", "100.00", "0", "1"],
+        ["de", "0", MISSING, MISSING, "0", "0"],
     ]
     assert roundtrip_table([]) is None
 

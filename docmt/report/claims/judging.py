@@ -1,4 +1,4 @@
-"""From scores of seeds to verdicts."""
+"""From scores of seeds to verdicts, and the table of them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from docmt.evaluation.metrics import ACCURACIES, OF_REFERENCES
+from docmt.evaluation.metrics import ACCURACIES, OF_REFERENCES, find_metric
 from docmt.report.claims.claim import Claim, ClaimedDifference, Term
 from docmt.report.dataframes import Record, column, groups, is_missing, keep, records, select
 from docmt.report.input_files import History
+from docmt.report.settings import ReportSettings
+from docmt.report.tables import MISSING, Table, format_score, label
 
 Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told", "untestable here", "not run"]
 
@@ -21,6 +23,15 @@ POWER = 0.8  # the chance with which a test sees the smallest effect that it is 
 MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
+HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
+WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
+CAPTION = "Measured: mean ± sample deviation over seeds."
+NOTE = (
+    f"Difference: of the relation, mean and {CONFIDENCE:.0%} interval, with the smallest difference that matters. "
+    f"Where it decides nothing, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
+)
+UNDECIDED = ("cannot be told", "untestable here")
+HISTORY_DIGITS = 3
 
 
 @dataclass(frozen=True)
@@ -214,3 +225,90 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
         return "does not hold"
     holds = low > least if comparison.kind == "above" else least <= low and high <= most
     return "holds" if holds else "cannot be told"
+
+
+def claims_table(
+    scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
+) -> Table | None:
+    """Judge the claims of the settings, or only those named; None without any."""
+    chosen = names or list(settings.claims)
+    if not chosen:
+        return None
+    judgments = [judge(name, settings.claims, scores, histories) for name in chosen]
+    return Table(
+        "claims",
+        "Claims",
+        pd.DataFrame([_row(judgment, settings) for judgment in judgments], columns=HEADER),
+        [label(heading) for heading in HEADER],
+        caption=CAPTION,
+        note=NOTE,
+        full=pd.DataFrame([record for judgment in judgments for record in _records(judgment)]),
+        widths=WIDTHS,
+    )
+
+
+def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
+    claim = judgment.claim
+    only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
+    what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
+    if claim.is_of_history:
+        what = claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
+        what = f"first update with {what} of at most {claim.reaches:g}" if claim.reaches is not None else what
+    measured = []
+    for term in claim.terms:
+        runs = judgment.measured[term].values()
+        values = [run.value for run in runs]
+        mean, deviation = fmean(values) if values else None, stdev(values) if len(values) > 1 else None
+        name = settings.label(term.system) + (f" on {term.dataset}" if term.dataset else "")
+        bound = "at least " if any(run.is_at_least for run in runs) else ""
+        measured.append(f"{name} {bound}{format_score(mean, deviation, digits=_digits(claim))} ({len(values)})")
+    if judgment.control is not None:
+        measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
+    return [
+        f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
+        ", ".join(filter(None, (claim.paper, claim.place))) or MISSING,
+        claim.reported or MISSING,
+        f"{what}: {'; '.join(measured)}",
+        "; ".join(_difference(claim, finding) for finding in judgment.findings),
+        judgment.verdict,
+    ]
+
+
+def _difference(claim: Claim, finding: Finding) -> str:
+    digits = _digits(claim)
+    relation = finding.comparison.text + (
+        f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
+    )
+    if finding.verdict == "not run":
+        return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
+    shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
+    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
+
+
+def _digits(claim: Claim) -> int:
+    if claim.reaches is not None:
+        return 0
+    return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
+
+
+def _records(judgment: Judgment) -> list[dict]:
+    """One record per comparison."""
+    claim = judgment.claim
+    names = ("statement", "paper", "place", "reported", "metric", "test")
+    facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}
+    facts |= {name: getattr(claim, name) for name in names}
+    return [
+        facts
+        | {
+            "relation": finding.comparison.text,
+            "margin": claim.margin,
+            "relation_verdict": finding.verdict,
+            "seeds": len(finding.seeds),
+            "difference": finding.mean,
+            "sd": finding.sd,
+            "low": finding.low,
+            "high": finding.high,
+            "shown": finding.shown,
+        }
+        for finding in judgment.findings
+    ]

@@ -1,0 +1,310 @@
+"""Cells of tables of scores: means over seeds, with published numbers, marks of paired tests, and the best in bold.
+
+A table begins as a frame with one row per cell (`place_cells`). Three functions add columns to it: `add_published`,
+`add_marks` and `add_best`. `score_table` makes a table of it.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import pandas as pd
+
+from docmt.evaluation.metrics import Metric
+from docmt.report.dataframes import Record, is_missing, means, records
+from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
+from docmt.report.footnotes import signatures_footnote, unlike_parts
+from docmt.report.publications import PublishedNumber, find_published
+from docmt.report.settings import ReportSettings
+from docmt.report.summary import ScoreKey
+from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
+
+NAN = float("nan")
+GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
+TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Rows and columns of a table of scores.
+
+    Attributes:
+        labels: columns of `summarize` that name a row of the table, by heading; the last one is `system`.
+        column: the column of `summarize` that names a column of the table.
+        metrics: the metric of each of the table's columns, by heading and in order.
+        find_key: the score in a cell, or None where there cannot be one.
+        averaged: the scores behind columns that are averages of others, by heading.
+        facts: words about each system, by the heading of their column; these columns follow the labels.
+        find_items: the items in the reader behind a cell; None where there are none.
+        last: a row below each group of systems, `GUESSING` or `ITEMS`.
+    """
+
+    labels: Mapping[str, str]
+    column: str
+    metrics: Mapping[str, Metric]
+    find_key: Callable[[Record], ScoreKey | None]
+    averaged: Mapping[str, Sequence[ScoreKey]] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    find_items: Callable[[Record], dict[str, str]] | None = None
+    last: str | None = None
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns whose rows belong together: systems on the same test."""
+        return list(self.labels.values())[:-1]
+
+
+def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """The frame of a table: one row per cell, row by row; without a score, `mean` and the like are missing.
+
+    Adds `key`, the `ScoreKey`, and `is_at_chance`: whether the interval or deviation of an accuracy includes guessing.
+    Groups are in the order of their first appearance, systems in one order in all groups.
+    """
+    names = [*layout.labels.values(), layout.column]
+    found = rows.drop_duplicates(names, keep="last")
+    labels = list(dict.fromkeys(found[names[:-1]].itertuples(index=False, name=None)))
+    systems, groups = list(dict.fromkeys(found["system"])), list(dict.fromkeys(label[:-1] for label in labels))
+    labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
+    every = pd.DataFrame([(*label, heading) for label in labels for heading in layout.metrics], columns=names)
+    cells = every.astype({name: found[name].dtype for name in names}).merge(found, how="left", on=names)
+    bounds = cells[["low", "chance", "high"]].astype("float64").itertuples(index=False)
+    signatures = [found if isinstance(found, tuple) else () for found in cells["signatures"]]
+    return cells.assign(
+        seeds=cells["seeds"].fillna(0).astype("int64"),
+        signatures=signatures,
+        key=[layout.find_key(cell) for cell in records(cells)],
+        is_at_chance=[bool((low <= chance) & (chance <= high)) for low, chance, high in bounds],
+    )
+
+
+def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> PublishedNumber | None:
+    """The published number that the settings match with one of our scores, or None."""
+    dataset = settings.published_dataset(key.dataset, key.test)
+    return find_published(settings.published.get(system), dataset, metric=key.metric, phenomenon=key.phenomenon)
+
+
+def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> pd.DataFrame:
+    """Add `published`, the number of a paper, and `source`."""
+    values: list[tuple[float | None, str]] = []
+    for cell in records(cells):
+        keys = layout.averaged.get(cell[layout.column], [cell["key"]] if cell["key"] else [])
+        numbers = [number for key in keys if (number := published_number(settings, cell["system"], key))]
+        # An average of only some of the numbers would be compared with another average of ours.
+        if keys and len(numbers) == len(keys):
+            source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
+            values.append((sum(number.value for number in numbers) / len(numbers), source))
+        else:
+            values.append((None, ""))
+    published, sources = zip(*values, strict=True)
+    return cells.assign(published=pd.Series(published, dtype="object"), source=sources)
+
+
+def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
+    """Add `tested`, the paired test against the baseline, and `marks`: of the test, and † of scores that differ.
+
+    Also `unlike`: how a score and the others of its test and metric were computed, where this differs. Then no test
+    beside it has a mark.
+    """
+    unlike: dict[Any, tuple[str, str]] = {}
+    mixed: set[Any] = set()
+    for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
+        if parts := unlike_parts(dict(zip(members.index, members["signatures"], strict=True))):
+            unlike |= parts
+            mixed.update(members.index)
+    tested: list[Difference | None] = []
+    marks = []
+    for i, cell in zip(cells.index, records(cells), strict=True):
+        test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
+        # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
+        is_marked = (
+            test
+            and i not in mixed
+            and not is_missing(cell["mean"])
+            and round(test.difference, layout.metrics[cell[layout.column]].digits)
+        )
+        tested.append(test)
+        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
+    reasons = pd.Series([unlike.get(i) for i in cells.index], dtype="object")
+    is_mixed = [i in mixed for i in cells.index]
+    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, unlike=reasons, is_mixed=is_mixed)
+
+
+def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """Add `is_best`: whether a score is the best of its group as displayed, above chance and over equal segments.
+
+    All of a tie are the best, but for a tie of all.
+    """
+    best = []
+    for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
+        metric, scored = layout.metrics[members[layout.column].iloc[0]], members.dropna(subset=["mean"])
+        if not any(members["is_mixed"]) and is_comparable(metric, scored["n"]):
+            shown = pd.Series([round(mean, metric.digits) for mean in scored["mean"]], scored.index, dtype="float64")
+            leaders = scored[shown == (shown.min() if metric.lower_is_better else shown.max())]
+            is_above = map(is_above_chance, leaders["mean"], leaders["low"], leaders["chance"])
+            best += [
+                i for i, above in zip(leaders.index, is_above, strict=True) if above and len(leaders) < len(scored)
+            ]
+    return cells.assign(is_best=cells.index.isin(best))
+
+
+def is_above_chance(mean: float, low: float, chance: float) -> bool:
+    """Whether the interval of an accuracy, or without one the accuracy, lies above guessing."""
+    return is_missing(chance) or (mean if is_missing(low) else low) > chance
+
+
+def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
+    """Whether scores are over the same segments: instances are sentences to one system and documents to another."""
+    return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
+
+
+def score_table(
+    rows: pd.DataFrame,
+    layout: Layout,
+    settings: ReportSettings,
+    differences: Differences = UNTESTED,
+    *,
+    key: str,
+    title: str,
+    unit: str,
+    note: str = "",
+    baseline: str | None = None,
+    compare: bool = True,
+    is_long: bool = False,
+) -> Table:
+    """A table of mean ± deviation, from rows of `summarize`, one per cell.
+
+    The caption is the unit, with that of deviations. The note explains all signs, missing scores and marks, and names
+    the sources of published numbers. `compare` highlights the best systems of each group. Scores that were computed
+    otherwise than the others of their test and metric are marked, and nothing beside them is highlighted.
+    """
+    cells = add_published(place_cells(rows, layout), layout, settings)
+    cells = add_marks(cells, layout, differences, baseline or settings.baseline)
+    cells = add_best(cells, layout) if compare else cells.assign(is_best=False)
+    tested = [test for test in cells["tested"] if test]
+    named = zip(cells["system"], cells["source"], strict=True)
+    sources = dict.fromkeys(f"{settings.label(system)}: {source}" for system, source in named if source)
+    notes = [
+        note,
+        "Bold: best." if any(cells["is_best"]) else "",
+        describe_marks(tested, settings),
+        "°: at chance, as the interval or deviation includes it." if any(cells["is_at_chance"]) else "",
+        few_segments_footnote(tested),
+        *_signature_notes(cells, layout, settings),
+        f"Published: {', '.join(sources)}." if sources else "",
+    ]
+    frame = _pivot(cells, rows, layout)
+    return Table(
+        key,
+        title,
+        frame,
+        [*_label_columns(layout, settings), *_score_columns(cells, layout)],
+        caption=f"{unit}{', mean ± sample deviation over seeds' if max(cells['seeds']) > 1 else ''}.",
+        note=" ".join(filter(None, notes)),
+        full=_full_values(frame, layout),
+        is_long=is_long,
+    )
+
+
+def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """One row per row of the table, with its `cells` by heading; each group ends with the row `layout.last`."""
+    found = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
+    lines: list[Record] = []
+    for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
+        of_group = dict(zip(layout.groups, name, strict=True))
+        for system, of_system in itertools.groupby(members, key=lambda cell: cell["system"]):
+            shown = {cell[layout.column]: cell for cell in of_system}
+            lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
+        if layout.last is not None:
+            values = {heading: found.get((*name, heading)) for heading in layout.metrics}
+            shown = {heading: {"mean" if layout.last == GUESSING else "n": value} for heading, value in values.items()}
+            lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
+    return pd.DataFrame(lines)
+
+
+def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
+    *groups, (system, name) = layout.labels.items()
+    return [
+        *(group(column, heading) for heading, column in groups),
+        label(name, system, form=settings.label, short=settings.short_labels),
+        *(
+            label("system", heading, form=lambda system, words=words: words.get(system, MISSING), is_fact=True)
+            for heading, words in layout.facts.items()
+        ),
+    ]
+
+
+def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
+    """The number of seeds, then each score with the published one beside it, where there is any."""
+
+    def format_seeds(row: Mapping[str, Record]) -> str:
+        seeds = max(cell.get("seeds", 0) for cell in row.values())
+        return str(seeds) if seeds else MISSING
+
+    columns = [
+        Column(
+            "Seeds", lambda row: format_seeds(row["cells"]), scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}"
+        )
+    ]
+    published = set(cells.loc[cells["published"].notna(), layout.column])
+    for heading, metric in layout.metrics.items():
+        columns.append(Column(heading, partial(_score_cell, heading=heading, metric=metric, layout=layout)))
+        if heading in published:
+            form = partial(_format_published, heading=heading, digits=metric.digits)
+            columns.append(number("cells", "published", form=form))
+    return columns
+
+
+def _score_cell(row: Record, *, heading: str, metric: Metric, layout: Layout) -> Cell:
+    cell = row["cells"][heading]
+    if row["system"] == ITEMS:
+        return Cell(format_count(cell["n"]))
+    shown = format_score(cell["mean"], cell.get("sd"), digits=metric.digits)
+    link = ""
+    if layout.find_items and not row["is_muted"] and not is_missing(cell["mean"]):
+        link = urlencode({"view": "items", "a": row["system"], **layout.find_items(cell)})
+    is_best, is_at_chance = cell.get("is_best", False), cell.get("is_at_chance", False)
+    marks = (*cell.get("marks", ()), *(["°"] if is_at_chance else []))
+    return Cell(shown, marks, is_best=is_best, is_at_chance=is_at_chance, link=link)
+
+
+def _format_published(cells: Mapping[str, Record], *, heading: str, digits: int) -> str:
+    return format_score(cells[heading].get("published"), digits=digits)
+
+
+def _full_values(frame: pd.DataFrame, layout: Layout) -> pd.DataFrame:
+    """The full-precision values after the labels and facts; columns without any value are left out."""
+    rows: list[dict[str, Any]] = []
+    for cells in frame["cells"]:
+        values: dict[str, Any] = {}
+        for name in layout.metrics:
+            cell = cells[name]
+            n = cell.get("n")
+            values |= {name: cell.get("mean", NAN), f"{name} sd": cell.get("sd", NAN)}
+            values |= {f"{name} seeds": cell.get("seeds", 0), f"{name} n": None if is_missing(n) else round(n)}
+            values |= {f"{name} {test}": getattr(cell.get("tested"), kind, None) for test, kind in TESTS.items()}
+            values[f"{name} published"] = cell.get("published")
+        sources = dict.fromkeys(cell["source"] for cell in cells.values() if cell.get("source"))
+        rows.append(values | {"source": "; ".join(sources) or None})
+    facts = {heading: [words.get(name) for name in frame["system"]] for heading, words in layout.facts.items()}
+    labels = frame[list(layout.labels.values())]
+    return pd.concat([labels, pd.DataFrame(facts), pd.DataFrame(rows).dropna(axis=1, how="all")], axis=1)
+
+
+def _signature_notes(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> list[str]:
+    """Which scores are not comparable, why scores are missing, and warnings about translations."""
+    notes, remarks = [], []
+    by_row = [*layout.groups, "system"]
+    for names, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[name] for name in by_row)):
+        title = " ".join(filter(None, ("/".join(names[:-1]), settings.label(names[-1]))))
+        of_row = list(members)
+        for cell in of_row:
+            if cell["unlike"]:
+                ours, theirs = cell["unlike"]
+                name = cell[layout.column]
+                notes.append(f"† {title}, {name}: not comparable, computed with {ours}; the others with {theirs}.")
+        if any(cell["signatures"] for cell in of_row):
+            remarks.append((title, {cell[layout.column]: cell["signatures"] for cell in of_row}))
+    return [*notes, signatures_footnote(remarks)]

@@ -1,0 +1,89 @@
+"""LaTeX tables go into a paper as they are: captions, notes, columns, and what LaTeX makes of them."""
+
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+from score_rows import accuracy, difference, long_table, of_seeds, score
+
+from docmt.report.page import build_report
+from docmt.report.score_tables import contrastive_table, main_table, paper_table
+from docmt.report.settings import CaseTable, PaperTable, ReportSettings
+from docmt.report.study_tables import case_table
+from docmt.report.summary import summarize
+from docmt.report.tables import Table, label, number, prose, to_latex
+
+HOSTILE = r"50 % of $x_1$ & {y} ~ ^ \ # <b> | “q” – × ✓ ✗ † ° − …"
+SETTINGS = ReportSettings(
+    baseline="base",
+    labels={"a": "A system with a long name"},
+    short_labels={"a": "Long"},
+    tables={"t": PaperTable(title="Table 1", systems=["base", "a"], note=HOSTILE, facts=["Bi-sent", "Size"])},
+    cases={"c": CaseTable(title="Case", system="a", baseline="base", test="d/t")},
+)
+SCORES = [
+    *of_seeds("base", 20, 21),
+    *of_seeds("a", 22, 23),
+    *(accuracy(system, value, seed=seed) for system, value in (("base", 50), ("a", 80)) for seed in (1, 2)),
+]
+TESTS = {test.key: test for test in [difference("a", 0.001)]}
+
+
+def study_tables():
+    """Tables of all kinds: all that a report of scores has, one laid out as in a paper, and a case study."""
+    cases = pd.DataFrame({"case": ["x", "x"], "part": ["source", "a"], "chrF": [None, 3.2], "text": [HOSTILE * 3, ""]})
+    facts = {"base": {"Bi-sent": "✗", "Size": "base"}, "a": {"Bi-sent": "✓", "Size": "base"}}
+    paper = paper_table(long_table(SCORES), "t", SETTINGS, facts, TESTS)
+    return [paper, case_table("c", cases, SETTINGS), *build_report(long_table(SCORES), SETTINGS).tables]
+
+
+def test_captions_are_one_or_two_sentences_and_notes_are_below_the_table():
+    tables = {table.key: table for table in study_tables()}
+    assert {"t", "c", "results", "contrastive", "signatures", "provenance"} <= set(tables)
+    for table in tables.values():
+        assert len(table.caption.split()) <= 25, table.caption
+        assert table.caption.count(". ") == 0, table.caption
+    latex = to_latex(main_table(summarize(long_table(SCORES)), SETTINGS, TESTS))
+    assert (
+        latex.index(r"\end{tabular}")
+        < latex.index("{\\footnotesize\\raggedright Bold: best.")
+        < latex.index(r"\caption{")
+    )
+    title = "Translation scores (dataset d, test t, 2 seeds)"
+    assert rf"\caption{{{title}. In percent, mean $\pm$ sample deviation over seeds.}}" in latex
+
+
+def test_columns_with_one_value_are_in_the_title_and_systems_have_their_short_names():
+    latex = to_latex(main_table(summarize(long_table(SCORES)), SETTINGS, TESTS))
+    assert r"System & s-BLEU \\" in latex
+    assert r"Long & \textbf{22.50 $\pm$ 0.71}$^{**}$ \\" in latex
+    paper = study_tables()[0]
+    assert paper.heading == "Table 1 (size base, 2 seeds)"
+    assert [paper.header[:2], paper.rows[1][:2]] == [["System", "Bi-sent"], ["A system with a long name", "✓"]]
+
+
+def test_wide_tables_take_both_columns_of_a_page_in_a_smaller_font():
+    def table(n_columns):
+        frame = pd.DataFrame({"system": ["a"], "value": [1]})
+        return to_latex(Table("k", "T", frame, [label("system"), *[number("value", "x" * 8, form=str)] * n_columns]))
+
+    assert [r"\begin{table}" in table(n) for n in (1, 4, 5, 10)] == [True, True, False, False]
+    assert [r"\footnotesize" in table(n) for n in (1, 4, 5, 10)] == [False, False, False, True]
+    long = Table("k", "T", pd.DataFrame({"text": ["word " * 99]}), [prose("text", "Text")])
+    assert r"\begin{tabular}{p{.5\linewidth}}" in to_latex(long)
+    assert r"\begin{table}" in to_latex(long), "sentences are wrapped"
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="LaTeX is not installed")
+def test_latex_compiles_the_tables(tmp_path):
+    rows = long_table([*SCORES, score(HOSTILE, 5), accuracy(HOSTILE, 50)])
+    tables = [*study_tables(), main_table(summarize(rows), SETTINGS), contrastive_table(summarize(rows), SETTINGS)]
+    preamble = r"\documentclass[twocolumn]{article}\usepackage{booktabs}\usepackage{xcolor}"
+    bodies = [to_latex(table).replace(r"\label{", rf"\label{{{i}") for i, table in enumerate(tables)]
+    text = "\n".join([preamble, r"\begin{document}", *bodies, r"\end{document}"])
+    (tmp_path / "tables.tex").write_text(text, encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+    assert (tmp_path / "tables.pdf").stat().st_size > 0
