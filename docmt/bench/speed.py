@@ -25,6 +25,7 @@ from docmt.models.attention.patterns import Slot
 from docmt.models.attention.ragged import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
@@ -73,7 +74,7 @@ class Speed:
     @cached_property
     def module(self) -> LossModule:
         torch.manual_seed(0)
-        return LossModule(Transformer(self.settings, self.n_symbols), 0.1).to(self.device).train()
+        return LossModule(build_transformer(self.settings, self.n_symbols), 0.1).to(self.device).train()
 
     @cached_property
     def graph(self) -> CompiledLoss | None:

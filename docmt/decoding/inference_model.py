@@ -15,6 +15,7 @@ from typing_extensions import override
 from docmt.decoding.matmul import FloatMatmul, MakeMatmul
 from docmt.models.attention.multi_head import Attention, Gate, MultiHeadAttention, parts
 from docmt.models.layers import DecoderLayer
+from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 
@@ -100,8 +101,10 @@ class InferenceGate(Gate):
         return self.product(both_NE)
 
 
-class InferenceTransformer(Transformer):
-    """A Transformer in evaluation mode with fast products; embeddings and layer norms are the model's own.
+class InferenceTransformer(ContextTransformer):
+    """A Transformer, with a context module or without, in evaluation mode and with fast products.
+
+    Embeddings and layer norms are the model's own.
 
     Args:
         model: on its device, in its dtype. Later changes to its parameters do not reach the products.

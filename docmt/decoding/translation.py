@@ -86,7 +86,7 @@ def search_best(
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
-    without_context = model.context is not None and not layout.reads_context
+    without_context = model.settings.context is not None and not layout.reads_context
     if (model.settings.decodes_sentences_alone or without_context) and not settings.one_beam_per_instance:
         return search_sentences(*arguments)
     return [hypotheses[0] for hypotheses in search_instances(*arguments)]
@@ -306,7 +306,7 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
     if settings.precision == "int8" and device != "cpu":
         raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
-    if settings.context == "none" and model.context is None:
+    if settings.context == "none" and model.settings.context is None:
         raise UserError(
             "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
             "model that has one, such as global_context"
