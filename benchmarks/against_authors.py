@@ -26,7 +26,7 @@ from docmt.instances.packing import PackedSentences
 from docmt.models.batch import pack
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS
 from docmt.training.loss import LossModule
 
@@ -140,7 +140,7 @@ def compare(
     sizes = {"width": WIDTH, "heads": HEADS, "feed_forward_width": INNER, "dropout": 0.0}
     sizes |= {"encoder_layers": LAYERS, "decoder_layers": LAYERS, "form": {"position_offset": 2}}
     settings = ModelSettings.load(sizes | ARCHITECTURES[architecture], where="benchmark")
-    ours = Transformer(settings, N_SYMBOLS).double().eval()
+    ours = build_transformer(settings, N_SYMBOLS).double().eval()
     weights = dict(theirs.named_parameters())
     with torch.no_grad():
         for name, parameter in ours.named_parameters():

@@ -27,6 +27,7 @@ from docmt.decoding.translation import run_in_batches
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import EOS, N_SPECIALS, SPECIALS
 
@@ -155,7 +156,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """One row for each program and precision, from medians over repetitions."""
     architecture = SIZES[options.size] | ARCHITECTURES["sentence_transformer"] | {"dropout": 0.0}
     torch.manual_seed(0)
-    model = Transformer(ModelSettings.load(architecture, where="model"), options.symbols).eval()
+    model = build_transformer(ModelSettings.load(architecture, where="model"), options.symbols).eval()
     sentences = make_sentences(options.sentences, options.symbols)
     # The ratio is 0 but for rounding: only the offset limits.
     limits = DecodingSettings(

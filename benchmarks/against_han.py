@@ -23,8 +23,8 @@ from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import PackedReader
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.han import EncoderHan, HierarchicalAttention
-from docmt.models.systems.transformer import Transformer
 
 WIDTH, HEADS, INNER, N_DOCUMENTS, PADDING = 32, 8, 64, 20, 1
 NORMS = {
@@ -133,7 +133,7 @@ def main() -> None:
     torch.manual_seed(1)
     sizes = {"width": WIDTH, "heads": HEADS, "feed_forward_width": INNER, "dropout": 0.0}
     settings = ModelSettings.load(sizes | ARCHITECTURES["han_encoder"], where="benchmark")
-    model = Transformer(settings, 50).double().eval()
+    model = build_transformer(settings, 50).double().eval()
     assert isinstance(model.context, EncoderHan)
     ours, theirs = model.context.encoder, load_authors(folder)(WIDTH, 0.0, HEADS, INNER, None, 3, PADDING).double()
     copy_weights(ours, theirs.eval())

@@ -23,7 +23,7 @@ from docmt.models.attention.kernels import kernel_for
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.training.loss import LossModule
 
 N_SYMBOLS = 8000
@@ -35,7 +35,7 @@ DEFAULTS = [name for name in ARCHITECTURES if not name.startswith("g_transformer
 def training_step(settings: ModelSettings) -> Callable[[], None]:
     """An update of a new model."""
     torch.manual_seed(0)
-    module = LossModule(Transformer(settings, N_SYMBOLS), 0.1).train()
+    module = LossModule(build_transformer(settings, N_SYMBOLS), 0.1).train()
     optimizer = torch.optim.Adam(module.parameters(), fused=True)
     batch = make_batch(DOCUMENT_TOKENS, N_DOCUMENTS, settings, seed=0).prepare(KERNEL)
 
@@ -50,7 +50,7 @@ def training_step(settings: ModelSettings) -> Callable[[], None]:
 def decoding(settings: ModelSettings, documents: list[list[np.ndarray]]) -> Callable[[], list[BeamHypothesis]]:
     """The search of documents with a new model."""
     torch.manual_seed(0)
-    model = InferenceTransformer(Transformer(settings, N_SYMBOLS).eval())
+    model = InferenceTransformer(build_transformer(settings, N_SYMBOLS).eval())
     sentences = [sentence for document in documents for sentence in document]
     lengths, counts = np.array([len(s) for s in sentences]), np.array([len(d) for d in documents])
     layout = AttentionLayout.of_source(lengths, counts, settings=settings)

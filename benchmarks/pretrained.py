@@ -22,7 +22,7 @@ from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.published.families import SIDES, parameter_names
 from docmt.models.published.importing import import_model
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.subwords import EVERY, learn_sentencepiece, sentencepiece_models
 
 N_SYMBOLS = 58_101
@@ -49,7 +49,7 @@ def write_model(folder: Path) -> None:
         values |= {f"{side}_layers": getattr(settings, f"{side}_layers"), f"{side}_attention_heads": settings.heads}
         values[f"{side}_ffn_dim"] = settings.feed_forward_width
     (folder / "config.json").write_text(json.dumps(values), encoding="utf-8")
-    ours = Transformer(settings, N_SYMBOLS).state_dict()
+    ours = build_transformer(settings, N_SYMBOLS).state_dict()
     weights = {"model.shared.weight": ours["embedding.weight"], "final_logits_bias": torch.zeros(1, N_SYMBOLS)}
     for name, theirs in parameter_names(settings):
         weights |= {each: part.clone() for each, part in zip(theirs, ours[name].chunk(len(theirs)), strict=True)}

@@ -32,7 +32,7 @@ from docmt.models.batch import Batch, pack
 from docmt.models.flops import training_flops
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.training.loss import LossModule
 
 SIZES = {
@@ -100,7 +100,7 @@ def bench_training(
     """Milliseconds per training step of all computations (or of the ragged one only), with rates and speed-ups."""
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.1} | ARCHITECTURES[architecture], where="model")
     torch.manual_seed(0)
-    model = Transformer(settings, N_SYMBOLS)
+    model = build_transformer(settings, N_SYMBOLS)
     n_instances = max(1, 4096 // n_tokens)
     batch = make_batch(n_tokens, n_instances, settings, seed=n_tokens)
     dense, published = DenseTransformer(model), DenseTransformer(model, with_entropies=True)
@@ -146,7 +146,7 @@ def bench_decoding(size: str, dtype: str, n_tokens: int, n_documents: int, *, re
     """
     settings = ModelSettings.load(SIZES[size] | {"dropout": 0.0} | ARCHITECTURES["g_transformer"], where="model")
     torch.manual_seed(0)
-    model = Transformer(settings, N_SYMBOLS).eval().to(getattr(torch, dtype))
+    model = build_transformer(settings, N_SYMBOLS).eval().to(getattr(torch, dtype))
     documents = [make_document(n_tokens, np.random.default_rng(n_tokens + number)) for number in range(n_documents)]
     sentences = [sentence for document in documents for sentence in document]
     tokens, lengths = np.concatenate(sentences), np.array([len(sentence) for sentence in sentences])
@@ -200,7 +200,7 @@ def bench_memory(n_tokens: int) -> list[dict]:
 
 def _use_memory(kind: str, n_tokens: int) -> None:
     settings = ModelSettings.load(SIZES["4+4 of 256"] | ARCHITECTURES["g_transformer"], where="model")
-    model = Transformer(settings, N_SYMBOLS)
+    model = build_transformer(settings, N_SYMBOLS)
     batch = make_batch(n_tokens, 1, settings, seed=1)
     losses = {"dense": DenseTransformer(model).loss, "ragged": lambda b, e: LossModule(model, e)(b)}
     for _ in range(3 if kind != "none" else 0):

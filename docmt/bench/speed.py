@@ -25,7 +25,7 @@ from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch
 from docmt.models.flops import training_flops
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.scenarios.outcomes import NOT_COMPILED, Outcome
 from docmt.scenarios.workload import QUIET, Workload, model_settings
 from docmt.training.compiling import CompiledLoss, compiled_loss
@@ -76,7 +76,7 @@ class Speed:
     @cached_property
     def module(self) -> LossModule:
         torch.manual_seed(0)
-        return LossModule(Transformer(self.settings, self.sizes["n_symbols"]), 0.1).to(self.device).train()
+        return LossModule(build_transformer(self.settings, self.sizes["n_symbols"]), 0.1).to(self.device).train()
 
     @cached_property
     def graph(self) -> CompiledLoss | None:

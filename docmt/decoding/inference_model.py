@@ -23,6 +23,7 @@ from docmt.models.attention.multi_head import Attention, Gate, MultiHeadAttentio
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 from docmt.models.layers import DecoderLayer
 from docmt.models.precisions import cpu_has_bfloat16, cpu_has_vnni, fastest_precision
+from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 FEW_WEIGHTS = 2_000_000
@@ -163,8 +164,10 @@ class InferenceGate(Gate):
         return self.product(both_NE)
 
 
-class InferenceTransformer(Transformer):
-    """A Transformer in evaluation mode with fast products; embeddings and layer norms are the model's own.
+class InferenceTransformer(ContextTransformer):
+    """A Transformer, with a context module or without, in evaluation mode and with fast products.
+
+    Embeddings and layer norms are the model's own.
 
     Args:
         model: on its device, in its dtype. Later changes to its parameters do not reach the products.
@@ -218,7 +221,7 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
     if settings.precision == "int8" and device != "cpu":
         raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
-    if settings.context == "none" and model.context is None:
+    if settings.context == "none" and model.settings.context is None:
         raise UserError(
             "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
             "model that has one, such as global_context"

@@ -74,7 +74,7 @@ def search_best(
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
-    without_context = model.context is not None and not layout.reads_context
+    without_context = model.settings.context is not None and not layout.reads_context
     if (model.settings.decodes_sentences_alone or without_context) and not settings.one_beam_per_instance:
         return search_sentences(*arguments)
     return [hypotheses[0] for hypotheses in search_instances(*arguments)]

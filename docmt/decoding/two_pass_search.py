@@ -118,8 +118,7 @@ class TwoPassSearch:
             for part in (slice(-1), slice(1, None))
         )
         lengths_B = np.array([len(sentence) - 1 for sentence in tokens])
-        layout = AttentionLayout(
-            self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B), settings=self.layout.settings
-        )
-        states_ND = self.model.decode_once(inputs_N, self._encoded(sentences_B), layout)
+        lengths = self.layout.src_lengths_G[sentences_B], lengths_B, np.ones_like(lengths_B)
+        layout = AttentionLayout(*lengths, settings=self.layout.settings, context="none")
+        states_ND = self.model.decode(inputs_N, self._encoded(sentences_B), layout)
         return list(self.context.translated(self.model, labels_N, states_ND).split(lengths_B.tolist()))

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.models.attention.multi_head import FusedAttention, SplitAttention
+from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 NEW_MODULES = re.compile(r"context\.|src_inputs\.sentences\.|encoder\.\d+\.gate\.")
@@ -75,7 +76,7 @@ def silence_new_parts(model: Transformer) -> None:
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
             attention.silence()
-    if model.context is not None:
+    if isinstance(model, ContextTransformer):
         model.context.silence()
 
 

@@ -19,6 +19,7 @@ from docmt.instances.packing import Marks
 from docmt.instances.settings import InstancesSettings
 from docmt.languages import language_of
 from docmt.models.settings import MarkSettings, ModelSettings
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.tensor_files import read_tensors
 from docmt.text.pipeline import TextPipeline
@@ -161,7 +162,7 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
     # Tensors on `meta` have shapes but no memory, so a file with absurd settings cannot exhaust it.
     try:
         with torch.device("meta"), _NoRandomNumbers():
-            model = Transformer(settings, n_symbols)
+            model = build_transformer(settings, n_symbols)
     except (RuntimeError, TypeError):  # sizes beyond 64 bits
         raise UserError(f"{where}: no model has a size like that in its settings: {mend}") from None
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}

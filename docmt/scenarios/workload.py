@@ -20,6 +20,7 @@ from docmt.models.batch import Batch, collate, instance_trees
 from docmt.models.model_file import TrainedModel, load_model
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
@@ -64,7 +65,7 @@ def model_settings(preset: str, size: str | None = None, **changes: Any) -> Mode
 def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> Transformer:
     """A model in evaluation mode whose attention is far from uniform, and no matrix of which is zero."""
     torch.manual_seed(seed)
-    model = Transformer(settings, n_symbols).eval()
+    model = build_transformer(settings, n_symbols).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:

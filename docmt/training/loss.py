@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.batch import Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
+from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
@@ -94,8 +95,9 @@ class ReplicatedLoss(LossModule):
 
     def unused_parameters(self, batch: Batch) -> list[nn.Parameter]:
         """The parameters without influence on the loss of a batch."""
-        context = self.model.context
-        return [] if context is None or batch.layout.context == "document" else list(context.parameters())
+        if not isinstance(self.model, ContextTransformer) or batch.layout.context == "document":
+            return []
+        return list(self.model.context.parameters())
 
 
 class _Connected(torch.autograd.Function):

@@ -17,6 +17,7 @@ from docmt.models.initialization import copy_weights, freeze, silence_new_parts
 from docmt.models.model_file import TrainedModel, load_content, model_marks, save_model
 from docmt.models.published.families import NEVER, weight_files
 from docmt.models.published.importing import published_weights
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
 from docmt.provenance import describe, fingerprint, write_job_facts
 from docmt.text.pipeline import TextPipeline
@@ -56,9 +57,9 @@ def train(
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
-    model = Transformer(settings.model, len(vocabulary), vocabulary.n_specials)
+    model = build_transformer(settings.model, len(vocabulary), vocabulary.n_specials)
     pretrained = _initialize(model, settings.training, files.init, vocabulary, pipeline)
-    reads_sentences = model.context is not None and any(task.context == "none" for task in tasks)
+    reads_sentences = settings.model.context is not None and any(task.context == "none" for task in tasks)
     if settings.training.frozen != "none" and reads_sentences:
         raise UserError(FROZEN_SENTENCES)
     checksums = _checksums(data, files)

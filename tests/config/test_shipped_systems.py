@@ -8,7 +8,7 @@ from docmt.config.loading import load_config, read_config_file
 from docmt.config.systems import is_trained, model_settings, training_settings
 from docmt.models.initialization import copy_weights, freeze, silence_new_parts
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 
 CONFIGS = Path(__file__).parents[2] / "config"
 
@@ -27,7 +27,7 @@ def starts():
 
 def build(settings):
     with torch.device("meta"):  # shapes without memory
-        return Transformer(ModelSettings.model_validate_json(settings), 20)
+        return build_transformer(ModelSettings.model_validate_json(settings), 20)
 
 
 def test_every_system_can_start():

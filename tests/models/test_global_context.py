@@ -8,7 +8,7 @@ from plain_layers import add, attend, embed, encode_sentence, join, read, transf
 
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.training.loss import LossModule
 
 LAYOUTS = {
@@ -134,6 +134,6 @@ def test_numbers_of_parameters_are_those_of_table_9(pair):
     for architecture, n_symbols in (("sentence_transformer", plain_symbols), ("global_context", own_symbols)):
         settings = ModelSettings.load(SIZES["base"] | ARCHITECTURES[architecture], where="model")
         with torch.device("meta"):
-            model = Transformer(settings, n_symbols)
+            model = build_transformer(settings, n_symbols)
         found.append(sum(parameter.numel() for parameter in model.parameters()) / 1e6)
     assert found == pytest.approx(published, rel=0.01)

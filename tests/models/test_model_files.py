@@ -10,7 +10,7 @@ from docmt.checksums import record_of
 from docmt.errors import UserError
 from docmt.models.initialization import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_folder_is_no_model(tmp_path):
 
 def fresh(architecture, **values):
     torch.manual_seed(99)
-    return Transformer(model_settings(architecture, **values), 24)
+    return build_transformer(model_settings(architecture, **values), 24)
 
 
 def names(model):

@@ -6,7 +6,7 @@ import torch
 from docmt.errors import UserError
 from docmt.models.presets import ARCHITECTURES, SIZES
 from docmt.models.settings import FormSettings, ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 
 
 def load(size, architecture, **values):
@@ -22,7 +22,7 @@ def test_number_of_parameters(size, architecture):
     settings = load(size, architecture)
     n_symbols = 30_000
     with torch.device("meta"):
-        model = Transformer(settings, n_symbols)
+        model = build_transformer(settings, n_symbols)
     d, f = settings.width, settings.feed_forward_width
     attention, gate, norm = 4 * (d * d + d), 2 * d * d + d, 2 * d
     feed_forward = 2 * d * f + d + f

@@ -20,7 +20,7 @@ from docmt.models.presets import ARCHITECTURES
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule
 from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
-from docmt.models.systems.transformer import CONTEXT_MODULES, Transformer
+from docmt.models.systems.context_transformer import CONTEXT_MODULES, build_transformer
 
 MANUAL = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8").split("## Your own architecture")[1]
 EXAMPLE = MANUAL.split("```python\n")[1].split("```")[0]
@@ -44,7 +44,7 @@ def first_sentence(dicts):
 def make_model(architecture="first_sentence", **values):
     torch.manual_seed(0)
     settings = ModelSettings.load(SIZE | ARCHITECTURES[architecture] | values, where="model")
-    model = Transformer(settings, 40).eval()
+    model = build_transformer(settings, 40).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2.0 if parameter.dim() > 1 else 1.0)

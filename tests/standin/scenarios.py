@@ -27,7 +27,7 @@ from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch, instance_trees
 from docmt.models.model_file import TrainedModel
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.training import compiling
 from docmt.training.loss import LossModule
 from standin.counting import Counts, counting
@@ -54,7 +54,7 @@ def make_inputs(settings: ModelSettings, *, device: str, dtype: torch.dtype) -> 
 def micro_batch(architecture: str, **size: int) -> Counts:
     """Forward and backward of one batch in mixed precision, the first of an update."""
     settings = model_settings(architecture, **(BASE | HALF | {"dropout": 0.1} | size))
-    module = LossModule(Transformer(settings, N_SYMBOLS), 0.1).to("cuda").train()
+    module = LossModule(build_transformer(settings, N_SYMBOLS), 0.1).to("cuda").train()
 
     def run() -> None:
         with torch.autocast("cuda", torch.bfloat16):

@@ -10,7 +10,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.models.initialization import freeze
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
@@ -39,7 +39,7 @@ def test_what_is_frozen_does_not_move_and_the_rest_learns(architecture, sentence
     before = torch.load(sentence_model, weights_only=True)["weights"]
     assert all(torch.equal(weights(trained)[name], value) for name, value in before.items())
     torch.manual_seed(1)
-    fresh = Transformer(trained.model.settings, len(trained.vocabulary)).state_dict()
+    fresh = build_transformer(trained.model.settings, len(trained.vocabulary)).state_dict()
     moved = {
         name for name in fresh if name.startswith(CONTEXT) and not torch.equal(fresh[name], weights(trained)[name])
     }
@@ -76,7 +76,7 @@ def test_a_resumed_stage_equals_an_uninterrupted_one(architecture, recipe, sente
 
 
 def test_the_optimizer_keeps_nothing_of_what_is_frozen():
-    model = Transformer(model_settings("doct"), 20)
+    model = build_transformer(model_settings("doct"), 20)
     names = {name for name, _ in model.named_parameters() if not name.startswith(CONTEXT)}
     freeze(model, names)
     optimizer = build_optimizer(model, names, TrainingSettings())

@@ -18,7 +18,7 @@ from docmt.models.model_file import save_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.published.importing import published_weights
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.vocabulary import BOS, EOD, PAD
 
 pytest.importorskip("sentencepiece")
@@ -59,7 +59,7 @@ def grown(folder, trained, architecture):
     """A fresh document model."""
     settings = changed_settings(trained.model.settings, architecture)
     torch.manual_seed(5)
-    model = Transformer(settings, len(trained.vocabulary)).eval()
+    model = build_transformer(settings, len(trained.vocabulary)).eval()
     copy_weights(model, published_weights(folder, settings, trained.vocabulary, ("en", "de")))
     silence_new_parts(model)
     return dataclasses.replace(trained, model=model)
@@ -177,7 +177,7 @@ def test_what_cannot_start_silently_is_refused(sentence_model, marian_study, tmp
     settings = changed_settings(trained.model.settings, "global_context")
     settings = settings.model_copy(update={"context": settings.context.model_copy(update={"norm": True})})
     with pytest.raises(UserError, match="norm false"):
-        silence_new_parts(Transformer(settings, 20))
+        silence_new_parts(build_transformer(settings, 20))
     with pytest.raises(UserError, match=r"model.form of the published model is .*swish.*, not"):
         run_training(marian_study, tmp_path, init=folder, model={"dropout": 0.0})
 

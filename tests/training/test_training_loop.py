@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import TrainedModel, save_model
-from docmt.models.systems.transformer import Transformer
+from docmt.models.systems.context_transformer import build_transformer
 from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.progress import HISTORY_COLUMNS
 from docmt.training.settings import TrainingSettings
@@ -116,7 +116,7 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
     instance_set = load_instances(study_files.instances("trees"))
     task = Task("documents", instance_set, instance_set)
     for probability, in_training, in_validation in ((0.0, {0.0}, 0.0), (0.5, {0.0, 0.5, 1.0}, 0.0), (1.0, {1.0}, 1.0)):
-        model = Transformer(model_settings("rst_mix"), len(study_files.vocabulary))
+        model = build_transformer(model_settings("rst_mix"), len(study_files.vocabulary))
         trainer = Trainer(
             model,
             set(),

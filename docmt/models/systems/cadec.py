@@ -1,5 +1,11 @@
 """CADec (Voita et al. 2019): a second decoder, which reads a draft of the sentence model and the sentences before.
 
+The frozen sentence model drafts a translation of each sentence. A layer of the second decoder has self-attention,
+attention to the encoder states of the sentence and of those before it, three in the paper, attention to translations,
+and feed-forward. Translations are the draft of the sentence and the final translations of the sentences before; each of
+their words is its embedding beside the state from which the sentence model predicts it. Beside each encoder state and
+each word is the distance of its sentence, as a one-hot vector.
+
 Shape letters: N packed target tokens, S packed source tokens, G sentences, M tokens of targets and drafts, C tokens
 of a chunk, V vocabulary, D width, E = 2 D.
 """
@@ -12,7 +18,8 @@ from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistan
 from docmt.models.layers import DecoderLayer, build_sublayer
 from docmt.models.numerics import chunks, dropout, product_dtype, symbol_scores
 from docmt.models.settings import ModelSettings
-from docmt.models.systems.context_module import ContextModule, ContextReader, DecoderPass, SentenceModel, TargetBatch
+from docmt.models.systems.context_module import ContextModule, ContextReader, DecoderPass, TargetBatch
+from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import EOS
 
 TEMPERATURE = 0.5
@@ -48,9 +55,8 @@ class SecondLayer(DecoderLayer):
 class SecondDecoder(ContextModule):
     """A decoder that reads the source, its draft, and the translations of the sentences before.
 
-    The latter are those that the model has made; in training, the references. In training, a draft is drawn from the
-    sentence model, or it is the reference with some random words. Elsewhere, unless the layout has drafts, it is the
-    most likely one.
+    In training, the latter are references, and a draft is drawn from the sentence model, or it is the reference with
+    some random words. Elsewhere, unless the layout has drafts, it is the most likely one.
 
     Drawing word after word would take a pass for each. Here, all words are drawn at once, in a few rounds: first after
     the words of the reference, then after the words of the round before. After n rounds, the first n words are exactly
@@ -82,12 +88,12 @@ class SecondDecoder(ContextModule):
         return DecoderPass(self.second_layers, translated_ME, self, memory_SD, ("drafted", "near"))
 
     @staticmethod
-    def translated(model: SentenceModel, labels_N: Tensor, states_ND: Tensor) -> Tensor:
+    def translated(model: Transformer, labels_N: Tensor, states_ND: Tensor) -> Tensor:
         """[N, E], the embeddings of labels beside the states from which the sentence model predicts them."""
         return torch.cat((model.embedding(labels_N).to(states_ND), states_ND), dim=1).to(product_dtype(states_ND))
 
     @override
-    def decode_again(self, model: SentenceModel, target: TargetBatch) -> Tensor:
+    def decode_again(self, model: Transformer, target: TargetBatch) -> Tensor:
         layout, inputs_N = target.layout, target.inputs_N
         positions_N, drafts = layout.positions("tgt", inputs_N.device), layout.drafts
         # Position 0 of the next sentence marks the end of this one, whose last label is </s>.
@@ -96,15 +102,15 @@ class SecondDecoder(ContextModule):
             if drafts is None:
                 drafted_NE = self._draft(model, target, labels_N, positions_N)
             else:
-                states_ND = model.decode_once(drafts.inputs_N, target.memory_SD, drafts.layout)
+                states_ND = target.decode(drafts.inputs_N, target.memory_SD, drafts.layout)
                 drafted_NE = self.translated(model, drafts.labels_N, states_ND)
             translated_ME = torch.cat((self.translated(model, labels_N, target.states_ND), drafted_NE))
         hidden_ND = dropout(target.embedded_ND, self.settings.dropout, self.training)
-        hidden_ND = model.run(hidden_ND, self.second_pass(translated_ME, target.memory_SD), layout)
+        hidden_ND = self.second_pass(translated_ME, target.memory_SD).run(hidden_ND, layout, model.decoder_norm)
         is_first_N = layout.index("tgt", "number", inputs_N.device) == 0
         return torch.where(is_first_N[:, None], target.states_ND, hidden_ND)
 
-    def _draft(self, model: SentenceModel, target: TargetBatch, labels_N: Tensor, positions_N: Tensor) -> Tensor:
+    def _draft(self, model: Transformer, target: TargetBatch, labels_N: Tensor, positions_N: Tensor) -> Tensor:
         """The `translated` rows of drafts as long as the target."""
         layout, n_given = target.layout, self.settings.n_starts - 1
         sentences_N = layout.index("tgt", "in_batch", labels_N.device)
@@ -119,7 +125,7 @@ class SecondDecoder(ContextModule):
         def read(words_N: Tensor) -> Tensor:
             # The word that was drawn at a position is the input of the next one; each sentence begins with its mark.
             inputs_N = torch.where(positions_N == 0, target.inputs_N, words_N.roll(1))
-            return model.decode_once(inputs_N, target.memory_SD, layout)
+            return target.decode(inputs_N, target.memory_SD, layout)
 
         words_N = draw(target.states_ND)
         for _ in range(self.n_rounds - 1):

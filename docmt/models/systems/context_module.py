@@ -1,4 +1,8 @@
-"""What context modules are made of: the places of a sentence Transformer where they act, and how they read there.
+"""The interface of context modules: the places of a sentence Transformer where they act, and how they read there.
+
+`ContextTransformer` in context_transformer.py calls a module in these places; each file beside it has the module of one
+paper. In training a module reads the context of all tokens at once, in a search that of the newest token of each
+hypothesis: both through a `ContextReader`.
 
 Shape letters: S packed source tokens, N packed target tokens or, step by step, rows of hypotheses; J previous
 sentences, C rows of context, D width.
@@ -8,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +23,8 @@ from docmt.models.attention.layout import AttentionLayout, CompiledLayout
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.attention.patterns import Slot
 from docmt.models.layers import DecoderLayer, EncoderLayer
+from docmt.models.numerics import call_layer
+from docmt.models.systems.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -38,13 +44,17 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class TargetBatch:
-    """The target of a batch, with the states of a first pass by the sentence model, and encoder states (the memory)."""
+    """The target of a batch, with the states of a first pass by the sentence model, and encoder states (the memory).
+
+    `decode` gives the sentence model's states of target tokens, [N, D], for the tokens, encoder states and a layout.
+    """
 
     inputs_N: Tensor
     embedded_ND: Tensor
     states_ND: Tensor
     memory_SD: Tensor
     layout: AttentionLayout | CompiledLayout
+    decode: Callable[[Tensor, Tensor, AttentionLayout | CompiledLayout], Tensor]
 
 
 class ContextReader(ABC):
@@ -114,21 +124,18 @@ class DecoderPass:
     rows_CD: Tensor | None = None
     slots: tuple[Slot, Slot] = ("cross", "tgt_before")
 
-
-class SentenceModel(Protocol):
-    """The Transformer beside a context module, as a second decoder uses it."""
-
-    embedding: nn.Embedding
-    output_bias: nn.Parameter | None
-    n_specials: int
-
-    def decode_once(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """States [N, D] of the target without context."""
-        ...
-
-    def run(self, hidden_ND: Tensor, stack: DecoderPass, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Decoder layers over embedded target tokens, [N, D] → [N, D]."""
-        ...
+    def run(
+        self, hidden_ND: Tensor, layout: AttentionLayout | CompiledLayout, norm: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """States of embedded target tokens, [N, D] → [N, D]; `norm` follows the last layer."""
+        context, (slot, rows_slot) = self.context, self.slots
+        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
+        reader = PackedReader(layout, "tgt", hidden_ND.device, self.rows_CD, rows_slot)
+        for number, layer in enumerate(self.layers):
+            between = None if context is None else partial(context.in_decoder, number, reader=reader)
+            hidden_ND = call_layer(layer, hidden_ND, self.memory_MD, *groupings, between)
+        hidden_ND = norm(hidden_ND)
+        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
 
 
 class ContextModule(nn.Module):
@@ -161,7 +168,7 @@ class ContextModule(nn.Module):
         """What the softmax reads, [N, D], given the output of the decoder."""
         return hidden_ND
 
-    def decode_again(self, model: SentenceModel, target: TargetBatch) -> Tensor:
+    def decode_again(self, model: Transformer, target: TargetBatch) -> Tensor:
         """What the softmax reads, [N, D], of a kind that drafts: its methods of the decoder are for this pass alone."""
         raise NotImplementedError
 

@@ -2,7 +2,7 @@
 
 A pattern says what an attention of the model sees (attention/patterns.py); a context module adds attentions that the
 sentence model does not have. A new one is a subclass of `ContextModule`, with a row here and a row of `CONTEXT_MODULES`
-in transformer.py.
+in context_transformer.py.
 """
 
 from dataclasses import dataclass

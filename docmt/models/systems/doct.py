@@ -1,4 +1,9 @@
-"""The document Transformer of Zhang et al. (2018): a context encoder, and gated attention to it in every layer.
+"""DocT, the document Transformer of Zhang et al. (2018): a context encoder, and gated attention to it in every layer.
+
+The source sentences before a sentence, two in the paper, are one sequence of tokens for a context encoder of one layer,
+with the embeddings of the source and separate positions. After the self-attention of each layer of encoder and decoder,
+the states x of a sentence attend to the states C of its context: y = MHA(x; C), x ← LN(g ⊙ x + (1 − g) ⊙ y) with
+g = σ(W [x; y]).
 
 Shape letters: S packed source tokens, N packed tokens of a side, C rows of context, D width.
 """
@@ -17,7 +22,7 @@ from docmt.models.systems.context_module import ContextModule, ContextReader, So
 
 
 class ContextAttention(nn.Module):
-    """Attention to the context, joined with its input by a gate: x ← LN(g ⊙ x + (1 − g) ⊙ y), g = σ(W [x; y])."""
+    """Attention to the context, joined with its input by a gate."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -34,11 +39,7 @@ class ContextAttention(nn.Module):
 
 
 class DocumentContext(ContextModule):
-    """A context encoder of one layer over the sentences before, together, and attention to it in all layers.
-
-    The context of a sentence is one sequence of tokens for the context encoder, with separate positions; it has the
-    embeddings of the source.
-    """
+    """A context encoder of one layer over the sentences before, together, and attention to it in all layers."""
 
     reads_rows = True
 

@@ -1,5 +1,10 @@
 """The global context encoder of cross-task pre-training (Chen et al. 2021, §2.2.1).
 
+A second encoder reads the document beside the sentence encoder. In each of its layers, words attend to their sentence
+(Eq. 1), a weighted sum of their states is the vector of the sentence (Eq. 2–3), words attend to the vectors of all
+sentences of the document (Eq. 4), and a feed-forward module follows (Eq. 5). A gate joins its output G with the output
+H of the sentence encoder: H′ = λ ⊙ H + (1 − λ) ⊙ G with λ = σ([H; G] W) (Eq. 6–7); the decoder reads H′.
+
 Shape letters: S packed source tokens, C sentences of the batch, D width.
 """
 
@@ -45,10 +50,9 @@ class SentenceVectors(nn.Module):
 class ContextEncoder(ContextModule):
     """Layers that read a document beside the sentence encoder, and the gate that joins the two.
 
-    A layer is self-attention inside the sentence, sentence vectors, attention from words to the sentence vectors of
-    their document, and feed-forward (Eq. 1–5). Self-attention and feed-forward, with their layer norms, are shared with
-    the corresponding layer of the sentence encoder. All layers share the attention to the vectors, but each makes its
-    own vectors: this comes closest to the published numbers of parameters (see docs/models.md).
+    Self-attention and feed-forward of a layer, with their layer norms, are shared with the corresponding layer of the
+    sentence encoder. All layers share the attention to the vectors, but each makes its own vectors: this comes closest
+    to the published numbers of parameters (see docs/models.md).
     """
 
     def __init__(self, settings: ModelSettings) -> None:

@@ -1,5 +1,10 @@
 """Hierarchical attention networks (HAN, Miculicich et al. 2018): words of each previous sentence, then the sentences.
 
+On the output h of the encoder, and in the joint model also of the decoder, a token attends to the words of each of the
+J previous sentences, three in the paper, and then to the J results: s_j = MHA(LN h; states of sentence j), d =
+FFN(MHA(LN h; LN s_1…J)). A gate joins both: LN(g ⊙ h + (1 − g) ⊙ d) with g = σ(W [h; d]). Gradients reach h through the
+gate alone: neither queries nor states of the context have any.
+
 Shape letters: N packed tokens of a side, J previous sentences, H heads, K head width, D width.
 """
 
@@ -15,11 +20,7 @@ from docmt.models.systems.context_module import ContextModule, ContextReader, Pa
 
 
 class HierarchicalAttention(nn.Module):
-    """Attention to the words of each of the J previous sentences, then to what it gave; a gate joins it with the input.
-
-    s_j = MHA(LN h; states of sentence j), d = FFN(MHA(LN h; LN s_1…J)), out = LN(g ⊙ h + (1 − g) ⊙ d), g = σ(W [h; d]).
-    Gradients reach h through the gate alone: neither queries nor states of the context have any.
-    """
+    """Attention to the words of each of the J previous sentences, then to the J results, joined with the input."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()

@@ -1,5 +1,10 @@
 """Selective attention (SAN, Maruf et al. 2019): sparse attention to the sentences of a document, then to their words.
 
+On the output h of the encoder, a word weighs the other sentences j of its document, and the words t of each of them:
+α = sparsemax_j(Q_s · K_s), where a sentence is the mean of its words, and β_j = softmax_t(Q_w · K_w). It reads
+c = LN(FFN(LN(W Σ_j α_j Σ_t β_jt V_jt))), and a gate joins both: g ⊙ h + (1 − g) ⊙ c with g = σ(W [h; c]). The context
+has no marks, and its states get no gradient.
+
 Shape letters: S packed source tokens, B documents, T tokens of the longest, G sentences of the longest, H heads, K head
 width, D width.
 """
@@ -29,12 +34,7 @@ def sparsemax(scores: Tensor) -> Tensor:
 
 
 class SelectiveContext(ContextModule):
-    """Attention from each word to the words of all other sentences of its document, on the output of the encoder.
-
-    α = sparsemax over sentences of Q_s · K_s, where a sentence is the mean of its words; β_j = softmax over the words
-    of sentence j of Q_w · K_w; c = LN(FFN(LN(W Σ_j α_j Σ_t β_jt V_jt))); out = g ⊙ h + (1 − g) ⊙ c, g = σ(W [h; c]).
-    Context are the words without marks; their states get no gradient.
-    """
+    """Attention from each word to the words of all other sentences of its document, on the output of the encoder."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()

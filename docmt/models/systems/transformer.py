@@ -1,4 +1,12 @@
-"""The Transformer over packed tokens that all systems of this package are.
+"""The Transformer over packed tokens: the sentence, the document, the G- and the RST-Transformer.
+
+They differ in the patterns of their attentions, which the settings give for each layer. The sentence Transformer has
+`group` everywhere: a token attends to its own sentence (G-Transformer, Eq. 6–8). The document Transformer has `global`:
+a token attends to the whole instance (Eq. 4–5). G-Transformer (Bao et al. 2021) has `group` in its lower layers, and in
+the upper ones both attentions and a gate (`combined`, Eq. 10). RST-Transformer has `group` in its lower layers, too
+(SentAttn, its Eq. 4–5). Its upper layers have a second attention, to EDUs that the discourse tree relates (`rst`, Eq.
+6–7): after the first (`rst_serial`, Eq. 8–10), beside it with a gate (`rst_parallel`, Eq. 11–13), or after it with a
+gate between both outputs (`rst_mix`, Eq. 8–10 and 12–13).
 
 Shape letters: N packed target tokens, S packed source tokens, D width, V vocabulary, T positions.
 """
@@ -6,7 +14,7 @@ Shape letters: N packed target tokens, S packed source tokens, D width, V vocabu
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Self, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -18,22 +26,7 @@ from docmt.models.attention.patterns import Side
 from docmt.models.layers import ENCODER_LAYERS, DecoderLayer, EncoderLayer
 from docmt.models.numerics import call_layer, dropout, product_dtype
 from docmt.models.settings import ModelSettings, Positions
-from docmt.models.systems.cadec import SecondDecoder
-from docmt.models.systems.context_module import ContextModule, DecoderPass, PackedReader, SourceBatch, TargetBatch
-from docmt.models.systems.doct import DocumentContext
-from docmt.models.systems.global_context import ContextEncoder
-from docmt.models.systems.han import EncoderHan, JointHan
-from docmt.models.systems.san import SelectiveContext
 from docmt.text.vocabulary import BOS, N_SPECIALS
-
-CONTEXT_MODULES: dict[str, type[ContextModule]] = {
-    "global": ContextEncoder,
-    "doct": DocumentContext,
-    "han_encoder": EncoderHan,
-    "han": JointHan,
-    "san": SelectiveContext,
-    "cadec": SecondDecoder,
-}
 
 
 class Inputs(nn.Module):
@@ -82,9 +75,7 @@ class Inputs(nn.Module):
 class Transformer(nn.Module):
     """Encoder and decoder with one shared table of embeddings; by default post-norm, with sinusoidal positions.
 
-    The settings say what each attention sees, so the sentence Transformer, the document Transformer, concatenation,
-    G-Transformer with its ablations and RST-Transformer are all this class. With a context module it is the model of
-    cross-task pre-training or one of several baselines, which reads a document or sentences, as the layout says.
+    `build_transformer` in context_transformer.py makes models of all settings, also with context modules.
     """
 
     def __init__(self, settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> None:
@@ -97,24 +88,25 @@ class Transformer(nn.Module):
         self.src_inputs = Inputs(settings, n_sentences=settings.form.learned_sentences)
         self.tgt_inputs = Inputs(settings)
         self.output_bias = nn.Parameter(torch.zeros(n_symbols)) if settings.form.output_bias else None
-        n, m = settings.encoder_layers, settings.decoder_layers
+        n = settings.encoder_layers
         patterns = [settings.encoder_attention.pattern(i, n) for i in range(n)]
         self.encoder = nn.ModuleList(
             ENCODER_LAYERS.get(pattern, EncoderLayer)(settings, pattern=pattern) for pattern in patterns
         )
-        self.context: ContextModule | None = None
-        if settings.context is not None:
-            self.context = CONTEXT_MODULES[settings.context.kind](settings)
-        self.decoder = nn.ModuleList(
-            DecoderLayer(
-                settings,
-                pattern=settings.decoder_attention.pattern(i, m),
-                cross_pattern=settings.cross_attention.pattern(i, m),
-            )
-            for i in range(m)
-        )
+        self.decoder = self._build_decoder()
         self.encoder_norm, self.decoder_norm = (
             nn.LayerNorm(settings.width) if settings.form.final_norm else nn.Identity() for _ in range(2)
+        )
+
+    def _build_decoder(self) -> nn.ModuleList:
+        settings, n = self.settings, self.settings.decoder_layers
+        return nn.ModuleList(
+            DecoderLayer(
+                settings,
+                pattern=settings.decoder_attention.pattern(i, n),
+                cross_pattern=settings.cross_attention.pattern(i, n),
+            )
+            for i in range(n)
         )
 
     def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
@@ -122,60 +114,20 @@ class Transformer(nn.Module):
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
     def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
-        hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
-        source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
-        context = self.context if layout.reads_context else None
-        rows_CD = context.before_encoder(source) if context is not None and context.reads_rows else None
-        reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
-        for number, layer in enumerate(self.encoder):
-            between = None if context is None else partial(context.in_encoder, number, reader=reader)
-            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
-        hidden_SD = self.encoder_norm(hidden_SD)
-        if context is not None:
-            hidden_SD = context.after_encoder(source, hidden_SD)
-        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
+        """Encoder states [S, D] of int64 token ids [S]."""
+        hidden_SD = self._embed(src_tokens_S, layout, "src")
+        for layer in self.encoder:
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
+        return self.encoder_norm(hidden_SD)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
         """Decoder states [N, D] of int64 token ids [N], given what `encode` returns."""
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
-        embedded_ND = self._embed(tgt_inputs_N, layout, "tgt")
-        states_ND = self.run(embedded_ND, self.first_pass(memory_SD, layout), layout)
-        if self.context is None or not self.settings.drafts or not layout.reads_context:
-            return states_ND
-        return self.context.decode_again(self, TargetBatch(tgt_inputs_N, embedded_ND, states_ND, memory_SD, layout))
-
-    def decode_once(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """As `decode`, where a model drafts, by its sentence model."""
-        return self.run(self._embed(tgt_inputs_N, layout, "tgt"), self.first_pass(memory_SD, layout), layout)
-
-    def run(self, hidden_ND: Tensor, stack: DecoderPass, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Decoder layers over embedded target tokens, [N, D] → [N, D]."""
-        context, (slot, rows_slot) = stack.context, stack.slots
-        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
-        reader = PackedReader(layout, "tgt", hidden_ND.device, stack.rows_CD, rows_slot)
-        for number, layer in enumerate(stack.layers):
-            between = None if context is None else partial(context.in_decoder, number, reader=reader)
-            hidden_ND = call_layer(layer, hidden_ND, stack.memory_MD, *groupings, between)
-        hidden_ND = self.decoder_norm(hidden_ND)
-        return hidden_ND if context is None else context.after_decoder(hidden_ND, reader)
-
-    def first_pass(self, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> DecoderPass:
-        """The decoder, with the context module unless that is for a second pass, given what `encode` returns."""
-        context = self.context if layout.reads_context and not self.settings.drafts else None
-        if context is None or not context.reads_rows:
-            return DecoderPass(self.decoder_layers, memory_SD, context)
-        n_rows = len(layout.index("before", "row", memory_SD.device))
-        encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
-        return DecoderPass(self.decoder_layers, encoded_SD, context, rows_CD)
-
-    def train(self, mode: bool = True) -> Self:
-        """As `nn.Module.train`, but a sentence model that drafts computes as in decoding: without dropout."""
-        super().train(mode)
-        if self.settings.drafts:
-            for part in (self.src_inputs, self.tgt_inputs, self.encoder, self.decoder):
-                part.eval()
-        return self
+        hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
+        groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
+        for layer in self.decoder:
+            hidden_ND = call_layer(layer, hidden_ND, memory_SD, *groupings)
+        return self.decoder_norm(hidden_ND)
 
     def _embed(
         self, tokens_N: Tensor, layout: AttentionLayout | CompiledLayout, side: Side, *, within: Positions | None = None

@@ -1,0 +1,104 @@
+"""A sentence Transformer with a context module, and the class that a model has by its settings.
+
+`ContextTransformer` calls the module (context_module.py) in its places around and inside encoder and decoder. A module
+overrides the methods of a few: that of cross-task pre-training, HAN and SAN follow the encoder, the joint HAN also the
+decoder; DocT is in every layer; CADec is a second decoder.
+
+Shape letters: N packed target tokens, S packed source tokens, C rows of context, D width.
+"""
+
+from functools import partial
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from docmt.models.attention.layout import AttentionLayout, CompiledLayout
+from docmt.models.numerics import call_layer, product_dtype
+from docmt.models.settings import ModelSettings
+from docmt.models.systems.cadec import SecondDecoder
+from docmt.models.systems.context_module import ContextModule, DecoderPass, PackedReader, SourceBatch, TargetBatch
+from docmt.models.systems.doct import DocumentContext
+from docmt.models.systems.global_context import ContextEncoder
+from docmt.models.systems.han import EncoderHan, JointHan
+from docmt.models.systems.san import SelectiveContext
+from docmt.models.systems.transformer import Transformer
+from docmt.text.vocabulary import N_SPECIALS
+
+CONTEXT_MODULES: dict[str, type[ContextModule]] = {
+    "global": ContextEncoder,
+    "doct": DocumentContext,
+    "han_encoder": EncoderHan,
+    "han": JointHan,
+    "san": SelectiveContext,
+    "cadec": SecondDecoder,
+}
+
+
+class ContextTransformer(Transformer):
+    """A sentence Transformer with a context module: the model of cross-task pre-training or one of several baselines.
+
+    It reads documents, or sentences without the module, as the layout says.
+    """
+
+    context: ContextModule
+
+    @override
+    def _build_decoder(self) -> nn.ModuleList:
+        # Before the decoder: optimizers and random numbers follow the order of modules.
+        assert self.settings.context is not None
+        self.context = CONTEXT_MODULES[self.settings.context.kind](self.settings)
+        return super()._build_decoder()
+
+    @override
+    def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+        """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
+        if not layout.reads_context:
+            return super().encode(src_tokens_S, layout)
+        hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
+        source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
+        rows_CD = self.context.before_encoder(source) if self.context.reads_rows else None
+        reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
+        for number, layer in enumerate(self.encoder):
+            between = partial(self.context.in_encoder, number, reader=reader)
+            hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"), between)
+        hidden_SD = self.context.after_encoder(source, self.encoder_norm(hidden_SD))
+        return hidden_SD if rows_CD is None else torch.cat((hidden_SD, rows_CD))
+
+    @override
+    def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
+        if not layout.reads_context:
+            return super().decode(tgt_inputs_N, memory_SD, layout)
+        memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
+        embedded_ND = self._embed(tgt_inputs_N, layout, "tgt")
+        states_ND = self.first_pass(memory_SD, layout).run(embedded_ND, layout, self.decoder_norm)
+        if not self.settings.drafts:
+            return states_ND
+        target = TargetBatch(tgt_inputs_N, embedded_ND, states_ND, memory_SD, layout, super().decode)
+        return self.context.decode_again(self, target)
+
+    def first_pass(self, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> DecoderPass:
+        """The decoder, with the context module unless that is for a second pass, given what `encode` returns."""
+        if not layout.reads_context or self.settings.drafts:
+            return DecoderPass(self.decoder_layers, memory_SD)
+        if not self.context.reads_rows:
+            return DecoderPass(self.decoder_layers, memory_SD, self.context)
+        n_rows = len(layout.index("before", "row", memory_SD.device))
+        encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
+        return DecoderPass(self.decoder_layers, encoded_SD, self.context, rows_CD)
+
+    @override
+    def train(self, mode: bool = True) -> Self:
+        """As `nn.Module.train`, but a sentence model that drafts computes as in decoding: without dropout."""
+        super().train(mode)
+        if self.settings.drafts:
+            for part in (self.src_inputs, self.tgt_inputs, self.encoder, self.decoder):
+                part.eval()
+        return self
+
+
+def build_transformer(settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> Transformer:
+    """The model of some settings, with fresh weights; arguments as `Transformer`."""
+    kind = Transformer if settings.context is None else ContextTransformer
+    return kind(settings, n_symbols, n_specials)
