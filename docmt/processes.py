@@ -33,9 +33,12 @@ _function: Callable[[Any], Any]  # of this process
 
 
 def end_with_parent() -> None:
-    """Let the system kill this process when its parent ends, even if that is killed."""
+    """Have Linux kill this process when its parent ends, even by SIGKILL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        parent = multiprocessing.parent_process()
+        if parent is not None and os.getppid() != parent.pid:  # it ended while this process started
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def map_chunks(

@@ -1,7 +1,7 @@
 """Accuracy on contrastive test sets."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar, cast
@@ -23,6 +23,8 @@ SCORES = {
     "label_smoothed": f"log probability of the whole target with label smoothing {SMOOTHING}",
 }
 RULES = ContrastSettings()
+RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
+"""Ranges of distances whose items are counted together, since single distances have few: the last distance by name."""
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
@@ -166,3 +168,14 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
     margin = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     return max(0.0, (center - margin) / scale), min(1.0, (center + margin) / scale)
+
+
+def range_of(distance: float) -> str:
+    """The name of the range with a distance."""
+    return next(name for name, last in RANGES.items() if distance <= last)
+
+
+def sort_ranges(names: Iterable[str]) -> list[str]:
+    """Ranges of distances, from the nearest to the farthest."""
+    found = set(names)
+    return [name for name in RANGES if name in found]

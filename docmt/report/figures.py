@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from docmt.errors import UserError
+from docmt.evaluation.contrastive_accuracy import sort_ranges
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.dataframes import column, groups, means, records, select
 from docmt.report.input_files import History
@@ -30,7 +31,6 @@ from docmt.report.summary import (
     name_columns,
     name_suites,
     score_keys,
-    sort_ranges,
     summarize,
 )
 

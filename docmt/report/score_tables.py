@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from docmt.evaluation.contrastive_accuracy import sort_ranges
 from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
 from docmt.evaluation.score_rows import WARNING
 from docmt.report.dataframes import select
@@ -22,7 +23,6 @@ from docmt.report.summary import (
     name_columns,
     name_suites,
     score_keys,
-    sort_ranges,
     summarize,
     translation_scores,
 )

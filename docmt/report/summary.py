@@ -1,14 +1,13 @@
 """The rows of tables and pictures: means and deviations over seeds, ranges of distances, choices and headings."""
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from docmt.errors import UserError
-from docmt.evaluation.contrastive_accuracy import wilson_interval
+from docmt.evaluation.contrastive_accuracy import range_of, wilson_interval
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, GENERATIVE
 from docmt.report.dataframes import column, keep, select
 from docmt.report.score_files import KEY
@@ -16,8 +15,6 @@ from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 GROUP = [name for name in KEY if name != "seed"]
 AVERAGE = "average"  # dataset and test of means over tests
-# Ranges of distances whose items are counted together, since single distances have few: the last distance by name
-RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
 MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
 # Facts about each system from the config, by the names of `PaperTable.facts`
 PaperColumns = Mapping[str, Mapping[str, str]]
@@ -82,17 +79,6 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
     types = dict(scores.dtypes) | {"distance": "string"}
     return pd.concat([whole, pooled.drop(columns=["right", "guessed"])], ignore_index=True).astype(types)
-
-
-def range_of(distance: float) -> str:
-    """The name of the range with a distance."""
-    return next(name for name, last in RANGES.items() if distance <= last)
-
-
-def sort_ranges(names: Iterable[str]) -> list[str]:
-    """Ranges of distances, from the nearest to the farthest."""
-    found = set(names)
-    return [name for name in RANGES if name in found]
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:

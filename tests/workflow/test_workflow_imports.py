@@ -34,7 +34,7 @@ ALLOWED = {
     "decode contrast": TORCH | TEXT,
     "evaluate run": {"numpy", "sacrebleu", "lxml"},
     "evaluate difference": {"numpy", "sacrebleu", "lxml", "scipy"},
-    "report gather": set(),
+    "report gather": {"numpy"},
     "report cases": {"numpy", "sacrebleu", "lxml", "pandas", "matplotlib"},
     "report reader": {"numpy", "sacrebleu", "lxml"},
     "report render": {"numpy", "pandas", "matplotlib"},

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
-from docmt.evaluation.contrastive_accuracy import is_right, read_log_probabilities
+from docmt.evaluation.contrastive_accuracy import is_right, range_of, read_log_probabilities
 from docmt.evaluation.generative_accuracy import find_expected, read_payloads
 from docmt.evaluation.metrics import Ties
-from docmt.report.summary import range_of
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "wrong") -> list[dict[str, Any]]:
