@@ -43,6 +43,11 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
+# `plan.X` is what a rule makes, as the config decides. `.input("name")` gives its files, of which there may be none;
+# `.settings` the settings of the command as JSON; `.param("name")` one value; `.options("name")` the option `--name VALUE`,
+# or nothing; `.fingerprint` a hash of the settings and of all that lies upstream: where it differs, the job runs again.
+# Paths are parameters where a command takes prefixes or `name=path`, for which a rule has several files.
+#
 # Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
 # wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)

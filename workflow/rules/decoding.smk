@@ -72,6 +72,7 @@ rule generate:
         "logs/generate/{dataset}_{system}_seed{seed}_{suite}.log",
     benchmark:
         "results/benchmarks/generate/{dataset}_{system}_seed{seed}_{suite}.tsv"
+    priority: 5
     conda:
         "../../environment.yml"
     resources:

@@ -151,7 +151,6 @@ rule pack_pipeline:
     benchmark:
         "results/benchmarks/pack_pipeline/{dataset}.tsv"
     priority: 30
-    localrule: True
     conda:
         "../../environment.yml"
     params:
