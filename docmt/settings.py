@@ -18,6 +18,7 @@ from pydantic import (
 
 from docmt.errors import UserError
 from docmt.files import read_json
+from docmt.renamed import rename_settings
 
 
 class Settings(BaseModel):
@@ -60,9 +61,9 @@ class Settings(BaseModel):
 def read_argument(argument: str, *, where: str) -> Any:
     """Read the plain value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
     if argument.startswith("@"):
-        return read_json(Path(argument[1:]))
+        return rename_settings(read_json(Path(argument[1:])), where)
     try:
-        return json.loads(argument)
+        return rename_settings(json.loads(argument), where)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
 

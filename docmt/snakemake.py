@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from docmt.checksums import FOLDER
 from docmt.errors import UserError
 from docmt.files import modified
+from docmt.renamed import rename_settings
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -81,6 +82,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
     Returns:
         nodes: of the job.
+        micro_batch_tokens: maximum number of tokens that a device computes at once, 0 to choose by its memory.
         devices: GPUs of each node.
         gpu: GPUs on all nodes together, as the plugin counts them.
         slurm_extra: options of sbatch.
@@ -94,6 +96,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
     chosen = workflow.resource_settings.overwrite_resources.get("train", {})
     given = {name: str(getattr(value, "raw", value)) for name, value in chosen.items()}
+    given = rename_settings(given, "set-resources.train")
     nodes, gpus = given.get("nodes", "1"), given.get("gpu", given.get("nodes", "1"))
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
@@ -104,6 +107,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
         )
     devices = n_gpus // n_nodes
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
+    shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:
         return shared | {"slurm_extra": NOTICE}

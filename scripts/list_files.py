@@ -25,7 +25,7 @@ discourse:
 instances:
   documents_with_gum: {trees: gum}
 systems:
-  rst_gum: {cutting: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
+  rst_gum: {instances: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
   service: {hypotheses: {talks/ted: service.de}}
 evaluation: {metrics: [s-BLEU, "d-BLEU (instances)", CXMI], comet: {checkpoint: comet.ckpt}}
 report:

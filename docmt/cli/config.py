@@ -56,7 +56,7 @@ def show(file: Path, system: str, /) -> None:
         print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
         return
     settings = {
-        "instances": config.instances[row.cutting].model_dump(mode="json"),
+        "instances": config.instances[row.instances].model_dump(mode="json"),
         "model": model_settings(config, system).model_dump(mode="json"),
         "training": training_settings(config, system).model_dump(mode="json"),
         "init": row.model_dump(mode="json")["init"],

@@ -44,9 +44,9 @@ instances:                             # how documents are cut
 training:
   scratch:
     {learning_rate: $rate, warmup_steps: $warmup, word_dropout: 0.0, max_steps: $steps, validate_every_steps: $every}
-  finetune:                            # after `scratch`: parts that a system adds start silent, and learn faster
-    {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, new_parts: silent, max_steps: $more,
-     validate_every_steps: $half}
+  finetune:                            # after `scratch`: new output layers start at zero, and learn faster
+    {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, init_new_parameters: zero,
+     max_steps: $more, validate_every_steps: $half}
 datasets:
   mine:
     src_lang: $src
@@ -55,11 +55,11 @@ datasets:
     dev: [mine/dev]                    # chooses the best model
     test: {test: [mine/test]}          # is scored
 systems:
-  sentence: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: scratch}
+  sentence: {instances: sentences, architecture: sentence_transformer, size: $size, recipe: scratch}
   # The control: as many updates as the next system, and no context.
-  longer: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: finetune, init: sentence}
+  longer: {instances: sentences, architecture: sentence_transformer, size: $size, recipe: finetune, init: sentence}
   g_transformer:
-    {cutting: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
+    {instances: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
      init: sentence}
 ${evaluation}report: {title: My first study, baseline: longer}
 seeds: [1]                             # [1, 2, 3] for means and deviations

@@ -74,7 +74,7 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with made_folder(directory), chdir(directory):
-        check_user_files(load_config(values))
+        check_user_files(load_config(values, announce=False))  # Snakemake announces former names
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
@@ -93,7 +93,7 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info("configuration: %s (give it to docmt status and tidy as --configfile)", directory / MERGED)
+            log.info("configuration: %s (give it to docmt status and clean as --configfile)", directory / MERGED)
     has_profile = "SNAKEMAKE_PROFILE" in os.environ
     if not any(option.split("=")[0] in PLACES or re.match("-[cj][0-9]", option) for option in options):
         options += [] if has_profile else ["--cores", "all"]

@@ -61,9 +61,9 @@ def translate(
         files: UTF-8 text; by default, standard input.
         out: file to write, or a folder: for several files, or if it ends in /; by default standard output.
         context: `none` translates each sentence by itself, without the context encoder if there is one.
-        discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it, or
-            else with the segmenter and parser of its study; the default where there is one), `none`, or a file with
-            trees of the documents, in their order.
+        discourse: trees for models that read them: `auto` (segment and parse with the parser that `docmt models
+            add-parser` added, or with the segmenter and parser of the study; the default if there is a parser),
+            `none`, or a file with a tree for each document, in order.
         source_lang: source language, where the model has several; by default the one it was imported for.
         target_lang: target language, where the model has several; by default the one it was imported for.
         beam_size: hypotheses kept at each step; by default that of --settings.
@@ -202,7 +202,7 @@ def _summarize(translator: "Translator", where: str) -> None:
 
     counts, translator.counts = translator.counts, TranslationCounts()
     log.info(
-        "%s%d sentences; %d forced ends; %d of %d subwords unknown",
+        "%s%d sentences; %d length-limited sentences; %d of %d subwords unknown",
         where,
         counts.sentences,
         counts.forced_ends,

@@ -38,8 +38,8 @@ def check_config(config: Config) -> None:
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
-    if not any(config.systems[run.system].scored for run in runs):
-        raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
+    if not any(config.systems[run.system].evaluate for run in runs):
+        raise UserError("config.systems: no system is scored: remove `evaluate: false` from one of them")
     check_report(config)
 
 
@@ -121,24 +121,24 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-    cutting = look_up(config.instances, system.cutting, where=f"{where}.cutting", what="cutting")
+    cutting = look_up(config.instances, system.instances, where=f"{where}.instances", what="instances")
     decoding_settings(config, name)
     _check_trees(config, name)
-    if system.model_of is not None:
-        check_trained(config, system.model_of, where=f"{where}.model_of")
-        _check_runs_of(config, name, system.model_of, where=f"{where}.model_of")
+    if system.use_model_of is not None:
+        check_trained(config, system.use_model_of, where=f"{where}.use_model_of")
+        _check_runs_of(config, name, system.use_model_of, where=f"{where}.use_model_of")
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
             f"{where}: decoding.context 'none' skips the context module, but its model has none: leave the key out, "
             "or use an architecture that has one, such as 'global_context'"
         )
-    if system.model_of is not None:
+    if system.use_model_of is not None:
         return  # the other row, which is checked by itself, has model and training
     model_settings(config, name)
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
     _check_frozen(config, name, training)
-    if training.new_parts == "silent" and system.init is not None:
+    if training.init_new_parameters == "zero" and system.init is not None:
         try:
             model_settings(config, name).check_silent_start()
         except UserError as error:
@@ -147,18 +147,18 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     if training.max_batch_tokens < cutting.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
+            f"instances.{system.instances}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
         )
 
 
 def _check_trees(config: Config, system: str) -> None:
     row = config.systems[system]
-    cutting = config.instances[row.cutting]
+    cutting = config.instances[row.instances]
     if cutting.trees is None:
-        if row.model_of is None and model_settings(config, system).needs_trees:
+        if row.use_model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
-                f"instances.{row.cutting} names none; give it `trees`"
+                f"instances.{row.instances} names none; give it `trees`"
             )
         return
     trees = config.discourse.trees[cutting.trees]
@@ -183,11 +183,11 @@ def _check_trees(config: Config, system: str) -> None:
 
 
 def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None:
-    if training.frozen == "none":
+    if training.freeze == "none":
         return
     if config.systems[name].init is None:
         raise UserError(
-            f"config.systems.{name}: training.frozen {training.frozen!r} freezes what `init` gives, but the system has "
+            f"config.systems.{name}: training.freeze {training.freeze!r} freezes what `init` gives, but the system has "
             "none: name an init, or leave the key out"
         )
     if model_settings(config, name).context is not None and {"sentences", "pairs"} & set(training.tasks):

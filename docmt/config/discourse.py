@@ -79,7 +79,7 @@ class DiscourseSettings(Settings):
     """Trees, by the names that rows of `instances` take."""
 
 
-class CuttingRow(InstancesSettings):
+class InstancesRow(InstancesSettings):
     """How documents become instances, and with which trees."""
 
     trees: Name | None = None

@@ -13,6 +13,7 @@ from docmt.config.schema import Config
 from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no text of a config needs: they break SVG and LaTeX files, and move the cursor of terminals."""
@@ -96,8 +97,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def load_config(values: dict[str, Any]) -> Config:
-    """Validate the values of a whole configuration."""
+def load_config(values: dict[str, Any], *, announce: bool = True) -> Config:
+    """Validate the values of a whole configuration. Former names are accepted, and logged unless told not to."""
+    values = rename_settings(values, announce=announce)
     config = Config.load(values, where="config")
     _check_characters(values, "config")
     check_config(config)

@@ -19,7 +19,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     is_alone = (
         decoding_settings(config, system).context == "none",
         model_settings(config, system).sees_single_sentences,
-        config.instances[config.systems[system].cutting].max_sentences == 1,
+        config.instances[config.systems[system].instances].max_sentences == 1,
     )
     facts = {
         "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,
@@ -41,10 +41,10 @@ def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dic
     owner = config.systems[model_owner(config, system)]
     model = model_settings(config, system)
     facts = {
-        "Instance length": str(config.instances[config.systems[system].cutting].max_tokens),
+        "Instance length": str(config.instances[config.systems[system].instances].max_tokens),
         "Size": owner.size,
     }
-    if (subset := config.instances[owner.cutting].subset) is not None:
+    if (subset := config.instances[owner.instances].subset) is not None:
         facts["Training instances"] = str(subset)
     mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]
     if mixed:

@@ -154,9 +154,9 @@ class Plan:
         """Corpora of the catalog and the user's own."""
         return one_of([self.catalog_corpora(), *self.config.corpora.custom])
 
-    def controlled_corpora(self, documents: str) -> str:
-        """Corpora that docmt generates, with documents of one kind."""
-        return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
+    def controlled_corpora(self, generator: str) -> str:
+        """Corpora that docmt generates with one of its generators."""
+        return one_of(name for name, row in self.config.corpora.controlled.items() if row.generator == generator)
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:

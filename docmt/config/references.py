@@ -71,7 +71,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     """Raise UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
-    generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
+    generated = SEGMENTS_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
     what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what

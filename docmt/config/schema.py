@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.discourse import CuttingRow, DiscourseSettings
+from docmt.config.discourse import DiscourseSettings, InstancesRow
 from docmt.config.names import DatasetName, Name, Seeds
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
@@ -24,7 +24,7 @@ class Config(Settings):
     """From text to subwords."""
     discourse: DiscourseSettings = DiscourseSettings()
     """EDUs and trees."""
-    instances: dict[Name, CuttingRow] = {}
+    instances: dict[Name, InstancesRow] = {}
     """Ways of cutting documents into instances, by name."""
     training: dict[Name, Recipe] = {}
     """Recipes by name."""

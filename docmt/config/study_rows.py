@@ -108,18 +108,18 @@ class SystemSettings(Settings):
     """Files with translations of a system that docmt does not train, by `DATASET/TEST`."""
     log_probabilities: dict[str, UserPath] = {}
     """Files with its scores of contrastive candidates, by `DATASET/SUITE`."""
-    cutting: str = ""
+    instances: str = ""
     """Name in section `instances`; required unless outputs are given."""
-    model_of: Name | None = None
+    use_model_of: Name | None = None
     """System whose models this one decodes with; trains none."""
     architecture: str | None = None
-    """Name in `docmt config presets`; required unless `model_of` is given."""
+    """Name in `docmt config presets`; required unless `use_model_of` is given."""
     size: str = "base"
     """Layers and widths: a name in `docmt config presets`, or `pretrained`: as in `text.pretrained`."""
     model: dict[str, Any] = {}
     """Keys of the model's settings that override size and architecture."""
     recipe: str | None = None
-    """Name in section `training`; required unless `model_of` is given."""
+    """Name in section `training`; required unless `use_model_of` is given."""
     training: dict[str, Any] = {}
     """Keys of the training settings that override the recipe."""
     init: str | PretrainedInit | None = None
@@ -130,7 +130,7 @@ class SystemSettings(Settings):
     """Seeds of this system; null means the study's `seeds`."""
     decoding: dict[str, Any] = {}
     """Keys of section `decoding` to override for this system."""
-    scored: bool = True
+    evaluate: bool = True
     """Whether it translates and is scored; false for pre-training."""
 
     @property
@@ -150,14 +150,18 @@ class SystemSettings(Settings):
             if other := sorted(self.model_fields_set - USER_OUTPUT_KEYS):
                 raise ValueError(f"the output of this system is given, so docmt trains no model: leave out {other[0]}")
             return self
-        if not self.cutting:
-            raise ValueError("cutting is missing: set it, or give hypotheses of a system made elsewhere")
+        if not self.instances:
+            raise ValueError("instances is missing: set it, or set hypotheses for an external system")
         missing = [key for key in ("architecture", "recipe") if getattr(self, key) is None]
-        if self.model_of is None and missing:
-            raise ValueError(f"{missing[0]} is missing: set it, or set model_of to use the models of another system")
+        if self.use_model_of is None and missing:
+            raise ValueError(
+                f"{missing[0]} is missing: set it, or set use_model_of to use the models of another system"
+            )
         own = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
-        if self.model_of is not None and own:
-            raise ValueError(f"model_of uses the models of {self.model_of!r} unchanged; leave out {sorted(own)[0]}")
+        if self.use_model_of is not None and own:
+            raise ValueError(
+                f"use_model_of uses the models of {self.use_model_of!r} unchanged; leave out {sorted(own)[0]}"
+            )
         return self
 
     @property

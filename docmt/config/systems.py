@@ -48,14 +48,14 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_owner(config: Config, system: str) -> str:
-    """The system that trains the models which a system decodes with: itself, unless it names another as `model_of`."""
-    return config.systems[system].model_of or system
+    """Return the system whose training makes the models of a system: itself, unless it has `use_model_of`."""
+    return config.systems[system].use_model_of or system
 
 
 def is_trained(config: Config, system: str) -> bool:
-    """Whether docmt trains models for this system: it has neither `model_of` nor output in files of the user."""
+    """Whether docmt trains models for this system: it has neither `use_model_of` nor output in files of the user."""
     row = config.systems[system]
-    return row.model_of is None and not row.has_user_output
+    return row.use_model_of is None and not row.has_user_output
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
@@ -155,12 +155,12 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
     systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
-    cuttings = [system.cutting for system in systems.values() if not system.has_user_output]
+    cuttings = [system.instances for system in systems.values() if not system.has_user_output]
     parts = [(cutting, part) for cutting in cuttings for part in config.datasets[dataset].parts()]
     for name, system in systems.items():
         if is_trained(config, name):
             tasks = training_settings(config, name).tasks
-            parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
+            parts += [(system.instances, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
 
 
@@ -174,7 +174,7 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 
 def check_scored(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless there is such a system, and it is scored."""
-    if not look_up(config.systems, system, where=where, what="system").scored:
+    if not look_up(config.systems, system, where=where, what="system").evaluate:
         raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
 
 
@@ -183,5 +183,5 @@ def check_trained(config: Config, system: str, *, where: str) -> None:
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
         raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")
-    if row.model_of is not None:
-        raise UserError(f"{where}: {system!r} trains no models; name {row.model_of!r}")
+    if row.use_model_of is not None:
+        raise UserError(f"{where}: {system!r} trains no models; name {row.use_model_of!r}")

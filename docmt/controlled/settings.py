@@ -48,7 +48,7 @@ class SelectionSettings(CorpusSize):
     """A controlled corpus in which a pronoun's predicate selects its antecedent; no tree is needed."""
 
     # Excluded from fingerprints, so that corpora keep theirs from when there was one kind.
-    documents: Literal["selection"] = Field(default="selection", exclude=True)
+    generator: Literal["flat"] = Field(default="flat", exclude=True)
     """In these documents, the predicate of a pronoun selects its antecedent."""
     min_sentences: int = Field(default=6, ge=4)
     """Sentences in the shortest documents."""
@@ -103,7 +103,7 @@ class SegmentWeights(Settings):
 class SegmentsSettings(CorpusSize):
     """A controlled corpus of nested segments, whose structure decides what a pronoun means."""
 
-    documents: Literal["segments"]
+    generator: Literal["nested"]
     """In these documents, a pronoun means the topic of the innermost segment that is still open."""
     min_sentences: int = Field(default=10, ge=8)
     """Sentences in the shortest documents."""
@@ -122,17 +122,15 @@ class SegmentsSettings(CorpusSize):
 
 
 def _kind(values: Any) -> str:
-    found = values.get("documents") if isinstance(values, dict) else getattr(values, "documents", None)
-    return "selection" if found is None else str(found)
+    found = values.get("generator") if isinstance(values, dict) else getattr(values, "generator", None)
+    return "flat" if found is None else str(found)
 
 
 ControlledSettings = Annotated[
-    Annotated[SelectionSettings, Tag("selection")] | Annotated[SegmentsSettings, Tag("segments")],
-    Discriminator(
-        _kind, custom_error_type="documents", custom_error_message="documents must be one of selection, segments"
-    ),
+    Annotated[SelectionSettings, Tag("flat")] | Annotated[SegmentsSettings, Tag("nested")],
+    Discriminator(_kind, custom_error_type="generator", custom_error_message="generator must be flat or nested"),
 ]
-"""Settings of a controlled corpus; the key `documents` tells the two kinds apart."""
+"""Settings of a controlled corpus; the key `generator` tells the two kinds apart."""
 
 
 class _Section(Settings):
@@ -141,5 +139,5 @@ class _Section(Settings):
 
 def load_settings(argument: str) -> ControlledSettings:
     """Read the settings of a controlled corpus from a `--settings` option."""
-    values = read_argument(argument, where="corpora.controlled")
+    values = read_argument(argument, where="corpora.controlled.NAME")
     return _Section.load({"controlled": values}, where="corpora").controlled

@@ -136,10 +136,10 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
     if name is not None:
         entry = find_corpus(name)
         corpus, where = entry.corpus, entry.where
-        origin = {"corpus": entry.name, "version": entry.corpus.version, "licence": entry.family.license}
+        origin = {"corpus": entry.name, "version": entry.corpus.version, "license": entry.family.license}
     else:
         corpus, where = ReadableCorpus.from_argument(spec or "", where="--spec"), "--spec"
-        origin = {"corpus": "files of the user", "version": "", "licence": ""}
+        origin = {"corpus": "files of the user", "version": "", "license": ""}
     return corpus, where, origin | {"split": split}
 
 

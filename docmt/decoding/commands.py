@@ -88,7 +88,7 @@ def translate(
 
 
 @commands.command
-def contrast(
+def score_candidates(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
@@ -103,7 +103,7 @@ def contrast(
     """Log probability of each candidate of a contrastive test set, in float32 on all devices.
 
     Example:
-        docmt decode contrast --suite deixis.jsonl --model model.pt --out deixis.scores.json
+        docmt decode score-candidates --suite deixis.jsonl --model model.pt --out deixis.scores.json
 
     Args:
         suite: contrastive test set, JSON lines.
@@ -134,7 +134,7 @@ def contrast(
 
 
 @commands.command
-def generate(
+def translate_suite(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
@@ -148,7 +148,7 @@ def generate(
     """Translate the source documents of a generative test set.
 
     Example:
-        docmt decode generate --suite gender.jsonl --model model.pt --out gender.translations.jsonl
+        docmt decode translate-suite --suite gender.jsonl --model model.pt --out gender.translations.jsonl
 
     Args:
         suite: generative test set, JSON lines.

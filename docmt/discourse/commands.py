@@ -278,11 +278,11 @@ def annotate(
 
 
 @commands.command
-def gather(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
+def merge(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
     """Gather trees under the document ids of a text that was combined from several corpora.
 
     Example:
-        docmt discourse gather --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
+        docmt discourse merge --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
         --out train.discourse.jsonl
 
     Args:

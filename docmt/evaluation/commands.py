@@ -216,15 +216,17 @@ def cxmi(
 
 
 @commands.command
-def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile) -> None:
+def import_output(
+    *, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile
+) -> None:
     """Check translations or scores of candidates that another program made, and write them in docmt's form.
 
     Example:
-        docmt evaluate take-output --file theirs.de --prefix text/test --out hypotheses.jsonl
+        docmt evaluate import-output --file theirs.de --prefix text/test --out hypotheses.jsonl
 
     Args:
         file: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`; of a
-            suite, a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
+            suite, a line for each item with the scores of its candidates, or JSON of `docmt decode score-candidates`.
         prefix: raw text of the split, as PREFIX.{lang}.
     """
     if prefix is not None and suite is None:
@@ -235,7 +237,7 @@ def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSui
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
         write_json(out, {"items": items, "provenance": described})
     else:
-        raise UserError("docmt evaluate take-output: give either --prefix or --suite")
+        raise UserError("docmt evaluate import-output: give either --prefix or --suite")
 
 
 @commands.command

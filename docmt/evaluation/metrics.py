@@ -113,10 +113,10 @@ METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
     "d-BLEU (instances)": sacre_metric("the same; what the G-Transformer code computes", bleu, "instances"),
     "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
-    "tokenised s-BLEU": words_metric(
+    "tokenized s-BLEU": words_metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
-    "tokenised d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
+    "tokenized d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
     DOC2DOC: words_metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
         sacre=partial(multi_bleu, lowercase=True),
@@ -127,10 +127,10 @@ METRICS: dict[str, Metric] = {
     "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
-    "aligned instances": Metric(
+    "sentence count preserved": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
     ),
-    "forced ends": Metric(
+    "length-limited sentences": Metric(
         "share of sentences that reached the length limit; only when there are any", score_bleu, always=True
     ),
     "METEOR": Metric("METEOR 1.5", score_meteor, unit="sentences", needs=(JAVA,)),

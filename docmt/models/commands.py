@@ -110,13 +110,13 @@ def import_published(
 
 
 @commands.command
-def bundle(
+def add_parser(
     *, model: Path, segmenter: Path, parser: str, sentences: Literal["parser", "chain"] = "parser", out: OutFile
 ) -> None:
     """Add a segmenter and a parser to a model that reads trees, so that it translates plain text with them.
 
     Example:
-        docmt models bundle --model model.pt --segmenter segmenter.pt --parser parser.pt --out bundled.pt
+        docmt models add-parser --model model.pt --segmenter segmenter.pt --parser parser.pt --out bundled.pt
 
     Args:
         model: model file of a system that reads trees.

@@ -222,21 +222,21 @@ class ModelSettings(Settings):
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
     def check_silent_start(self) -> None:
-        """Raise UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
+        """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
         fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)
         context = self.context
         if context is not None and not context.traits.can_be_silent:
             raise UserError(
-                "new_parts 'silent': this context module cannot start without effect: leave the key out, or use "
-                "context kind 'global'"
+                "init_new_parameters 'zero': this context module cannot start without effect: leave the key out, or "
+                "use context kind 'global'"
             )
         if context is None or context.kind != "global":  # only this kind reads the keys below
             return
         if context.norm or context.positions != "sentence" or context.layers is not None:
             raise UserError(
-                "new_parts 'silent': a context encoder starts without effect only with norm false, positions "
+                "init_new_parameters 'zero': a context encoder starts without effect only with norm false, positions "
                 "'sentence' and layers null: set these keys of model.context"
             )
 

@@ -20,11 +20,11 @@ TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .
 
 
 @commands.command
-def gather(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
+def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
     """Gather score files into one long table (CSV).
 
     Example:
-        docmt report gather --scores a/scores.json b/scores.json --out scores.csv
+        docmt report collect --scores a/scores.json b/scores.json --out scores.csv
     """
     from docmt.report.score_files import gather_rows, write_scores_table
 
@@ -187,7 +187,7 @@ def render(
         docmt report render --settings @report.json --scores scores.csv --manifest @manifest.json --out report
 
     Args:
-        scores: the long table of `docmt report gather`.
+        scores: the long table of `docmt report collect`.
         out: folder to write into.
     """
     from docmt.report.input_files import read_scores_table

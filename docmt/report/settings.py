@@ -77,7 +77,7 @@ class PaperTable(Settings):
     """System that the others are tested against; null: the report's."""
     average: bool = False
     """Whether to append the means over all tests."""
-    facts: list[PaperColumn] = []
+    columns: list[PaperColumn] = []
     """Columns of facts about the systems, from the config: `Bi-sent` and `Mo-doc`: whether a system, or one it starts
     from, learned from sentence pairs, and from monolingual documents."""
 
@@ -118,11 +118,11 @@ class ScoreFigure(Settings):
     """Heading of the picture."""
     note: str = ""
     """Sentence under the picture."""
-    lines: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
+    series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
     """Systems on each line, by its name in the legend."""
     x: PaperColumn | None = None
-    """Horizontal axis, from the config; null if `values` has all systems. Words become equal steps."""
-    values: dict[str, int | float | str] = {}
+    """Horizontal axis, from the config; null if `x_values` has all systems. Words become equal steps."""
+    x_values: dict[str, int | float | str] = {}
     """Places of systems on the horizontal axis, instead of `x`."""
     x_label: str | None = None
     """Label of the horizontal axis; null: the name of `x`."""
@@ -133,7 +133,7 @@ class ScoreFigure(Settings):
 
     @property
     def systems(self) -> list[str]:
-        return list(dict.fromkeys(system for line in self.lines.values() for system in line))
+        return list(dict.fromkeys(system for line in self.series.values() for system in line))
 
 
 class CurveFigure(Settings):
@@ -209,7 +209,7 @@ class ReportSettings(Settings):
     @property
     def legend(self) -> list[str]:
         """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
-        lines = [line for figure in self.figures.values() for line in figure.lines]
+        lines = [line for figure in self.figures.values() for line in figure.series]
         return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
 
     def published_dataset(self, dataset: str, test: str) -> str | None:

@@ -16,7 +16,7 @@ commands = CommandGroup("text")
 Settings = Annotated[TextSettings, settings_at("text")]
 Input = Annotated[Path, option("file to read, one sentence per line.")]
 Inputs = Annotated[list[Path], option("files to read.", name=("--inputs", "--input"))]
-PipelineFile = Annotated[Path, option("file written by `docmt text pack`.")]
+PipelineFile = Annotated[Path, option("file written by `docmt text save-pipeline`.")]
 
 
 @commands.command
@@ -180,7 +180,7 @@ def learn_vocabulary(
 
 
 @commands.command
-def pack(
+def save_pipeline(
     *,
     settings: Settings = TextSettings(),
     src_lang: SrcLang,
@@ -192,8 +192,8 @@ def pack(
     """Write settings, truecasers and merges to one file.
 
     Example:
-        docmt text pack --src-lang en --tgt-lang de --truecasers truecaser.en.json truecaser.de.json --codes bpe.codes
-        --out pipeline.json
+        docmt text save-pipeline --src-lang en --tgt-lang de --truecasers truecaser.en.json truecaser.de.json
+        --codes bpe.codes --out pipeline.json
 
     Args:
         truecasers: truecaser files of source and target.

@@ -26,7 +26,7 @@ class TextSettings(Settings):
     (docs/pretrained.md)."""
     keep_pieces: Literal["all", "seen"] = "all"
     """Pieces of `pretrained` in the vocabulary: all, or those in the training text."""
-    normalise: bool = False
+    normalize: bool = False
     """Make typographic quotes, dashes and spaces plain (Moses punctuation normalizer); irreversible."""
     truecase: bool = True
     """Write a line's first word as inside sentences of the training text."""
@@ -39,7 +39,7 @@ class TextSettings(Settings):
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The options of `get_tokenizer`."""
-        return {"normalize": self.normalise, "lowercase": self.lowercase, "tokenization": self.tokenization}
+        return {"normalize": self.normalize, "lowercase": self.lowercase, "tokenization": self.tokenization}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -25,7 +25,7 @@ def train(
     accelerator: Literal["auto", "cpu", "gpu"] = "auto",
     devices: int = 1,
     nodes: int = 1,
-    device_tokens: int = 0,
+    micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
 ) -> int:
     """Train a model; after a signal the exit code is 128 + its number, and the next call resumes.
@@ -41,8 +41,8 @@ def train(
         accelerator: kind of device.
         devices: devices per node, one process each; 0 means one process on the CPU.
         nodes: nodes; each runs the same command.
-        device_tokens: tokens that a device computes at once, whatever the size of an update; 0 means what the memory
-            of a GPU allows, max_batch_tokens on a CPU.
+        micro_batch_tokens: maximum number of tokens that a device computes at once, whatever the size of an update.
+            0 chooses by the memory of a GPU, and takes max_batch_tokens on a CPU.
         loggers: loggers that follow the training, in `loggers/` beside the model.
     """
     if devices == 0:
@@ -79,7 +79,7 @@ def train(
             accelerator=accelerator,
             devices=devices,
             nodes=nodes,
-            device_tokens=device_tokens or None,
+            device_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
         )
     except Interrupted as interruption:

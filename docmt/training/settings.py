@@ -17,7 +17,7 @@ TaskName = Literal["documents", "sentences", "pairs", "restoration"]
 restore noised monolingual documents."""
 
 # What is wrong with a recipe that freezes the sentence model of a model with a context module.
-FROZEN_SENTENCES = "training.frozen 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
+FROZEN_SENTENCES = "training.freeze 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
 FROZEN_SENTENCES += "nothing to train: leave them out"
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
@@ -27,7 +27,7 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
 
-    later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen", "decay_steps")
+    later: ClassVar[tuple[str, ...]] = ("init_new_parameters", "freeze", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """Tasks, which take turns, one update each; the first determines epochs and validation loss. `documents`: parallel
@@ -39,10 +39,10 @@ class TrainingSettings(Settings):
     """Peak learning rate of fresh parameters."""
     pretrained_learning_rate: float = Field(default=1e-4, gt=0)
     """Peak learning rate of parameters copied by `init`."""
-    new_parts: Literal["random", "silent"] = "random"
-    """Start of parts that the `init` model lacks. `silent`: the model first translates exactly as that one
-    (docs/pretrained.md); `random`: as in the papers."""
-    frozen: Literal["none", "pretrained"] = "none"
+    init_new_parameters: Literal["random", "zero"] = "random"
+    """Initial values of parameters that the `init` model lacks. `random`: as in the papers. `zero`: output layers start
+    at zero, so that the model first translates exactly as the `init` model (docs/pretrained.md)."""
+    freeze: Literal["none", "pretrained"] = "none"
     """Parameters not trained. `pretrained`: those copied by `init`."""
     warmup_steps: int = Field(default=4000, ge=0)
     """Updates of linear warm-up, before decay with the inverse square root of the update."""

@@ -15,13 +15,13 @@ from docmt.config.plan import Plan
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
     "split": "bca6f7e15245",
-    "subwords": "900298adbe36",
+    "subwords": "586b3e26c3d2",
     "trees": "251a2738cb7f",
-    "instances": "1269e432f676",
-    "model": "3af2a8cbb847",
-    "hypotheses": "9231b2211fa5",
-    "probabilities": "f8d116422e4d",
-    "scores": "fb46f7a628f4",
+    "instances": "5e3d3c7763d5",
+    "model": "cba63b380a7d",
+    "hypotheses": "675db28b5887",
+    "probabilities": "a013cd06b229",
+    "scores": "209cb9017e96",
 }
 
 
@@ -271,8 +271,8 @@ def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_
 
 def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
     """Or a failed training of such a system would not run again: the report would seem to be up to date."""
-    row = {"cutting": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
-    base = {"systems": {"unscored": row | {"scored": False}}}
+    row = {"instances": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
+    base = {"systems": {"unscored": row | {"evaluate": False}}}
     change = {"systems": {"unscored": {"training": {"learning_rate": 2.0e-3}}}}
     before, after = (smoke_study(merge(base, each)) for each in ({}, change))
     assert (

@@ -18,7 +18,7 @@ def plan(file="config/config.yaml", **changes):
 
 def order(study):
     """The systems that train, the most urgent first."""
-    systems = [name for name, row in study.config.systems.items() if row.model_of is None]
+    systems = [name for name, row in study.config.systems.items() if row.use_model_of is None]
     return sorted(systems, key=lambda name: -study.urgency(SimpleNamespace(system=name)))
 
 
@@ -35,7 +35,7 @@ def test_a_chain_of_trainings_is_followed_to_its_end():
         systems={
             "g_transformer_finetuned": {"init": "document_transformer"},
             "last": {
-                "cutting": "documents",
+                "instances": "documents",
                 "architecture": "g_transformer",
                 "size": "tiny",
                 "recipe": "finetune",

@@ -130,7 +130,7 @@ rule generate_corpus:
     benchmark:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("selection"),
+        corpus=plan.controlled_corpora("flat"),
     priority: 30
     conda:
         "../../environment.yml"
@@ -159,7 +159,7 @@ use rule generate_corpus as generate_segments with:
     benchmark:
         "results/benchmarks/generate_segments/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("segments"),
+        corpus=plan.controlled_corpora("nested"),
 
 
 rule combine_corpora:

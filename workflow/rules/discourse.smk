@@ -175,7 +175,7 @@ rule gather_gold:
     params:
         fingerprint=plan.trees.fingerprint,
     shell:
-        "docmt discourse gather --inputs {input.inputs} --documents {input.documents} --out {output}"
+        "docmt discourse merge --inputs {input.inputs} --documents {input.documents} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 

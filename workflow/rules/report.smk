@@ -25,7 +25,7 @@ rule gather:
         fingerprint=plan.scores_table.fingerprint,
         fingerprints=plan.scores_table.score_fingerprints,
     shell:
-        "docmt report gather --scores {input} {params.fingerprints} --out {output}"
+        "docmt report collect --scores {input} {params.fingerprints} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 

@@ -158,7 +158,7 @@ rule pack_pipeline:
         settings=plan.pipeline.settings,
         languages=plan.pipeline.options("src_lang", "tgt_lang"),
     shell:
-        "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
+        "docmt text save-pipeline --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
         " --codes {input.codes} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 

@@ -143,7 +143,7 @@ class StudyArtifacts(ScoreArtifacts):
         parts += [
             self.model(run.dataset, run.system, str(run.seed))
             for run in self.trained
-            if not self.config.systems[run.system].scored
+            if not self.config.systems[run.system].evaluate
         ]
         parts += _as_text(self._report_params())
         params = {
@@ -284,7 +284,7 @@ class StudyArtifacts(ScoreArtifacts):
         pairs = {}
         for run in list_runs(self.config):
             row = self.config.systems[run.system]
-            if not row.has_user_output and (trees := self.config.instances[row.cutting].trees):
+            if not row.has_user_output and (trees := self.config.instances[row.instances].trees):
                 pairs[run.dataset, trees] = None
         return list(pairs)
 

@@ -78,7 +78,7 @@ class RunArtifacts(DiscourseArtifacts):
         owner = model_owner(self.config, system)
         row = self.config.systems[owner]
         model, training = model_settings(self.config, owner), training_settings(self.config, owner)
-        folders = {split: self.instances(dataset, row.cutting, split) for split in ("train", "dev")}
+        folders = {split: self.instances(dataset, row.instances, split) for split in ("train", "dev")}
         (monolingual_lang,) = self.config.datasets[dataset].part_languages(MONOLINGUAL)
         init: list[Artifact] = []
         if isinstance(row.init, PretrainedInit):
@@ -88,7 +88,7 @@ class RunArtifacts(DiscourseArtifacts):
             init = [self.model(dataset, row.init, seed)]
         # Inputs by task: a training that lacks a task must not wait for, nor depend on, its data.
         more = {
-            option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in training.tasks else []
+            option: [self.instances(dataset, row.instances, PARTS_OF_TASKS[task])] if task in training.tasks else []
             for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
         }
         folder = run_folder(dataset, owner, seed)
@@ -118,7 +118,7 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("take_output", stage="decoding")
+    @made_by("import_output", stage="decoding")
     def user_output(self, dataset: str, system: str, seed: str, file: str) -> Artifact:
         """Output of a system made elsewhere, from the user's file: the same files as for systems that docmt trains."""
         part, _, _ = file.partition(".")
@@ -146,7 +146,7 @@ class RunArtifacts(DiscourseArtifacts):
             return self.user_output(dataset, system, seed, f"{split}.jsonl")
         settings = decoding_settings(self.config, system)
         model = self.model(dataset, system, seed).only("model.pt")
-        instances = self.instances(dataset, self.config.systems[system].cutting, split)
+        instances = self.instances(dataset, self.config.systems[system].instances, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
             [settings, model, instances],
@@ -190,7 +190,7 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("measure_context", stage="decoding")
+    @made_by("score_cxmi", stage="decoding")
     def cxmi(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
         """What context adds to the log probability of the reference: scores of a test split, or of `suite_{suite}`."""
         settings = decoding_settings(self.config, system)
@@ -220,10 +220,10 @@ class RunArtifacts(DiscourseArtifacts):
     @property
     def scored(self) -> list[Run]:
         """The runs whose translations are scored."""
-        return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+        return [run for run in list_runs(self.config) if self.config.systems[run.system].evaluate]
 
     def _read_trees(self, dataset: str, system: str, part: str) -> list[Artifact]:
-        name = self.config.instances[self.config.systems[system].cutting].trees
+        name = self.config.instances[self.config.systems[system].instances].trees
         return [self.trees(dataset, name, part)] if name else []
 
 

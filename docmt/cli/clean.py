@@ -1,4 +1,4 @@
-"""`docmt tidy`: checkpoints, runs that the configuration does not have, and what killed jobs left."""
+"""`docmt clean`: checkpoints, runs that the configuration does not have, and what killed jobs left."""
 
 import re
 import shutil
@@ -17,18 +17,18 @@ from docmt.snakemake import read_workflow
 
 QUEUE_SECONDS = 2.0  # after which Slurm's controller counts as down
 
-command = CommandGroup("tidy")
+command = CommandGroup("clean")
 
 
 @command.default
-def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
+def clean(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
     """List what a study no longer needs, with sizes.
 
     Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
     scores stay.
 
     Example:
-        docmt tidy --configfile config/examples/smoke.yaml --delete
+        docmt clean --configfile config/examples/smoke.yaml --delete
 
     Args:
         delete: delete what is listed.
@@ -49,7 +49,7 @@ def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
     for leftover in leftovers:
         print(f"{leftover.n_bytes / 1e6:10.1f} MB  {leftover.path}  ({leftover.why})")
     total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
-    print(f"{total}, {'deleted' if delete else 'which docmt tidy --delete deletes'}")
+    print(f"{total}, {'deleted' if delete else 'which docmt clean --delete deletes'}")
 
 
 # The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)
