@@ -112,50 +112,49 @@ def _metric(name: str) -> str:
 
 
 class Claim(Settings):
-    """A claim about systems, tested over their seeds (verdicts: docs/claims.md)."""
+    """A claim about systems, tested over seeds (docs/claims.md)."""
 
     later: ClassVar[tuple[str, ...]] = ("first_step_below", "control")
 
     statement: str
-    """The claim, in a sentence."""
+    """Statement of the claim, in one sentence."""
     paper: str = ""
-    """Who claims it."""
+    """Paper that makes the claim."""
     source: str = ""
     """Tables, figures or sections of the paper, for example `Table 2`."""
     reported: str = ""
-    """The published finding."""
+    """Published result."""
     metric: Annotated[str, AfterValidator(_metric)]
-    """A metric of the scores, or a column of the training history (such as `dev_loss`, `dev_nll`,
-    `below_uniform_cross`)."""
+    """Metric, or column of the training history such as `dev_loss`, `dev_nll` or `below_uniform_cross`."""
     test: str | None = None
-    """Test set or suite; needed by metrics of the scores."""
+    """Test set or suite. Required for metrics of translations."""
     phenomenon: str | None = None
-    """Phenomenon of a suite; null means the whole suite."""
+    """Phenomenon of a suite. Default: the whole suite."""
     distances: list[int] = []
-    """Distances of contrastive items; empty means all."""
+    """Distances of contrastive items. Default: all."""
     kind: str | None = None
-    """Kind of contrastive items; null means all."""
+    """Kind of contrastive items. Default: all."""
     step: int | Literal["best", "last"] = "best"
     """Row of the training history: an update, `best` (lowest validation loss) or `last`."""
     first_step_below: float | None = None
-    """Compare training time: the first update at which the column is at most this value. Default: compare the values
-    of the column."""
+    """Compare training time: the first update at which the column is at most this value. Default: compare the
+    column."""
     dataset: str | None = None
-    """Dataset of systems in `comparisons` without one (`SYSTEM@DATASET`); needed if there are several."""
+    """Dataset for systems in `comparisons` without one (`SYSTEM@DATASET`). Required if the study has several."""
     comparisons: list[Annotated[str, AfterValidator(lambda text: parse_comparison(text) and text)]] = Field(
         min_length=1
     )
-    """Comparisons of systems' scores, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`; all are
-    claimed."""
+    """Comparisons of scores, for example `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`. All must hold."""
     margin: float = Field(default=0.0, ge=0)
-    """Smallest difference that matters: `a > b` claims more, `a >= b` allows as much in the other direction."""
+    """Smallest relevant difference: `a > b` requires a larger one, and `a >= b` tolerates one in the other
+    direction."""
     min_seeds: int = Field(default=3, ge=2)
-    """Fewest seeds per system for a verdict."""
+    """Minimum number of seeds per system."""
     control: str | None = None
     """Another claim, which states that the systems have learned enough to be compared (for example `a > 90`). Unless it
-    is supported, the verdict is *control failed*."""
+    is supported, the verdict is *control failed*. Default: no control."""
     remark: str = ""
-    """Differences from the paper's systems, or other remarks for readers."""
+    """Remark for readers, for example a difference from the paper's systems."""
 
     @cached_property
     def differences(self) -> list[ClaimedDifference]:
