@@ -22,7 +22,7 @@ command = CommandGroup("clean")
 
 @command.default
 def clean(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
-    """List what a study no longer needs, with sizes.
+    """List files that a study no longer needs, with sizes.
 
     Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
     scores stay.
@@ -31,7 +31,7 @@ def clean(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
         docmt clean --configfile config/examples/smoke.yaml --delete
 
     Args:
-        delete: delete what is listed.
+        delete: delete the listed files.
     """
     with study.opened() as (plan, folder):
         if not (folder / "results").is_dir():
@@ -49,7 +49,7 @@ def clean(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
     for leftover in leftovers:
         print(f"{leftover.n_bytes / 1e6:10.1f} MB  {leftover.path}  ({leftover.why})")
     total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
-    print(f"{total}, {'deleted' if delete else 'which docmt clean --delete deletes'}")
+    print(f"{total}, {'deleted' if delete else 'delete them with docmt clean --delete'}")
 
 
 # The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)

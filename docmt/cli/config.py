@@ -18,7 +18,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check configuration files, each by itself, and that the data files exist that they name.
+    """Check configuration files, and that their data files exist. Each file is checked by itself.
 
     Example:
         docmt config check config/config.yaml config/examples/*.yaml
@@ -41,7 +41,7 @@ def check(*files: Path) -> None:
 
 @commands.command
 def show(file: Path, system: str, /) -> None:
-    """Print the full settings of a system's runs as JSON: presets and overrides merged.
+    """Print the settings of a system as JSON, with presets and overrides merged.
 
     Example:
         docmt config show config/config.yaml g_transformer
@@ -93,13 +93,13 @@ def schema(*, out: Path | None = None) -> None:
 
 @commands.command(name="manual")
 def print_manual(*, into: Path | None = None) -> None:
-    """Print the reference of all keys as Markdown.
+    """Print a reference of all settings as Markdown.
 
     Example:
         docmt config manual
 
     Args:
-        into: replace the reference inside this file instead.
+        into: update the reference inside this file instead.
     """
     if into is None:
         print(manual(), end="")

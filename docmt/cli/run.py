@@ -36,27 +36,27 @@ WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-pa
 MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
-command = CommandGroup("run", usage="Usage: docmt run [FILE.yaml …] [TARGET …] [OPTION …]")
+command = CommandGroup("run", usage="Usage: docmt run [CONFIG …] [TARGET …] [OPTION …]")
 
 
 @command.default
 def run(
-    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    *words: Annotated[str, Parameter(name="ARGUMENTS", allow_leading_hyphen=True)],
     changes: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
     dry_run: Annotated[bool, Parameter(alias=["-n", "--dryrun"])] = False,
     directory: Annotated[Path, Parameter(alias="-d")] = Path(),
 ) -> None:
-    """Run a study, or a part of it, with Snakemake: on all cores of this machine, or with a profile.
+    """Run a study, or parts of it, with Snakemake.
 
     Example:
         docmt run my.yaml training --set decoding.beam_size=4
 
     Args:
-        words: configuration files (default: the demo's), targets (default: all), then options of Snakemake, such as
-            `--cores 4` or `--profile slurm`. Files can stand anywhere.
-        changes: `KEY=VALUE` on top of the configuration, for a quick try; recorded in results/config.yaml.
-        dry_run: only show what would run.
-        directory: folder of the results; paths in the configuration are relative to it.
+        words: configuration files (default: the demo), targets (default: all), and options of Snakemake, for example
+            `--cores 4` (default: all cores) or `--profile slurm`.
+        changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
+        dry_run: show the jobs without running them.
+        directory: folder for the results. Paths in the configuration are relative to it.
     """
     files: list[Path] = []
     others: list[str] = []

@@ -22,7 +22,7 @@ class StudyFolder:
 
     directory: Annotated[Path, option("folder of the study.")] = Path(".")
     configfile: Annotated[
-        list[Path] | None, option("configuration files, as for Snakemake; by default config/config.yaml.")
+        list[Path] | None, option("configuration files, as for Snakemake. Default: config/config.yaml.")
     ] = None
 
     @property
@@ -52,7 +52,7 @@ command = CommandGroup("status")
 
 @command.default
 def status(*, study: StudyFolder = StudyFolder()) -> None:
-    """Show each training of a study, what failed with the last error of its log, and how many results are made.
+    """Show training progress, failed jobs with their last error, and the number of finished results.
 
     Example:
         docmt status --configfile config/examples/smoke.yaml

@@ -55,20 +55,20 @@ def translate(
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
 ) -> None:
-    """Translate documents: one sentence per line, a blank line between documents.
+    """Translate documents with one sentence per line and blank lines between documents.
 
     Args:
-        files: UTF-8 text; by default, standard input.
-        out: file to write, or a folder: for several files, or if it ends in /; by default standard output.
-        context: `none` translates each sentence by itself, without the context encoder if there is one.
-        discourse: trees for models that read them: `auto` (segment and parse with the parser that `docmt models
-            add-parser` added, or with the segmenter and parser of the study; the default if there is a parser),
-            `none`, or a file with a tree for each document, in order.
-        source_lang: source language, where the model has several; by default the one it was imported for.
-        target_lang: target language, where the model has several; by default the one it was imported for.
-        beam_size: hypotheses kept at each step; by default that of --settings.
-        precision: of products of matrices; by default that of --settings, or else, on a CPU, the fastest as measured:
-            `float32` is exact.
+        files: text files in UTF-8. Default: standard input.
+        out: output file, or output folder (for several files, or if it ends in /). Default: standard output.
+        context: `none` translates each sentence by itself.
+        discourse: trees for models that read them: `auto` (segment and parse, with the parser that `docmt models
+            add-parser` added or the study's), `none`, or a file with a tree for each document, in order. Default:
+            `auto` if there is a parser.
+        source_lang: source language of a multilingual model. Default: as imported.
+        target_lang: target language of a multilingual model. Default: as imported.
+        beam_size: beam size. Default: as in --settings.
+        precision: precision of matrix products. `float32` is exact. Default: as in --settings, otherwise the fastest as
+            measured on this CPU.
     """
     tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
     if context == "none" and discourse not in (None, "none"):

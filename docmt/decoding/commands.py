@@ -20,7 +20,7 @@ commands = CommandGroup("decode")
 
 Settings = Annotated[DecodingSettings, settings_at("decoding")]
 ModelFile = Annotated[Path, option("model file.")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], option("where to compute.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], option("device.")]
 BatchTokens = Annotated[
     Positive | None,
     Parameter(
@@ -100,15 +100,15 @@ def score_candidates(
     threads: Threads = 1,
     device: Device = "auto",
 ) -> None:
-    """Log probability of each candidate of a contrastive test set, in float32 on all devices.
+    """Score the candidates of a contrastive test set by their log probability, in float32 on all devices.
 
     Example:
         docmt decode score-candidates --suite deixis.jsonl --model model.pt --out deixis.scores.json
 
     Args:
-        suite: contrastive test set, JSON lines.
-        score: what is computed of each candidate.
-        target_context: target sentences before the tested one: of the test set, or translated by the model.
+        suite: contrastive test set (JSON lines).
+        score: kind of score.
+        target_context: preceding target sentences, from the test set or translated by the model.
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
@@ -151,7 +151,7 @@ def translate_suite(
         docmt decode translate-suite --suite gender.jsonl --model model.pt --out gender.translations.jsonl
 
     Args:
-        suite: generative test set, JSON lines.
+        suite: generative test set (JSON lines).
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator

@@ -130,11 +130,11 @@ class TrainingFiles:
     resumes from the wrong weights.
     """
 
-    train: Annotated[Path, option("folder of training instances, in the cutting of the system.")]
+    train: Annotated[Path, option("folder of training instances.")]
     dev: Annotated[Path, option("folder of validation instances.")]
     pairs: Annotated[Path | None, option("folder of sentence pairs, for the task `pairs`.")] = None
     monolingual: Annotated[Path | None, option("folder of monolingual documents, for the task `restoration`.")] = None
-    monolingual_lang: Annotated[str | None, option("language of --monolingual; by default the source language.")] = None
+    monolingual_lang: Annotated[str | None, option("language of --monolingual. Default: the source language.")] = None
     vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
     init: Annotated[Path | None, option("model file, or folder of a published model, to start from.")] = None

@@ -36,7 +36,7 @@ def test_what_nothing_needs_is_listed_and_kept(study, capsys):
     }
     before = sorted(study.rglob("*"))
     assert clean(study) == 0
-    assert "in 3 folders, which docmt clean --delete deletes" in capsys.readouterr().out
+    assert "in 3 folders, delete them with docmt clean --delete" in capsys.readouterr().out
     assert sorted(study.rglob("*")) == before
 
 
