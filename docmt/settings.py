@@ -81,7 +81,7 @@ PLAIN_WORDS = {
     "literal_error": "must be {expected}",
 }
 """Plain words for Pydantic's messages, by its name of the problem; in braces what it calls the context."""
-LONGEST_VALUE = 80
+MAX_VALUE_LENGTH = 80
 """Characters of a wrong value that a message shows."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
@@ -162,7 +162,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
             hint = "write it without quotation marks, and in a --configfile: Snakemake's --config makes text of it"
         return f"{path}: a number is needed, {value!r} is text ({hint})"
     message = PLAIN_WORDS.get(kind, "").format(**context) or problem["msg"].removeprefix("Value error, ")
-    shown = repr(value) if len(repr(value)) <= LONGEST_VALUE else f"{repr(value)[:LONGEST_VALUE]} …"
+    shown = repr(value) if len(repr(value)) <= MAX_VALUE_LENGTH else f"{repr(value)[:MAX_VALUE_LENGTH]} …"
     return f"{path}: {message}, not {shown}" if problem["loc"] else f"{where}: {message}"
 
 

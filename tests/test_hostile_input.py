@@ -57,7 +57,7 @@ def test_small_files_may_be_compressed_as_well_as_can_be(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(docmt_files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(docmt_files, "MAX_LINE_BYTES", 100)
     path = tmp_path / "a.en"
     path.write_bytes(b"short\n" + b"x" * 98 + b"\n" + b"y" * 101)
     lines = iterate_lines(path)

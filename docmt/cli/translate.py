@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SMALL_VOCABULARY = 4000
 """Fewer subwords than any model of real text has."""
-MANY_UNKNOWN = 0.05
+MAX_UNKNOWN_SHARE = 0.05
 """Share of unknown subwords above which there is a warning."""
 
 EXAMPLES = """Examples:
@@ -209,7 +209,7 @@ def _summarize(translator: "Translator", where: str) -> None:
         counts.unknown,
         counts.subwords,
     )
-    if counts.unknown > MANY_UNKNOWN * counts.subwords:
+    if counts.unknown > MAX_UNKNOWN_SHARE * counts.subwords:
         share = 100 * counts.unknown / counts.subwords
         log.warning("%.0f %% of the subwords are unknown to the model: it was trained on other text", share)
 

@@ -250,7 +250,7 @@ def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
         if folder != init.pretrained:
             raise UserError(
                 f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
-                f"{dataset!r} is {folder!r}: a model reads the pieces that it was trained with"
+                f"{dataset!r} is {folder!r}: the subword model must match the pretrained model"
             )
 
 

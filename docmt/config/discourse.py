@@ -80,7 +80,7 @@ class DiscourseSettings(Settings):
 
 
 class InstancesRow(InstancesSettings):
-    """How documents are split into instances, and with which trees."""
+    """Documents split into instances, with or without trees."""
 
     trees: Name | None = None
     """Row of `discourse.trees`. Default: no trees."""

@@ -17,12 +17,12 @@ from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no text of a config needs: they break SVG and LaTeX files, and move the cursor of terminals."""
-MOST_KEYS = 10_000
-"""Most keys of one mapping: a few lines of `<<: [*a, *a]` can ask for billions."""
+MAX_KEYS = 10_000
+"""Maximum number of keys in one mapping. A few lines of `<<: [*a, *a]` can ask for billions."""
 
 
-MOST_VALUES = 1_000_000
-"""Most values of a document: nested lists of aliases can stand for billions, too."""
+MAX_VALUES = 1_000_000
+"""Maximum number of values in a document. Nested lists of aliases can also stand for billions."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -30,9 +30,9 @@ class _StrictLoader(yaml.SafeLoader):
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
-        if len(node.value) > MOST_KEYS:
+        if len(node.value) > MAX_KEYS:
             raise yaml.constructor.ConstructorError(
-                None, None, f"more than {MOST_KEYS:,} keys in one mapping", node.start_mark
+                None, None, f"more than {MAX_KEYS:,} keys in one mapping", node.start_mark
             )
 
 
@@ -61,8 +61,8 @@ def parse_yaml(text: str, *, where: str) -> Any:
     """The value of a YAML or JSON text."""
     try:
         value = yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
-        if _n_values(value, {}) > MOST_VALUES:
-            raise UserError(f"{where}: aliases (`*name`) make more than {MOST_VALUES:,} values of it: write them out")
+        if _n_values(value, {}) > MAX_VALUES:
+            raise UserError(f"{where}: aliases (`*name`) make more than {MAX_VALUES:,} values of it: write them out")
         return value
     except UserError:
         raise
@@ -81,7 +81,7 @@ def _n_values(value: Any, known: dict[int, int]) -> int:
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
-        known[id(value)] = MOST_VALUES  # of a list that contains itself
+        known[id(value)] = MAX_VALUES  # of a list that contains itself
         parts = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_n_values(part, known) for part in parts)
     return known[id(value)]

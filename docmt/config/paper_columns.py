@@ -11,7 +11,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     """The facts that tables and figures can show (`PaperColumn`); one that a system does not have is absent.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
-    were learned from, by the system itself or by one that it starts from. A system made elsewhere has no facts.
+    were learned from, by the system itself or by one that it starts from. An external system has none.
     """
     if config.systems[system].has_user_output:
         return {}
@@ -37,7 +37,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
 
 
 def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
-    """What the figures of Bao et al. (2021) and of the RST-Transformer vary: length, data, size, layers, `drop_rst`."""
+    """Return the properties on the axes of the papers' figures: length, data, size, layers and `drop_rst`."""
     owner = config.systems[model_owner(config, system)]
     model = model_settings(config, system)
     facts = {

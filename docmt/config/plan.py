@@ -1,4 +1,4 @@
-"""What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
+"""Inputs and parameters of the workflow's rules, from the wildcards of their outputs.
 
 `plan.model.input("train")` and `plan.model.settings` are functions of wildcards; `model` is a declaration in
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
@@ -20,8 +20,8 @@ from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain
 from docmt.corpora.catalog import load_catalog
 
-NOTHING = r"(?!)"
-"""A regular expression that fits no name."""
+NEVER_MATCH = r"(?!)"
+"""A pattern that matches nothing."""
 
 BYTES_PER_PROCESS = 16_000_000
 """Text for which another process is worth its start, which takes as long as the work on 20,000 lines."""
@@ -107,7 +107,7 @@ class Plan:
 
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
-        if declare is not None and hasattr(declare, "made_by"):
+        if declare is not None and hasattr(declare, "declares"):
             return Rule(declare)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
@@ -115,48 +115,50 @@ class Plan:
         """The files of each stage that later stages or the user need."""
         return self.artifacts.targets
 
-    def urgency(self, wildcards: Any) -> float:
-        """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""
+    def training_priority(self, wildcards: Any) -> float:
+        """Return the priority of a training, which grows with the chain of trainings that wait for it and its updates."""
         chain = longest_chain(self.config, wildcards.system)
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
 
     # Constraints of wildcards.
 
-    def names(self, section: str, *, having: str = "", lacking: str = "") -> str:
-        """The names of a section's rows, such as `systems`, or of those where an attribute is set, or is not."""
+    def row_pattern(self, section: str, *, where: str = "", unless: str = "") -> str:
+        """Pattern of the row names of a config section, optionally filtered by an attribute."""
         rows = operator.attrgetter(section)(self.config)
-        return one_of(
+        return wildcard_regex(
             name
             for name, row in rows.items()
-            if (not having or getattr(row, having)) and not (lacking and getattr(row, lacking))
+            if (not where or getattr(row, where)) and not (unless and getattr(row, unless))
         )
 
     def score_scopes(self) -> str:
-        """What a table of scores is of: the study, a dataset, or a system on a dataset."""
-        datasets = self.names("datasets")
-        return f"report|{datasets}|({datasets})/runs/({self.names('systems')})"
+        """Pattern of the scopes of score tables: the study, a dataset, or a system on a dataset."""
+        datasets = self.row_pattern("datasets")
+        return f"report|{datasets}|({datasets})/runs/({self.row_pattern('systems')})"
 
     def splits(self) -> str:
-        """The names of all splits: of datasets, corpora, suites and treebanks."""
+        """Pattern of all split names of datasets, corpora, suites and treebanks."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
-        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
+        return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
     def catalog_corpora(self) -> str:
-        """Corpora of the catalog, except those that a row of the config replaces."""
+        """Pattern of the catalog's corpora, except corpora that the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
-        return one_of(name for name in load_catalog() if name not in hidden)
+        return wildcard_regex(name for name in load_catalog() if name not in hidden)
 
     def corpora_of_files(self) -> str:
-        """Corpora of the catalog and the user's own."""
-        return one_of([self.catalog_corpora(), *self.config.corpora.custom])
+        """Pattern of the corpora that are read from files."""
+        return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom])
 
     def controlled_corpora(self, generator: str) -> str:
-        """Corpora that docmt generates with one of its generators."""
-        return one_of(name for name, row in self.config.corpora.controlled.items() if row.generator == generator)
+        """Pattern of the corpora that a generator writes."""
+        return wildcard_regex(
+            name for name, row in self.config.corpora.controlled.items() if row.generator == generator
+        )
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
@@ -168,21 +170,21 @@ def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
             yield source.fingerprint
 
 
-def growing(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
-    """Resources that are as given at the first attempt, twice as much at the second, and so on.
+def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
+    """Return resources that are multiplied by the attempt: twice as much at the second, and so on.
 
-    Attempts after the first are those that a profile or `--retries` asks for: each is a new job of the cluster.
+    A profile or `--retries` sets the number of attempts. Each attempt is a new job of the cluster.
     """
     return {name: lambda wildcards, attempt, first=first: first * attempt for name, first in amounts.items()}
 
 
-def processes(wildcards: Any, input: Any) -> int:
-    """The threads of a rule that works line by line: one for small files, so that it fits beside a training."""
+def text_job_threads(wildcards: Any, input: Any) -> int:
+    """Return the threads of a rule that works line by line: one for small files, to fit next to a training."""
     return _count_processes(input, BYTES_PER_PROCESS)
 
 
-def annotators(wildcards: Any, input: Any) -> int:
-    """The threads of a rule that segments and parses a text, or one of `n_shards` parts of it."""
+def annotation_job_threads(wildcards: Any, input: Any) -> int:
+    """Return the threads of a rule that segments and parses a text, or one of its `n_shards` parts."""
     text = [file for file in input if not file.endswith(".pt")]
     return _count_processes(text, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
 
@@ -192,6 +194,6 @@ def _count_processes(files: Iterable[str], bytes_per_process: int) -> int:
     return min(1 + sum(sizes) // bytes_per_process, MAX_PROCESSES)
 
 
-def one_of(names: Iterable[str]) -> str:
-    """A regular expression that fits the given names only."""
-    return "|".join(names) or NOTHING
+def wildcard_regex(names: Iterable[str]) -> str:
+    """Return a pattern that matches these names only."""
+    return "|".join(names) or NEVER_MATCH

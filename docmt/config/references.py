@@ -81,7 +81,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
 
 
 def is_generative(config: Config, reference: str) -> bool:
-    """Whether a suite is scored by what translations contain, instead of by preferences among candidates."""
+    """True if a suite is generative: scored by translations, not by preferences among candidates."""
     corpus, suite = reference.split("/")
     if corpus in config.corpora.controlled:
         return False

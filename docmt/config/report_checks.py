@@ -114,7 +114,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
         else:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric in OF_REFERENCES and system.has_user_output:
-            reason = f"has no model, its output is given, so it has no {claim.metric}"
+            reason = f"is an external system without a model, so it has no {claim.metric}"
             raise UserError(f"{where}.relations: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")

@@ -135,11 +135,11 @@ class SystemSettings(Settings):
 
     @property
     def has_user_output(self) -> bool:
-        """Whether its output is read from files."""
+        """True for external systems, whose output is read from files."""
         return bool(self.hypotheses or self.log_probabilities)
 
     def runs_on(self, dataset: str) -> bool:
-        """Whether the system is trained on a dataset, or has output for a test of it."""
+        """True if the system is trained on a dataset, or has output for one of its test sets."""
         if self.has_user_output:
             return any(name.split("/")[0] == dataset for name in (*self.hypotheses, *self.log_probabilities))
         return self.datasets is None or dataset in self.datasets
@@ -148,7 +148,9 @@ class SystemSettings(Settings):
     def _check_origin(self) -> Self:
         if self.has_user_output:
             if other := sorted(self.model_fields_set - USER_OUTPUT_KEYS):
-                raise ValueError(f"the output of this system is given, so docmt trains no model: leave out {other[0]}")
+                raise ValueError(
+                    f"an external system (with hypotheses or log_probabilities) has no other keys: leave out {other[0]}"
+                )
             return self
         if not self.instances:
             raise ValueError("instances is missing: set it, or set hypotheses for an external system")

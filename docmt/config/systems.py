@@ -53,7 +53,7 @@ def model_owner(config: Config, system: str) -> str:
 
 
 def is_trained(config: Config, system: str) -> bool:
-    """Whether docmt trains models for this system: it has neither `use_model_of` nor output in files of the user."""
+    """True if docmt trains models for this system: it has no `use_model_of` and is not external."""
     row = config.systems[system]
     return row.use_model_of is None and not row.has_user_output
 
@@ -120,7 +120,7 @@ def training_chain(config: Config, system: str) -> list[str]:
 
 
 def is_generated(config: Config, dataset: str) -> bool:
-    """Whether docmt generates both training and test documents of a dataset."""
+    """True if both training and test documents of a dataset are generated."""
     row = config.datasets[dataset]
     sides = [row.train, [reference for references in row.test.values() for reference in references]]
     return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
@@ -182,6 +182,6 @@ def check_trained(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless docmt trains models of a system."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
-        raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")
+        raise UserError(f"{where}: {system!r} is an external system without a model; name a trained system")
     if row.use_model_of is not None:
         raise UserError(f"{where}: {system!r} trains no models; name {row.use_model_of!r}")

@@ -8,7 +8,7 @@ from docmt.settings import Settings
 
 
 class InstancesSettings(Settings):
-    """How documents are split into instances."""
+    """Limits and selection of instances."""
 
     later: ClassVar[tuple[str, ...]] = ("shuffled",)
 

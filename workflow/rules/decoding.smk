@@ -13,12 +13,12 @@ rule translate:
     benchmark:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", lacking="has_user_output"),
+        system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -42,11 +42,11 @@ rule contrast:
     benchmark:
         "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", lacking="has_user_output"),
+        system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=120),
+        **scale_with_attempt(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -76,7 +76,7 @@ rule generate:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -103,7 +103,7 @@ rule score_cxmi:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=120),
+        **scale_with_attempt(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -130,7 +130,7 @@ rule import_output:
     benchmark:
         "results/benchmarks/import_output/{dataset}_{system}_seed{seed}_{file}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", having="has_user_output"),
+        system=plan.row_pattern("systems", where="has_user_output"),
         file=r"test_[A-Za-z0-9_-]+\.jsonl|suite_[A-Za-z0-9_-]+\.json",
     localrule: True
     conda:

@@ -19,7 +19,7 @@ rule build_instances:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=60),
+        **scale_with_attempt(mem_mb=8000, runtime=60),
     params:
         fingerprint=plan.instances.fingerprint,
         settings=plan.instances.settings,

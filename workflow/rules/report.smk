@@ -115,7 +115,7 @@ rule judge_claims:
     benchmark:
         "results/benchmarks/judge_claims/{claims}.tsv"
     wildcard_constraints:
-        claims=f"claims(/({plan.names('report.claims')}))?",
+        claims=f"claims(/({plan.row_pattern('report.claims')}))?",
     localrule: True
     conda:
         "../../environment.yml"

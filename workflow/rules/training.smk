@@ -30,12 +30,12 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    priority: plan.urgency
+    priority: plan.training_priority
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
     resources:
-        **spread_training(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra, micro_batch_tokens
+        **training_resources(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra, micro_batch_tokens
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
     params:

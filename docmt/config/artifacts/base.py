@@ -37,7 +37,7 @@ class Artifact:
         inputs: what their rule reads, by the names of the rule's inputs.
         params: what their rule passes to the command and no wildcard or file says, by the options of the command.
         is_kept: whether the files stay; False for intermediate text.
-        stage: the stage of the rules; `made_by` fills in both.
+        stage: the stage of the rules; `artifact` fills in both.
         rules: the alternative rules; one of them makes the files.
     """
 
@@ -60,8 +60,8 @@ class Artifact:
         (path,) = self.files
         return path
 
-    def only(self, suffix: str) -> "Artifact":
-        """The same artifact reduced to the files whose names end in `suffix`."""
+    def select_suffix(self, suffix: str) -> "Artifact":
+        """Return the same artifact with only the files whose names end in `suffix`."""
         return replace(self, files=[path for path in self.files if path.endswith(suffix)])
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
@@ -118,12 +118,12 @@ P = ParamSpec("P")
 Declaration = Callable[Concatenate[Owner, P], Artifact]
 
 
-def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
-    """Mark a method that declares an artifact.
+def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
+    """Decorate a method that declares an artifact.
 
     Args:
         rules: the rules that make its files.
-        stage: their stage: they stand in `workflow/rules/{stage}.smk`.
+        stage: their stage (they are in `workflow/rules/{stage}.smk`).
 
     The arguments of the method are wildcards of these rules. Each artifact is declared once and then remembered.
     """
@@ -133,12 +133,12 @@ def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declar
         def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
             key = (declare.__name__, args, tuple(sorted(kwargs.items())))
             # Remembered: artifacts share their sources, and each fingerprint follows all of them.
-            if key not in self.known:
+            if key not in self.declared:
                 made = declare(self, *args, **kwargs)
-                self.known[key] = made if made.stage else replace(made, stage=stage, rules=rules)
-            return self.known[key]
+                self.declared[key] = made if made.stage else replace(made, stage=stage, rules=rules)
+            return self.declared[key]
 
-        once.made_by = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
+        once.declares = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
         return once
 
     return mark
@@ -150,7 +150,7 @@ def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
     # From the base class on: classes inherit from each other in the order of the stages.
     for cls in reversed(declarations.__mro__):
         for method in vars(cls).values():
-            if mark := getattr(method, "made_by", None):
+            if mark := getattr(method, "declares", None):
                 stage, rules = mark
                 found[stage] += rules
     return found
@@ -161,14 +161,14 @@ class Declarations:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.known: dict[Any, Artifact] = {}
+        self.declared: dict[Any, Artifact] = {}
 
 
-def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
-    """All artifacts that `finals` are made from, directly or not, and `finals` themselves, each once."""
+def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
+    """Yield `final_outputs` and all artifacts that they depend on, without duplicates."""
     # The class is part of the key: a file of the user's and the trees read from it have one path.
     seen: set[tuple[type, *tuple[str, ...]]] = set()
-    waiting = list(finals)
+    waiting = list(final_outputs)
     while waiting:
         artifact = waiting.pop()
         if (key := (type(artifact), *artifact.files)) not in seen:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, Declarations, UserFile, artifact
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
 from docmt.corpora.catalog import load_catalog
@@ -19,7 +19,7 @@ from docmt.settings import nearest
 class CorporaArtifacts(Declarations):
     """Corpora as fetched, read or generated, and the splits of datasets."""
 
-    @made_by("fetch_corpus", stage="corpora")
+    @artifact("fetch_corpus", stage="corpora")
     def fetched(self, corpus: str, split: str) -> Artifact:
         """The mark that all files of a split (or suite) of the catalog are in its folder."""
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
@@ -29,7 +29,7 @@ class CorporaArtifacts(Declarations):
         # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
         return Artifact([f"{folder}.fetched"], params=params)
 
-    @made_by("fetch_model", stage="corpora")
+    @artifact("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
         """The config.json of a published model of the catalog, which is fetched last: where it is, all files are."""
         folder, sources = study_folder(published), find_model(published).sources()
@@ -37,7 +37,7 @@ class CorporaArtifacts(Declarations):
         params = {"mirror": self.config.corpora.mirror}
         return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
-    @made_by("read_corpus", "read_monolingual", stage="corpora")
+    @artifact("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
@@ -45,13 +45,13 @@ class CorporaArtifacts(Declarations):
         files = _with_index(prefix, params["languages"])
         return self._of_corpus(corpus, split, files, params)
 
-    @made_by("convert_suite", stage="corpora")
+    @artifact("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
         """A contrastive test set of a corpus."""
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
-    @made_by("generate_corpus", "generate_segments", stage="corpora")
+    @artifact("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """A controlled corpus as a whole."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
@@ -83,7 +83,7 @@ class CorporaArtifacts(Declarations):
         params |= {"corpus": corpus, "files": fetched.params["out"]}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @made_by("combine_corpora", "combine_monolingual", stage="corpora")
+    @artifact("combine_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
         """The text of a dataset's split in its languages, and its document index."""
         row = self.config.datasets[dataset]
@@ -100,14 +100,14 @@ class CorporaArtifacts(Declarations):
             },
         )
 
-    @made_by(stage="corpora")
+    @artifact(stage="corpora")
     def suite(self, dataset: str, suite: str) -> Artifact:
         """A contrastive test set of a dataset."""
         row = self.config.datasets[dataset]
         corpus, name = row.suite_reference(suite).split("/")
         return self.corpus_suite(corpus, name, "-".join(row.languages))
 
-    @made_by("count_overlap", stage="corpora")
+    @artifact("count_overlap", stage="corpora")
     def overlap(self, dataset: str) -> Artifact:
         """Counts of what the training and test data of a dataset share."""
         row = self.config.datasets[dataset]

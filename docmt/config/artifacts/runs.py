@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docmt.config.artifacts.base import Artifact, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, artifact
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
@@ -20,7 +20,7 @@ from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
 CONTRAST_KEYS = {"max_batch_tokens", "context"}
-"""Keys of section `decoding` that matter when given targets are scored: no beam, no lengths, always in float32."""
+"""Keys of section `decoding` that matter for scoring candidates: no beam, no lengths, always in float32."""
 NO_RULES = ContrastSettings()
 """The rules of contrastive test sets at their defaults."""
 
@@ -31,9 +31,9 @@ CXMI_PREFIX = "cxmi_"
 class RunArtifacts(DiscourseArtifacts):
     """Instances, models, translations and scores."""
 
-    @made_by("build_instances", stage="instances")
+    @artifact("build_instances", stage="instances")
     def instances(self, dataset: str, cutting: str, split: str) -> Artifact:
-        """The instances of a split in one cutting, with trees where it names some."""
+        """Instances of a split, by a row of section `instances`, with its trees if it has any."""
         chosen = self.config.instances[cutting].instances()
         if split == SENTENCES:  # pairs stay single
             chosen = chosen.model_copy(update={"max_sentences": 1})
@@ -51,14 +51,14 @@ class RunArtifacts(DiscourseArtifacts):
             [chosen, texts[0], *trees],
             {
                 "texts": texts,
-                "documents": self.dataset_split(dataset, split).only(".documents.tsv"),
+                "documents": self.dataset_split(dataset, split).select_suffix(".documents.tsv"),
                 "vocabulary": self.vocabulary(dataset),
                 "discourse": trees,
             },
             {"settings": chosen},
         )
 
-    @made_by("count_instances", stage="instances")
+    @artifact("count_instances", stage="instances")
     def instance_statistics(self, dataset: str) -> Artifact:
         """Counts of all instances of a dataset."""
         made = {
@@ -72,9 +72,9 @@ class RunArtifacts(DiscourseArtifacts):
             {"folders": [f"{name}={made.file}" for name, made in made.items()]},
         )
 
-    @made_by("train", stage="training")
+    @artifact("train", stage="training")
     def model(self, dataset: str, system: str, seed: str) -> Artifact:
-        """The trained model of a run with its history, or that of the system whose models it takes."""
+        """Trained model and training history of a run (with `use_model_of`: of the other system)."""
         owner = model_owner(self.config, system)
         row = self.config.systems[owner]
         model, training = model_settings(self.config, owner), training_settings(self.config, owner)
@@ -107,7 +107,7 @@ class RunArtifacts(DiscourseArtifacts):
                 **folders,
                 "vocabulary": self.vocabulary(dataset),
                 "pipeline": self.pipeline(dataset),
-                "init": [file.only("model.pt") for file in init[:1]] if row.init_system else init[:1],
+                "init": [file.select_suffix("model.pt") for file in init[:1]] if row.init_system else init[:1],
                 "pretrained": init[1:],
                 **more,
             },
@@ -118,9 +118,9 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("import_output", stage="decoding")
+    @artifact("import_output", stage="decoding")
     def user_output(self, dataset: str, system: str, seed: str, file: str) -> Artifact:
-        """Output of a system made elsewhere, from the user's file: the same files as for systems that docmt trains."""
+        """Output of an external system, converted to the same file as for systems that docmt trains."""
         part, _, _ = file.partition(".")
         kind, _, test = part.partition("_")
         key = "hypotheses" if kind == "test" else "log_probabilities"
@@ -128,7 +128,7 @@ class RunArtifacts(DiscourseArtifacts):
         own = UserFile.at(path, where=f"config.systems.{system}.{key}.{dataset}/{test}")
         if kind == "test":
             text = self.dataset_split(dataset, part)
-            tested, params = text.only(".documents.tsv"), {"prefix": self.prefix(dataset, part)}
+            tested, params = text.select_suffix(".documents.tsv"), {"prefix": self.prefix(dataset, part)}
         else:
             text = tested = self.suite(dataset, test)
             params = {"suite": text.file}
@@ -139,13 +139,13 @@ class RunArtifacts(DiscourseArtifacts):
             params,
         )
 
-    @made_by("translate", stage="decoding")
+    @artifact("translate", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Translations of a split by a run, or read from the user's files."""
+        """Translations of a split by a run, or by an external system."""
         if self.config.systems[system].has_user_output:
             return self.user_output(dataset, system, seed, f"{split}.jsonl")
         settings = decoding_settings(self.config, system)
-        model = self.model(dataset, system, seed).only("model.pt")
+        model = self.model(dataset, system, seed).select_suffix("model.pt")
         instances = self.instances(dataset, self.config.systems[system].instances, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
@@ -154,13 +154,13 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("contrast", stage="decoding")
+    @artifact("contrast", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
+        """Log probabilities of the candidates of a contrastive test set."""
         if self.config.systems[system].has_user_output:
             return self.user_output(dataset, system, seed, f"suite_{suite}.json")
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
-        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        model, items = self.model(dataset, system, seed).select_suffix("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
         own = [settings] if rules.context == "own" else []
         given = [rules.score, rules.context]
@@ -177,11 +177,11 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("generate", stage="decoding")
+    @artifact("generate", stage="decoding")
     def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Translations of the documents of a generative test set by a run."""
         settings = decoding_settings(self.config, system)
-        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        model, items = self.model(dataset, system, seed).select_suffix("model.pt"), self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, f"suite_{suite}")
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
@@ -190,11 +190,11 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("score_cxmi", stage="decoding")
+    @artifact("score_cxmi", stage="decoding")
     def cxmi(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
-        """What context adds to the log probability of the reference: scores of a test split, or of `suite_{suite}`."""
+        """Gain in reference log probability from context (CXMI) on a test split, or on `suite_{suite}`."""
         settings = decoding_settings(self.config, system)
-        model = self.model(dataset, system, seed).only("model.pt")
+        model = self.model(dataset, system, seed).select_suffix("model.pt")
         suite = part.removeprefix("suite_") if part.startswith("suite_") else None
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, part)

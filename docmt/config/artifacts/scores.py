@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import Artifact, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, artifact
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
@@ -21,7 +21,7 @@ PAIRED_TESTS = 2
 class ScoreArtifacts(RunArtifacts):
     """Scores."""
 
-    @made_by("evaluate", stage="evaluation")
+    @artifact("evaluate", stage="evaluation")
     def scores(self, dataset: str, system: str, seed: str) -> Artifact:
         """Scores of a run on all its test splits, contrastive and generative test sets."""
         parts = self.tested_parts(dataset, system)
@@ -38,7 +38,7 @@ class ScoreArtifacts(RunArtifacts):
             {**params, "training": self.prefix(dataset, "train") if reads_training else None},
         )
 
-    @made_by("evaluate_comet", stage="evaluation")
+    @artifact("evaluate_comet", stage="evaluation")
     def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
         """COMET of a run on a test split."""
         chosen = self.config.evaluation.comet
@@ -55,7 +55,7 @@ class ScoreArtifacts(RunArtifacts):
             },
         )
 
-    @made_by("compare", stage="evaluation")
+    @artifact("compare", stage="evaluation")
     def differences(self, dataset: str, system: str, baseline: str) -> Artifact:
         """Paired tests of a system against a baseline on all tests of both, over all seeds."""
         parts = self.tested_parts(dataset, system, baseline)
@@ -121,13 +121,13 @@ class ScoreArtifacts(RunArtifacts):
         return names
 
     def tested_parts(self, dataset: str, *systems: str) -> list[str]:
-        """What all of these systems are scored on: test splits, `suite_{suite}` and `generated_{suite}`."""
+        """Tests on which all of these systems are scored: splits, `suite_{suite}` and `generated_{suite}`."""
         contrastive, generative = self.suites_by_kind(dataset, *systems)
         splits = self.test_splits(dataset, *systems)
         return [*splits, *(f"suite_{suite}" for suite in contrastive), *(f"generated_{suite}" for suite in generative)]
 
     def output(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
-        """What a run has decoded for one of its `tested_parts`."""
+        """Output of a run for one of its `tested_parts`."""
         if part.startswith("test_"):
             return self.hypotheses(dataset, system, seed, part)
         kind, _, suite = part.partition("_")
