@@ -56,8 +56,8 @@ except UserError as error:
 #
 # Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
-# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.training_priority`), and translations (5)
-# before shorter jobs.
+# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.training_priority`), and
+# translations (5) before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.row_pattern("datasets"),

@@ -32,7 +32,8 @@ report:
   baseline: sentence_transformer
   claims:
     better:
-      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted, relations: [rst_mix > document_transformer]}
+      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted,
+       comparisons: [rst_mix > document_transformer]}
 datasets:
   talks:
     src_lang: en

@@ -62,7 +62,7 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
     path.write_bytes(b"short\n" + b"x" * 98 + b"\n" + b"y" * 101)
     lines = iterate_lines(path)
     assert [next(lines), next(lines)] == ["short", "x" * 98]
-    with pytest.raises(UserError, match=r"a\.en: line 3 has 100 bytes or more: this is no text"):
+    with pytest.raises(UserError, match=r"a\.en: line 3 has 100 bytes or more: this does not look like text"):
         next(lines)
 
 

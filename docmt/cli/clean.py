@@ -1,4 +1,4 @@
-"""`docmt clean`: checkpoints, runs that the configuration does not have, and what killed jobs left."""
+"""`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and files of killed jobs."""
 
 import re
 import shutil
@@ -66,7 +66,7 @@ class Leftover:
 
 
 def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
-    """The folders that can be deleted; none of them is inside another."""
+    """Yield the folders that can be deleted. None of them is inside another."""
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):

@@ -110,7 +110,7 @@ def init(
 
 
 def find_workflow() -> Path:
-    """The folder of the workflow: the repository, or what was installed with the package."""
+    """Return the folder of the workflow: the repository, or the installed copy."""
     schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")  # second: pip install --user
     installed = [Path(sysconfig.get_path("data", scheme)) / "share/docmt" for scheme in schemes]
     for folder in (Path(__file__).parents[2], *installed):

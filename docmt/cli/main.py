@@ -80,7 +80,7 @@ def _run(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command without the options that all share, and return its exit code.
+    """Run a command without the shared options, and return its exit code.
 
     Raises:
         UserError: what the user can mend.

@@ -1,4 +1,4 @@
-"""`docmt run`: Snakemake called with a study's configuration."""
+"""`docmt run`: run Snakemake with a study's configuration."""
 
 import logging
 import os
@@ -26,11 +26,11 @@ from docmt.snakemake import LOCKS
 log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
-"""Targets of the Snakefile besides its stages and rules."""
+"""Targets of the Snakefile, in addition to stages and rules."""
 PLACES = {"--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e"}
-"""Options that tell Snakemake where, or on how many cores, jobs run."""
+"""Options of Snakemake for the executor and the number of cores or jobs."""
 ELSEWHERE = {"--profile", "--executor", "-e"}
-"""Options with which jobs may run on other machines than this one."""
+"""Options with which jobs can run on other machines."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Options of Snakemake whose value can be a YAML file."""
 MERGED = Path("results/config.yaml")
@@ -124,7 +124,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
 
 
 def limit_gpus(options: list[str]) -> list[str]:
-    """The options of Snakemake with as many GPU jobs at once as this machine has GPUs, unless they say how many."""
+    """Return the options with a limit on GPU jobs, the number of GPUs of this machine, unless they have a limit."""
     n_gpus = len(visible_gpus())
     if not n_gpus or any(option.startswith("gpu=") for option in options):
         return options
@@ -136,7 +136,7 @@ def limit_gpus(options: list[str]) -> list[str]:
 
 
 def read_change(change: str) -> dict[str, Any]:
-    """The nested mapping of one `KEY=VALUE`, whose value is YAML."""
+    """Return the nested mapping of one `KEY=VALUE` with a value in YAML."""
     key, equals, text = change.partition("=")
     try:
         value = parse_yaml(text, where=key)

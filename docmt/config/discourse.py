@@ -10,7 +10,7 @@ from docmt.instances.settings import InstancesSettings
 from docmt.settings import Settings, UserPath
 
 PLAIN_PARSERS = ("chain", "random")
-"""Parsers that need no training: controls."""
+"""Untrained parsers (controls)."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
 """Corpora of the catalog that are treebanks, and the name of their format."""
 
@@ -92,5 +92,5 @@ class InstancesRow(InstancesSettings):
         return self
 
     def instances(self) -> InstancesSettings:
-        """Without the name of the trees: what `docmt instances build` takes."""
+        """Return the settings of `docmt instances build`, without the name of the trees."""
         return InstancesSettings(**self.model_dump(exclude={"trees"}))

@@ -16,7 +16,7 @@ from docmt.files import read_text
 from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that no text of a config needs: they break SVG and LaTeX files, and move the cursor of terminals."""
+"""Control characters, which break SVG and LaTeX files and move the cursor of terminals."""
 MAX_KEYS = 10_000
 """Maximum number of keys in one mapping. A few lines of `<<: [*a, *a]` can ask for billions."""
 
@@ -58,7 +58,7 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 def parse_yaml(text: str, *, where: str) -> Any:
-    """The value of a YAML or JSON text."""
+    """Parse a YAML or JSON text."""
     try:
         value = yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
         if _n_values(value, {}) > MAX_VALUES:
@@ -77,7 +77,7 @@ def parse_yaml(text: str, *, where: str) -> Any:
 
 
 def _n_values(value: Any, known: dict[int, int]) -> int:
-    """The number of values in a value, those behind an alias each time; `known` has those of the lists so far."""
+    """Count the nested values, with the values of an alias each time. `known` has the counts of the lists so far."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -88,7 +88,7 @@ def _n_values(value: Any, known: dict[int, int]) -> int:
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The values of one YAML or JSON file."""
+    """Read a YAML or JSON file."""
     values = parse_yaml(read_text(path), where=str(path))
     if values is None:  # an empty file, or one with comments only
         return {}
@@ -125,7 +125,7 @@ def check_user_files(config: Config) -> None:
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:
-    """The values of configuration files, later ones on top of earlier ones."""
+    """Read configuration files and merge them. Later files override earlier ones."""
     values: dict[str, Any] = {}
     for path in paths:
         values = merge(values, read_config_file(path))

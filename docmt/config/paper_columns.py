@@ -1,4 +1,4 @@
-"""Columns of a paper's tables that follow from the config of a system."""
+"""Columns of a paper's tables that are derived from the config of a system."""
 
 from docmt.config.schema import Config
 from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
@@ -8,7 +8,7 @@ YES, NO = "✓", "✗"
 
 
 def paper_columns(config: Config, system: str) -> dict[str, str]:
-    """The facts that tables and figures can show (`PaperColumn`); one that a system does not have is absent.
+    """Return the properties of a system for tables and figures (`PaperColumn`). Missing properties are left out.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
     were learned from, by the system itself or by one that it starts from. An external system has none.

@@ -24,9 +24,9 @@ NEVER_MATCH = r"(?!)"
 """A pattern that matches nothing."""
 
 BYTES_PER_PROCESS = 16_000_000
-"""Text for which another process is worth its start, which takes as long as the work on 20,000 lines."""
+"""Bytes of text per process. Starting a process takes as long as processing 20,000 lines."""
 BYTES_PER_ANNOTATOR = 1_000_000
-"""The same for a segmenter with its parser: they need 15 seconds for so much text."""
+"""Bytes of text per process for segmenter and parser, which take 15 seconds for this amount."""
 MAX_PROCESSES = 8
 """Maximum number of processes of such a rule."""
 TRAINING_PRIORITY = 10
@@ -34,22 +34,22 @@ TRAINING_PRIORITY = 10
 
 
 class Rule:
-    """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
+    """A declaration as seen by its rule. Each method returns a value for Snakemake, or a function of wildcards."""
 
     def __init__(self, declare: Callable[..., Artifact]) -> None:
         self._declare = declare
         self._wildcards = list(inspect.signature(declare).parameters)
 
     def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
-        """The files under one name of the rule's inputs, or under all names."""
+        """Return a function for the rule's input files with one name, or all."""
         return lambda wildcards: self._at(wildcards).input_files(name)
 
     def settings(self, wildcards: Any) -> str:
-        """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
+        """Return the settings of the command as JSON. Snakemake records them, and a dry run shows changes."""
         return as_argument(self._at(wildcards).params["settings"])
 
     def fingerprint(self, wildcards: Any) -> str:
-        """A hash of the settings and of everything upstream, which Snakemake records: where it differs, a job reruns.
+        """Return a hash of the settings and everything upstream. Snakemake records it, and reruns a job if it differs.
 
         The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
         its old result is missing, and records the parameters of a job that fails. After a failed training with new
@@ -58,11 +58,11 @@ class Rule:
         return self._at(wildcards).fingerprint
 
     def param(self, name: str) -> Callable[[Any], Any]:
-        """One of the `params` of the declaration, by its name."""
+        """Return a function for one of the `params` of the declaration."""
         return lambda wildcards: self._at(wildcards).params[name]
 
     def options(self, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Options of the command as text for a shell, each with its parameter or input files, if there are any.
+        """Return a function for options of the command as shell text. Options without a value are left out.
 
         Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
         """
@@ -75,7 +75,7 @@ class Rule:
         return text if is_recorded else lambda wildcards, input: text(wildcards)
 
     def score_fingerprints(self, wildcards: Any) -> str:
-        """The option with which tables compare the fingerprints of scores: an older study's may lie in their place."""
+        """Return the option with expected fingerprints, because scores can be from an older configuration."""
         return " ".join(option_words("fingerprints", list(_score_fingerprints(self._at(wildcards)))))
 
     def _at(self, wildcards: Any) -> Artifact:
@@ -86,7 +86,7 @@ class Rule:
 
 
 class Plan:
-    """A study as the Snakefile sees it: a `Rule` for each declaration, and the constraints of wildcards."""
+    """A study as seen by the Snakefile: a `Rule` for each declaration, and wildcard constraints."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -94,7 +94,7 @@ class Plan:
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
-        """The plan of a merged configuration.
+        """Return the plan of a merged configuration.
 
         `files` are read again, for what merging hides (duplicate keys).
         """
@@ -112,11 +112,11 @@ class Plan:
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
-        """The files of each stage that later stages or the user need."""
+        """Return the output files of each stage that later stages or the user need."""
         return self.artifacts.targets
 
     def training_priority(self, wildcards: Any) -> float:
-        """Return the priority of a training, which grows with the chain of trainings that wait for it and its updates."""
+        """Return the priority of a training, which grows with the chain of waiting trainings and their updates."""
         chain = longest_chain(self.config, wildcards.system)
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)

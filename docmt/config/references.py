@@ -1,4 +1,4 @@
-"""References `corpus/split` and `corpus/suite` of datasets: to the catalog, a generated corpus or the user's own."""
+"""References `corpus/split` and `corpus/suite` to the catalog, generated corpora or user-supplied corpora."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,13 +15,13 @@ CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
-"""Splits and suites that `docmt controlled generate` makes; the suites depend on the kind of documents."""
+"""Splits and suites of `docmt controlled generate`. The suites depend on the generator."""
 
 Kind = Literal["controlled", "custom", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
-    """Where a corpus comes from."""
+    """Return the origin of a corpus."""
     if corpus in config.corpora.controlled:
         return "controlled"
     if corpus in config.corpora.custom:
@@ -33,13 +33,13 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """The description of a corpus that is read from files (the user's own, or of the catalog)."""
+    """Return the description of a corpus that is read from files, of the user or of the catalog."""
     custom = config.corpora.custom.get(corpus)
     return custom if custom is not None else load_catalog()[corpus].corpus
 
 
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
-    """The languages of a corpus in its own direction; datasets may use either direction."""
+    """Return the languages of a corpus. Datasets can use either direction."""
     if corpus in config.corpora.controlled:
         return CONTROLLED_LANGUAGES
     return tuple(readable_corpus(config, corpus).languages)

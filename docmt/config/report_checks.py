@@ -1,4 +1,4 @@
-"""Checks of section `report`: the systems, tests and metrics that it shows. Each error names its keys."""
+"""Checks of systems, tests and metrics in section `report`. Each error names its keys."""
 
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
@@ -20,7 +20,7 @@ from docmt.report.settings import CaseTable, ScoreFigure
 from docmt.settings import look_up
 
 ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
-"""Metrics that are computed without being named."""
+"""Metrics that are always computed."""
 
 
 def check_report(config: Config) -> None:
@@ -77,18 +77,18 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
 
 
 def _measured_with(metric: str) -> str:
-    """The metric that the settings of evaluation name to get this one."""
+    """Return the name in `evaluation.metrics` that computes a metric."""
     return CXMI if metric == LOG_PROBABILITY else metric
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
-    """The runs that a claim is about: all seeds of its systems on the datasets that it names."""
+    """Return the runs of a claim: all seeds of its systems on its datasets."""
     wanted = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
     return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
 
 
 def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
-    """The dataset that a claim's comparison names, or else the claim, or else the only one of the study."""
+    """Return the dataset of a claim's comparison: its own, the claim's, or the only dataset of the study."""
     only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
     return dataset or claim.dataset or only
 

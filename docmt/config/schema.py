@@ -1,4 +1,4 @@
-"""The configuration: one strict typed class per section."""
+"""Schema of the configuration, with a strict typed class per section."""
 
 from typing import Self
 

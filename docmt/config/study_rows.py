@@ -11,7 +11,7 @@ from docmt.models.settings import ModelSettings
 from docmt.settings import Settings, UserPath
 
 SENTENCES, MONOLINGUAL = "sentences", "monolingual"
-"""Names in paths of the parts of a dataset for pre-training."""
+"""Path names of the parts of a dataset for pre-training."""
 TRAINED_ON = ("train", SENTENCES, MONOLINGUAL)
 
 
@@ -58,36 +58,36 @@ class DatasetSettings(Settings):
         return self.src_lang, self.tgt_lang
 
     def parts(self) -> dict[str, list[str]]:
-        """The splits, by their names in paths: `train`, `dev` and `test_{name}`."""
+        """Return the splits by their path names: `train`, `dev` and `test_{name}`."""
         return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
 
     def parallel_parts(self) -> dict[str, list[str]]:
-        """`parts`, and `sentences` if there are any: everything with two sides."""
+        """Return `parts`, and `sentences` if there are any: all parallel data."""
         return self.parts() | ({SENTENCES: self.sentences} if self.sentences else {})
 
     def all_parts(self) -> dict[str, list[str]]:
-        """`parallel_parts`, and `monolingual` if there are any."""
+        """Return `parallel_parts`, and `monolingual` if there are any."""
         return self.parallel_parts() | ({MONOLINGUAL: self.monolingual} if self.monolingual else {})
 
     def part_languages(self, part: str) -> tuple[str, ...]:
-        """The languages of a part: both, or that of the monolingual documents."""
+        """Return the languages of a part: both, or the language of the monolingual documents."""
         return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
 
     def learned_on(self, lang: str) -> list[str]:
-        """The parts that provide training text in a language."""
+        """Return the parts that provide training text in a language."""
         return [part for part in self.all_parts() if part in TRAINED_ON and lang in self.part_languages(part)]
 
     def suite_names(self) -> list[str]:
-        """The names of its contrastive test sets in paths."""
+        """Return the path names of the contrastive test sets."""
         return [reference.split("/")[1] for reference in self.suites]
 
     def suite_reference(self, suite: str) -> str:
-        """The `corpus/suite` that a suite's name in paths refers to."""
+        """Return the `corpus/suite` of a path name."""
         return next(reference for reference in self.suites if reference.split("/")[1] == suite)
 
 
 USER_OUTPUT_KEYS = {"hypotheses", "log_probabilities"}
-"""Keys that make a system one that docmt does not train; it has no others."""
+"""Keys of external systems, which have no other keys."""
 
 
 class PretrainedInit(Settings):
@@ -168,5 +168,5 @@ class SystemSettings(Settings):
 
     @property
     def init_system(self) -> str | None:
-        """The system that it starts from, if it starts from one."""
+        """System whose model is the start, if any."""
         return self.init if isinstance(self.init, str) else None

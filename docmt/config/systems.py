@@ -1,4 +1,4 @@
-"""From a row of the config to a system's full settings: presets with overrides, merged once.
+"""Full settings of systems: presets with overrides.
 
 At the end, checks of systems that other rows name.
 """
@@ -20,18 +20,18 @@ from docmt.text.settings import TextSettings
 from docmt.training.settings import TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
-"""The part of a dataset that a task of training reads beside the training split."""
+"""Parts of a dataset that training tasks read in addition to the training split."""
 
 
 PRETRAINED = "pretrained"
-"""The size of the published model whose text a dataset reads."""
+"""Size name for the size of `text.pretrained`."""
 USER_OUTPUT_SEED = 1
-"""The seed in paths of a system whose output the user supplies."""
+"""Seed of external systems in paths."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training, or the output of a system made elsewhere: a row dataset × system × seed."""
+    """A run (dataset × system × seed): one training, or the output of an external system."""
 
     dataset: str
     system: str
@@ -39,7 +39,7 @@ class Run:
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `over` on top; mappings are merged key by key, all else is replaced."""
+    """Return `base` overridden by `over`. Mappings are merged by key, and other values are replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -59,7 +59,7 @@ def is_trained(config: Config, system: str) -> bool:
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
-    """The settings of a system's model: size, then architecture, then the row's own keys."""
+    """Return the model settings of a system: size, then architecture, then the keys of its row."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
@@ -72,7 +72,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 
 
 def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
-    """Layers, widths, form and marks of the model that the datasets of a system name as `text.pretrained`."""
+    """Return layers, widths, form and marks of the `text.pretrained` of a system's datasets."""
     datasets = dict.fromkeys(run.dataset for run in list_runs(config) if run.system == system)
     names = {text_settings(config, dataset).pretrained for dataset in datasets}
     if len(names) != 1 or (name := names.pop()) is None:
@@ -88,7 +88,7 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
-    """The settings of a system's training: the recipe, then the row's own keys."""
+    """Return the training settings of a system: the recipe, then the keys of its row."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
@@ -98,7 +98,7 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
 
 
 def longest_chain(config: Config, system: str) -> list[str]:
-    """A system and those that are trained after it, each from the one before: the longest such chain.
+    """Return the longest chain of systems, from this one, in which each is initialized from the previous one.
 
     Of chains of equal length, the one with more updates, as far as the recipes limit them.
     """
@@ -108,12 +108,12 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
 
 def count_updates(config: Config, systems: list[str]) -> int:
-    """The most updates of the trainings of systems together; those without `max_steps` count as none."""
+    """Return the total number of updates of systems. Trainings without `max_steps` count as 0."""
     return sum(training_settings(config, name).max_steps or 0 for name in systems)
 
 
 def training_chain(config: Config, system: str) -> list[str]:
-    """The systems whose trainings made the models of a system, each initialized from the next."""
+    """Return the systems whose trainings contribute to the models of a system, each initialized from the next."""
     owner = model_owner(config, system)
     init = config.systems[owner].init_system
     return [owner, *(training_chain(config, init) if init else [])]
@@ -127,19 +127,19 @@ def is_generated(config: Config, dataset: str) -> bool:
 
 
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
-    """The settings of a system's decoding: section `decoding`, then the row's own keys."""
+    """Return the decoding settings of a system: section `decoding`, then the keys of its row."""
     over = config.systems[system].decoding
     return DecodingSettings.load(merge(config.decoding.model_dump(), over), where=f"config.systems.{system}.decoding")
 
 
 def text_settings(config: Config, dataset: str) -> TextSettings:
-    """The settings of a dataset's text: section `text`, then the row's own keys."""
+    """Return the text settings of a dataset: section `text`, then the keys of its row."""
     row = config.datasets[dataset]
     return TextSettings.load(merge(config.text.model_dump(), row.text), where=f"config.datasets.{dataset}.text")
 
 
 def list_runs(config: Config) -> list[Run]:
-    """All runs, in the order of the config: dataset, then system, then seed."""
+    """Return all runs in the order of the config: dataset, then system, then seed."""
     return [
         Run(dataset, system, seed)
         for dataset in config.datasets
@@ -150,7 +150,7 @@ def list_runs(config: Config) -> list[Run]:
 
 
 def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
-    """Segmentation and part of all instances that the systems of a dataset read, each once.
+    """Return the row of section `instances` and the part of all instances that a dataset needs, without duplicates.
 
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """

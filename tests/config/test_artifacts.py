@@ -75,8 +75,8 @@ def test_what_rules_ask_for_is_declared():
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
         assert made.artifacts
-        for (name, *_), artifact in made.declared.items():
-            declared |= {(name, key) for key in (*artifact.inputs, *artifact.params)}
+        for (name, *_), found in made.declared.items():
+            declared |= {(name, key) for key in (*found.inputs, *found.params)}
     assert asked <= declared
 
 

@@ -53,7 +53,10 @@ def read_rows(path):
     [
         ({"hypotheses": {"made/tset": "a"}}, "no test set 'made/tset'; did you mean 'made/test'?"),
         ({"log_probabilities": {"made/test": "a"}}, "no suite 'made/test'"),
-        ({"hypotheses": {"made/test": "a"}, "recipe": "b"}, "docmt trains no model: leave out recipe"),
+        (
+            {"hypotheses": {"made/test": "a"}, "recipe": "b"},
+            "has no other keys: leave out recipe",
+        ),
         ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: a path must contain no braces"),
         ({"use_model_of": "one", "instances": "c"}, "no instances 'c'"),
         ({"seeds": [1]}, "instances is missing"),
@@ -70,7 +73,7 @@ def test_nothing_is_claimed_or_shown_of_what_a_given_system_lacks():
     with pytest.raises(UserError, match="'two' has no output for 'made/dev'"):
         load_config(STUDY | {"report": {"cases": {"c": cases}}})
     taken = {"x": {"use_model_of": "one", "instances": "c"}}
-    with pytest.raises(UserError, match="'one' has no model, its output is given"):
+    with pytest.raises(UserError, match="'one' is an external system without a model"):
         load_config(STUDY | {"instances": {"c": {}}, "systems": STUDY["systems"] | taken})
 
 

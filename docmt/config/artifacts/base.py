@@ -23,7 +23,7 @@ STAGE_VERSIONS = {
     "evaluation": 4,
     "report": 7,
 }
-"""The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
+"""Versions of the stages, in order. If the code of a stage changes its output, raise the number: studies rebuild it."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Artifact:
 
     @property
     def file(self) -> str:
-        """The path of an artifact with one file."""
+        """Path of the only file."""
         (path,) = self.files
         return path
 
@@ -65,13 +65,13 @@ class Artifact:
         return replace(self, files=[path for path in self.files if path.endswith(suffix)])
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
-        """The inputs of the rule, under one name or under all."""
+        """Yield the inputs of the rule with one name, or all."""
         for key, value in self.inputs.items():
             if name in (None, key):
                 yield from [value] if isinstance(value, Artifact | str) else value
 
     def input_files(self, name: str | None = None) -> list[str]:
-        """The paths of `sources`."""
+        """Return the paths of `sources`."""
         return [
             path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
         ]
@@ -79,7 +79,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class UserFile(Artifact):
-    """A file of the user's: its fingerprint is the checksum of its content, whatever its name and times are.
+    """A user-supplied file. Its fingerprint is the checksum of the content, independent of name and times.
 
     Attributes:
         where: the key of the config that names it.
@@ -89,7 +89,7 @@ class UserFile(Artifact):
 
     @classmethod
     def at(cls, path: str, *, where: str) -> "UserFile":
-        """The file of a path, relative to the folder of the study."""
+        """Declare a file by its path, relative to the folder of the study."""
         return cls([path], is_kept=False, stage="corpora", where=where)
 
     @cached_property
@@ -145,7 +145,7 @@ def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Decla
 
 
 def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
-    """The rules of each stage, in the order of the declarations."""
+    """Return the rules of each stage, in the order of the declarations."""
     found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
     # From the base class on: classes inherit from each other in the order of the stages.
     for cls in reversed(declarations.__mro__):
@@ -157,7 +157,7 @@ def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
 
 
 class Declarations:
-    """The declarations of a study's artifacts; a class per stage adds its own."""
+    """Declarations of a study's artifacts. Each stage is a subclass."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -178,5 +178,5 @@ def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
 
 
 def once(artifacts: Iterable[Artifact]) -> list[Artifact]:
-    """Artifacts in order, each once: several scores, say, are in one file."""
+    """Return artifacts without duplicates, in order. For example, several scores are in one file."""
     return list({tuple(artifact.files): artifact for artifact in artifacts}.values())

@@ -11,14 +11,14 @@ from docmt.config.references import CONTROLLED_SPLITS
 from docmt.corpora.catalog import load_catalog
 
 TREEBANK_SPLIT = "all"
-"""The split of the catalog that holds all files of a treebank."""
+"""Split of the catalog with all files of a treebank."""
 
 BASELINES = ["chain"]
-"""Baselines scored beside each parser."""
+"""Baselines to score with each parser."""
 
 
 class DiscourseArtifacts(TextArtifacts):
-    """EDUs and trees, and what is trained to find them."""
+    """Treebanks, segmenters, parsers and trees."""
 
     @artifact("read_treebank", stage="discourse")
     def treebank(self, treebank: str) -> Artifact:
@@ -117,14 +117,14 @@ class DiscourseArtifacts(TextArtifacts):
         )
 
     def _tree_parts(self, trees: str) -> list[Any]:
-        """The origin of trees: a segmenter and a parser, or gold."""
+        """Return the origin of trees: a segmenter and a parser, or gold."""
         row = self.config.discourse.trees[trees]
         # `sentences` came later: at its default it is left out, so that older fingerprints stay.
         later = [row.sentences] if row.sentences != "parser" else []
         return [*self._annotators(trees), row.gold, {}, *later]  # {}: once the names of files, see `_user_trees`
 
     def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
-        """The segmenter of trees, and their parser, or the name of a control that needs no training."""
+        """Return the segmenter of trees, and their parser or the name of an untrained control."""
         row = self.config.discourse.trees[trees]
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
         return self.segmenter(row.segmenter) if row.segmenter else None, parser

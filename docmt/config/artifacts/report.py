@@ -24,14 +24,14 @@ class StudyArtifacts(ScoreArtifacts):
 
     @artifact("gather", stage="report")
     def scores_table(self, scope: str) -> Artifact:
-        """All scores in one table: of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
+        """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
         runs = [run for run in self.scored if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
         scores = once(made for run in runs for made in self.run_scores(run).values())
         return Artifact([f"results/{scope}/scores.csv"], [scores], {"scores": scores})
 
     @artifact("study_table", stage="report")
     def table(self, table: str) -> Artifact:
-        """One table of `report.tables`, from the scores of its systems alone."""
+        """One table of `report.tables`. Requires only the scores of its systems."""
         row = self.config.report.tables[table]
         scores = self._shown_scores(row)
         differences = self._differences(row.baseline or self.config.report.baseline, row)
@@ -63,7 +63,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @artifact("study_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
-        """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
+        """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
         files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
         if (row := self.config.report.figures.get(figure)) is not None:
             read: list[Artifact] = self._shown_scores(row)
@@ -104,7 +104,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @artifact("render", stage="report")
     def report(self) -> Artifact:
-        """Tables, pictures and the page."""
+        """Tables, figures and the report page."""
         scores, counts = self.scores_table("report"), self.counts()
         differences = {made.file: made for made in self._differences(self.config.report.baseline)}
         for table in self.config.report.tables.values():
@@ -154,7 +154,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @artifact("render_reader", stage="report")
     def reader(self) -> Artifact:
-        """The page in which one reads the translations and the items of suites of all scored runs."""
+        """Reader page with the translations and suite items of all scored runs."""
         shown = seeds_by_system(self.scored)
         for systems in shown.values():
             for system, seeds in systems.items():
@@ -213,7 +213,7 @@ class StudyArtifacts(ScoreArtifacts):
         )
 
     def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
-        """Paired tests of all systems against a baseline, or of those that a table shows."""
+        """Return the paired tests of all systems, or of the systems of a table, against a baseline."""
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
@@ -229,7 +229,7 @@ class StudyArtifacts(ScoreArtifacts):
         ]
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
-        """Files on trees, segmenters and parsers, by the names of the report's manifest."""
+        """Return the files on trees, segmenters and parsers, by their names in the report's manifest."""
         discourse, used = self.config.discourse, self.used_trees
         rows = [discourse.trees[trees] for _, trees in used]
         counts = {f"{dataset}/{trees}": self.tree_statistics(dataset, trees) for dataset, trees in used}
@@ -253,7 +253,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """The files of each stage that later stages or the user need."""
+        """Output files of each stage that later stages or the user need."""
         files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
         read = [(source, reader.stage) for reader in ancestors(self.final_outputs) for source in reader.sources()]
         for made, stage in [*((final, None) for final in self.final_outputs), *read]:
@@ -275,7 +275,7 @@ class StudyArtifacts(ScoreArtifacts):
         return list(ancestors([self.report(), self.reader(), *models, *laid_out, *more]))
 
     def user_files(self) -> list[UserFile]:
-        """The user's files that the study reads."""
+        """Return the user-supplied files of the study."""
         return [artifact for artifact in self.artifacts if isinstance(artifact, UserFile)]
 
     @cached_property
@@ -289,7 +289,7 @@ class StudyArtifacts(ScoreArtifacts):
         return list(pairs)
 
     def _report_params(self) -> dict[str, Any]:
-        """The settings of the report, and the columns on systems that its tables can show."""
+        """Return the settings of the report, and the properties of systems for its tables."""
         report = self.config.report
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
@@ -303,7 +303,7 @@ class StudyArtifacts(ScoreArtifacts):
 
 
 def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
-    """The seeds of runs by dataset and system, as in the manifest of a report."""
+    """Return the seeds of runs by dataset and system, as in the manifest of a report."""
     seeds: dict[str, dict[str, list[int]]] = {}
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
@@ -311,7 +311,7 @@ def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
 
 
 def _as_text(params: Mapping[str, Any]) -> list[str]:
-    """Parameters in the form that fingerprints have always held."""
+    """Return parameters as text for fingerprints."""
     return [as_argument(value) for value in params.values()]
 
 

@@ -1,4 +1,4 @@
-"""Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
+"""Artifacts of instances, training and decoding, most of them once per run (dataset × system × seed)."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from docmt.text.published_text import MODEL_FILES
 CONTRAST_KEYS = {"max_batch_tokens", "context"}
 """Keys of section `decoding` that matter for scoring candidates: no beam, no lengths, always in float32."""
 NO_RULES = ContrastSettings()
-"""The rules of contrastive test sets at their defaults."""
+"""Default settings of contrastive test sets."""
 
 CXMI_PREFIX = "cxmi_"
 """File-name prefix of CXMI's scores of a test split or suite."""
@@ -209,17 +209,17 @@ class RunArtifacts(DiscourseArtifacts):
         )
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
-        """The runs of a system on a dataset, one per seed."""
+        """Return the runs of a system on a dataset, one per seed."""
         return [run for run in list_runs(self.config) if (run.dataset, run.system) == (dataset, system)]
 
     @property
     def trained(self) -> list[Run]:
-        """The runs that train their own model."""
+        """Runs that train a model."""
         return [run for run in list_runs(self.config) if is_trained(self.config, run.system)]
 
     @property
     def scored(self) -> list[Run]:
-        """The runs whose translations are scored."""
+        """Runs whose translations are scored."""
         return [run for run in list_runs(self.config) if self.config.systems[run.system].evaluate]
 
     def _read_trees(self, dataset: str, system: str, part: str) -> list[Artifact]:
@@ -228,5 +228,5 @@ class RunArtifacts(DiscourseArtifacts):
 
 
 def run_folder(dataset: str, system: str, seed: str | int) -> str:
-    """The folder of a run."""
+    """Return the folder of a run."""
     return f"results/{dataset}/runs/{system}/seed{int(seed)}"

@@ -10,7 +10,7 @@ from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
-"""Keys of section `text` that matter to BPE and what follows, not to tokens."""
+"""Keys of section `text` that affect BPE and later steps, but not tokens."""
 
 
 class TextArtifacts(CorporaArtifacts):
@@ -18,7 +18,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("tokenize", stage="text")
     def tokens(self, dataset: str, split: str, lang: str) -> Artifact:
-        """Tokens of one side of a split; deleted when they are truecased."""
+        """Tokens of one side of a split. Deleted after truecasing."""
         text = self.dataset_split(dataset, split)
         settings = self._token_settings(dataset)
         return Artifact(
@@ -62,7 +62,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("learn_vocabulary", stage="text")
     def vocabulary(self, dataset: str) -> Artifact:
-        """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
+        """Vocabulary of the training text, with masks and language tags for pre-training."""
         row, settings = self.config.datasets[dataset], text_settings(self.config, dataset)
         is_for_pretraining = row.sentences or row.monolingual
         params: dict[str, Any] = {"tags": list(row.languages) if is_for_pretraining else []}
@@ -107,7 +107,7 @@ class TextArtifacts(CorporaArtifacts):
         )
 
     def _of_bpe(self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any]) -> Artifact:
-        """Codes, vocabulary or pipeline: files that the same settings and text determine."""
+        """Declare codes, vocabulary or pipeline, which depend on the same settings and text."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
         # Either truecaser covers the text of both languages, see `truecaser`: the one of the source suffices.
