@@ -63,7 +63,7 @@ wildcard_constraints:
     dataset=plan.row_pattern("datasets"),
     system=plan.row_pattern("systems"),
     baseline=plan.row_pattern("systems"),
-    cutting=plan.row_pattern("instances"),
+    instances=plan.row_pattern("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
     part="[A-Za-z0-9_-]+",
@@ -136,7 +136,7 @@ rule discourse:
 
 
 rule instances:
-    """Instances in all cuttings that systems use, and their statistics."""
+    """All instances that systems use, and their statistics."""
     input:
         plan.targets()["instances"],
 

@@ -103,9 +103,9 @@ def _check_discourse(config: Config) -> None:
     for name, trees in section.trees.items():
         if trees.parser is not None:
             look_up(parsers, trees.parser, where=f"config.discourse.trees.{name}.parser", what="parser")
-    for name, cutting in config.instances.items():
-        if cutting.trees is not None:
-            look_up(section.trees, cutting.trees, where=f"config.instances.{name}.trees", what="trees")
+    for name, instances in config.instances.items():
+        if instances.trees is not None:
+            look_up(section.trees, instances.trees, where=f"config.instances.{name}.trees", what="trees")
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
@@ -121,7 +121,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-    cutting = look_up(config.instances, system.instances, where=f"{where}.instances", what="instances")
+    instances = look_up(config.instances, system.instances, where=f"{where}.instances", what="instances")
     decoding_settings(config, name)
     _check_trees(config, name)
     if system.use_model_of is not None:
@@ -143,26 +143,26 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
             model_settings(config, name).check_silent_start()
         except UserError as error:
             raise UserError(f"{where}: training.{error}") from None
-    reads_documents = cutting.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
-    if training.max_batch_tokens < cutting.max_tokens and reads_documents:
+    reads_documents = instances.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
+    if training.max_batch_tokens < instances.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.instances}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
+            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch could not hold an instance"
         )
 
 
 def _check_trees(config: Config, system: str) -> None:
     row = config.systems[system]
-    cutting = config.instances[row.instances]
-    if cutting.trees is None:
+    instances = config.instances[row.instances]
+    if instances.trees is None:
         if row.use_model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
                 f"instances.{row.instances} names none; give it `trees`"
             )
         return
-    trees = config.discourse.trees[cutting.trees]
-    where = f"config.discourse.trees.{cutting.trees}"
+    trees = config.discourse.trees[instances.trees]
+    where = f"config.discourse.trees.{instances.trees}"
     for name in row.datasets or config.datasets:
         dataset = config.datasets[name]
         # Every split and suite, also what no system reads today: a study that grows should not stop half-way.
@@ -258,13 +258,13 @@ def _check_job_names(config: Config) -> None:
     # Logs and benchmarks are named by joining names with `_`: a_b + c and a + b_c would share one.
     runs = [(run.dataset, run.system) for run in list_runs(config)]
     parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
-    cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]
+    all_instances = [(dataset, instances, part) for instances in config.instances for dataset, part in parts]
     trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
     suites = [(name, suite) for name, dataset in config.datasets.items() for suite in dataset.suite_names()]
     suite_trees = [(dataset, tree, suite) for tree in config.discourse.trees for dataset, suite in suites]
     baselines = dict.fromkeys([config.report.baseline, *(table.baseline for table in config.report.tables.values())])
     compared = [(*run, baseline) for run in runs for baseline in filter(None, baselines)]
-    for names in (runs, parts, cuttings, trees, suite_trees, compared):
+    for names in (runs, parts, all_instances, trees, suite_trees, compared):
         seen: dict[str, tuple[str, ...]] = {}
         for name in dict.fromkeys(names):
             joined = "_".join(name)

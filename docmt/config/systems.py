@@ -155,8 +155,8 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
     systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
-    cuttings = [system.instances for system in systems.values() if not system.has_user_output]
-    parts = [(cutting, part) for cutting in cuttings for part in config.datasets[dataset].parts()]
+    names = [system.instances for system in systems.values() if not system.has_user_output]
+    parts = [(name, part) for name in names for part in config.datasets[dataset].parts()]
     for name, system in systems.items():
         if is_trained(config, name):
             tasks = training_settings(config, name).tasks

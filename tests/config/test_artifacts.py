@@ -191,7 +191,7 @@ def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration():
     calls = []
 
     class Declarations:
-        known = {}
+        declared = {}
 
         @artifact("rule", stage="text")
         def thing(self, name):

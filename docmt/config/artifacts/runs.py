@@ -32,9 +32,9 @@ class RunArtifacts(DiscourseArtifacts):
     """Instances, models, translations and scores."""
 
     @artifact("build_instances", stage="instances")
-    def instances(self, dataset: str, cutting: str, split: str) -> Artifact:
+    def instances(self, dataset: str, instances: str, split: str) -> Artifact:
         """Instances of a split, by a row of section `instances`, with its trees if it has any."""
-        chosen = self.config.instances[cutting].instances()
+        chosen = self.config.instances[instances].instances()
         if split == SENTENCES:  # pairs stay single
             chosen = chosen.model_copy(update={"max_sentences": 1})
         # Documents are chosen for training only. Fingerprints of other splits hold the defaults of these keys.
@@ -44,10 +44,10 @@ class RunArtifacts(DiscourseArtifacts):
             )
         texts = [self.subwords(dataset, split, lang) for lang in self.config.datasets[dataset].part_languages(split)]
         trees = []
-        if (name := self.config.instances[cutting].trees) and split != MONOLINGUAL:
+        if (name := self.config.instances[instances].trees) and split != MONOLINGUAL:
             trees = [self.trees(dataset, name, split)]
         return Artifact(
-            [f"results/{dataset}/instances/{cutting}/{split}/manifest.json"],
+            [f"results/{dataset}/instances/{instances}/{split}/manifest.json"],
             [chosen, texts[0], *trees],
             {
                 "texts": texts,
@@ -62,8 +62,8 @@ class RunArtifacts(DiscourseArtifacts):
     def instance_statistics(self, dataset: str) -> Artifact:
         """Counts of all instances of a dataset."""
         made = {
-            f"{dataset}/{cutting}/{part}": self.instances(dataset, cutting, part)
-            for cutting, part in dataset_instances(self.config, dataset)
+            f"{dataset}/{instances}/{part}": self.instances(dataset, instances, part)
+            for instances, part in dataset_instances(self.config, dataset)
         }
         return Artifact(
             [f"results/{dataset}/instances/statistics.csv"],

@@ -20,15 +20,15 @@ Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "und
 
 CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
 POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
-MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
+MANY_SEEDS = 10  # as many as a patient user trains: a claim that they could not decide is underpowered
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
-WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
+WIDTHS = (30, 16, 24, 34, 24, 12)  # characters of the columns in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
-    f"Difference: of the relation, mean and {CONFIDENCE:.0%} interval, with the smallest difference that matters. "
-    f"Where it decides nothing, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
+    f"Difference: mean and {CONFIDENCE:.0%} interval, with the margin. "
+    f"For undecided claims, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
 )
 UNDECIDED = ("inconclusive", "underpowered")
 HISTORY_DIGITS = 3
@@ -280,13 +280,13 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
 
 def _difference(claim: Claim, finding: Finding) -> str:
     digits = _digits(claim)
-    relation = finding.comparison.text + (
+    comparison = finding.comparison.text + (
         f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
     )
     if finding.verdict == "not run":
-        return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
+        return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
     shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
-    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
+    return f"{comparison}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
 
 
 def _digits(claim: Claim) -> int:
