@@ -112,7 +112,7 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
     if discourse == "auto" and model.discourse is None:
         raise UserError(
             "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
-            "bundle`, or give a file of trees"
+            "add-parser`, or give a file of trees"
         )
     return model
 
