@@ -6,7 +6,13 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from docmt.config.discourse import TREEBANKS
-from docmt.config.plan import Plan, annotators, growing, one_of, processes
+from docmt.config.plan import (
+    Plan,
+    annotation_job_threads,
+    scale_with_attempt,
+    text_job_threads,
+    wildcard_regex,
+)
 from docmt.config.references import (
     CONTROLLED_SPLITS,
     CONTROLLED_SUITES,
@@ -16,17 +22,17 @@ from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
-from docmt.snakemake import check_records, cores_per_gpu, spread_training
+from docmt.snakemake import check_records, cores_per_gpu, training_resources
 from docmt.snakemake_patches import (
-    keep_asking_squeue,
-    keep_one_timer,
-    stop_from_another_thread,
+    patch_squeue_fallback,
+    patch_scheduler_timer,
+    patch_sigterm_deadlock,
 )
 
 min_version("9.27")
 
-keep_one_timer()
-stop_from_another_thread()
+patch_scheduler_timer()
+patch_sigterm_deadlock()
 
 
 # A config given with --configfile is complete by itself; without one, the demo's is used.
@@ -50,24 +56,24 @@ except UserError as error:
 #
 # Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
 # only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
-# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.urgency`), and translations (5)
-# before shorter jobs.
+# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.training_priority`), and
+# translations (5) before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",
-    dataset=plan.names("datasets"),
-    system=plan.names("systems"),
-    baseline=plan.names("systems"),
-    cutting=plan.names("instances"),
+    dataset=plan.row_pattern("datasets"),
+    system=plan.row_pattern("systems"),
+    baseline=plan.row_pattern("systems"),
+    instances=plan.row_pattern("instances"),
     split=plan.splits(),
     suite="[A-Za-z0-9_-]+",
     part="[A-Za-z0-9_-]+",
-    treebank=one_of(TREEBANKS),
-    segmenter=plan.names("discourse.segmenters"),
-    parser=plan.names("discourse.parsers"),
+    treebank=wildcard_regex(TREEBANKS),
+    segmenter=plan.row_pattern("discourse.segmenters"),
+    parser=plan.row_pattern("discourse.parsers"),
     seed="[0-9]+",
-    table=plan.names("report.tables"),
-    cases=plan.names("report.cases"),
-    figure=one_of(plan.config.report.drawn),
+    table=plan.row_pattern("report.tables"),
+    cases=plan.row_pattern("report.cases"),
+    figure=wildcard_regex(plan.config.report.drawn),
     lang="[a-z]{2,3}",
     src="[a-z]{2,3}",
     tgt="[a-z]{2,3}",
@@ -77,7 +83,7 @@ onstart:
     if workflow.local_exec:
         os.environ[LOCAL_JOBS] = "1"
     else:
-        keep_asking_squeue()
+        patch_squeue_fallback()
         try:
             watch_jobs(Path.cwd())
         except UserError as error:
@@ -130,7 +136,7 @@ rule discourse:
 
 
 rule instances:
-    """Instances in all cuttings that systems use, and their statistics."""
+    """All instances that systems use, and their statistics."""
     input:
         plan.targets()["instances"],
 

@@ -38,11 +38,11 @@ instances build --texts {TEXT}/dev.bpe.en {TEXT}/dev.bpe.de --documents {CORPORA
 instances statistics --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
 discourse statistics --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
 decode translate --model {RUN}/model.pt --instances results/controlled/instances/sentences/dev --out OUT/dev.jsonl
-decode contrast --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
+decode score-candidates --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
 evaluate run --settings {{"metrics":["s-BLEU"]}} --tests {TRANSLATED} --src-lang en --tgt-lang de {KEYS} \
  --out OUT/scores.json
 evaluate run --tests {JUDGED} --src-lang en --tgt-lang de {KEYS} --out OUT/accuracy.json
-report gather --scores {RUN}/scores.json --out OUT/scores.csv
+report collect --scores {RUN}/scores.json --out OUT/scores.csv
 """
 
 

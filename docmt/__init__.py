@@ -14,7 +14,7 @@ _PUBLIC = {
     "UserError": "docmt.errors",
     "load_model": "docmt.models.model_file",
 }
-"""What can be imported from here, and where it is: imported when it is asked for, because torch takes seconds."""
+"""Public names and their modules, imported on first use because torch takes seconds."""
 
 
 def __getattr__(name: str) -> Any:

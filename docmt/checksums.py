@@ -17,19 +17,19 @@ from docmt.errors import UserError
 FOLDER = ".checksums"
 
 
-def record_of(path: Path) -> Path:
-    """Where the checksum of a file is recorded."""
+def checksum_path(path: Path) -> Path:
+    """Return the path of the recorded checksum of a file."""
     return path.parent / FOLDER / f"{path.name}.sha256"
 
 
-def place(temporary: Path, path: Path) -> None:
+def replace_and_record(temporary: Path, path: Path) -> None:
     """Rename a finished file to its final name and record its checksum.
 
     The old record goes first and the new one comes last: a kill in between leaves a file without a record, never a
     file with the record of another. All data are on disk before the first of these steps, so that a full disk leaves
     the existing file and its record unchanged.
     """
-    record = record_of(path)
+    record = checksum_path(path)
     record.parent.mkdir(exist_ok=True)
     new_record = temporary.with_name(record.name)
     _write_record(temporary, new_record)
@@ -41,7 +41,7 @@ def place(temporary: Path, path: Path) -> None:
 def record_folder(folder: Path) -> None:
     """Record the checksums of all files in a folder that have no record yet."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.parent.name != FOLDER and not (record := record_of(path)).exists():
+        if path.is_file() and path.parent.name != FOLDER and not (record := checksum_path(path)).exists():
             record.parent.mkdir(exist_ok=True)
             _write_record(path, record)
 
@@ -66,23 +66,23 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
     path = Path(path)
     for _ in range(2):  # a writer may replace both between our opening the one and reading the other
         with open(path, "rb") as file:
-            if _agrees(file, path):
+            if _checksum_matches(file, path):
                 yield file
                 return
     raise UserError(
         f"{path}: changed since docmt wrote it (its checksum differs): remove it and run again, or delete "
-        f"{record_of(path)} if the change is intended"
+        f"{checksum_path(path)} if the change is intended"
     )
 
 
 def is_checking() -> bool:
-    """Whether this process compares checksums: of the processes of a training, the first on each machine does."""
+    """True if this process compares checksums. In a training, the first process on each machine does."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def _agrees(file: BufferedReader, path: Path) -> bool:
-    """Whether an open file, hashed as a stream and rewound, agrees with the record of its path or has none."""
-    record = record_of(path)
+def _checksum_matches(file: BufferedReader, path: Path) -> bool:
+    """True if an open file has the recorded checksum, or has no record. The file is read and rewound."""
+    record = checksum_path(path)
     if not (is_checking() and os.path.exists(record)):
         return True
     # Of the open file, not of the path: what is read later is what was compared.

@@ -49,7 +49,7 @@ def settings_at(where: str) -> Parameter:
     def convert(settings: type[Settings], tokens: Sequence[Any]) -> Settings:
         return settings.from_argument(tokens[0].value, where=where)
 
-    help = f"keys of section `{where}` as JSON or @FILE; `docmt config manual` lists them."
+    help = f"keys of section `{where}` as JSON or @FILE. `docmt config manual` lists them."
     return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from docmt.errors import UserError
 
 # Largest ratio of the sizes of a file and its archive; text is rarely more than 20 times larger.
-LARGEST_RATIO = 200
+MAX_RATIO = 200
 # Up to this size, any ratio is accepted.
 HARMLESS_BYTES = 1 << 26
 BLOCK_BYTES = 1 << 18
@@ -17,9 +17,9 @@ BLOCK_BYTES = 1 << 18
 
 def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
     """Raise UserError when the compressed bytes are suspiciously few."""
-    if n_bytes > max(HARMLESS_BYTES, LARGEST_RATIO * n_packed):
+    if n_bytes > max(HARMLESS_BYTES, MAX_RATIO * n_packed):
         raise UserError(
-            f"{where}: expands to more than {LARGEST_RATIO} times its {n_packed:,} compressed bytes: this is no text; "
+            f"{where}: expands to more than {MAX_RATIO} times its {n_packed:,} compressed bytes: this is not text; "
             "if you trust the file, decompress it yourself"
         )
 

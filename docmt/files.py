@@ -25,11 +25,11 @@ from docmt.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-"""What UTF-16 begins with; in other encodings, these are rare letters."""
+"""First bytes of UTF-16. In other encodings, they are rare letters."""
 ZIP_MARK = b"PK\x03\x04"
 PROBE_BYTES = 1 << 20
 # Bytes of a line that is no line: a file without line ends must not fill the memory.
-LONGEST_LINE = 1 << 28
+MAX_LINE_BYTES = 1 << 28
 
 
 def read_bytes(path: Path) -> bytes:
@@ -116,9 +116,11 @@ def iterate_lines(path: Path) -> Iterator[str]:
     """
     path = Path(path)
     with _open_content(path) as file:
-        for number, data in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), start=1):
-            if len(data) == LONGEST_LINE:
-                raise UserError(f"{path}: line {number} has {LONGEST_LINE:,} bytes or more: this is no text")
+        for number, data in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), start=1):
+            if len(data) == MAX_LINE_BYTES:
+                raise UserError(
+                    f"{path}: line {number} has {MAX_LINE_BYTES:,} bytes or more: this does not look like text"
+                )
             if number == 1:
                 _refuse_other_kinds(path, data)
                 if not (data := data.removeprefix(BYTE_ORDER_MARK)):
@@ -176,8 +178,8 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
     """
     path = Path(path)
     with (
-        explained_full_disk(path),
-        made_folder(path.parent),
+        describe_disk_full(path),
+        create_folder(path.parent),
         tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder,
     ):
         temporary = Path(folder) / path.name
@@ -192,8 +194,8 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def made_folder(folder: Path) -> Iterator[None]:
-    """Make a folder; after an error, remove it again if it is new and empty."""
+def create_folder(folder: Path) -> Iterator[None]:
+    """Create a folder. After an error, remove it if it is new and empty."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -218,15 +220,15 @@ def _replace(temporary: Path, path: Path, *, checksum: bool) -> None:
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
     if checksum:
-        checksums.place(temporary, path)
+        checksums.replace_and_record(temporary, path)
     else:
-        checksums.record_of(path).unlink(missing_ok=True)
+        checksums.checksum_path(path).unlink(missing_ok=True)
         os.replace(temporary, path)
 
 
 @contextlib.contextmanager
-def explained_full_disk(path: Path) -> Iterator[None]:
-    """Turn the OSError of a full disk or quota into a UserError."""
+def describe_disk_full(path: Path) -> Iterator[None]:
+    """Raise UserError in place of the OSError for a full disk or quota."""
     try:
         yield
     except OSError as error:

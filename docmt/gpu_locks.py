@@ -64,7 +64,7 @@ def claim_more(names: Sequence[str]) -> bool:
 
 
 def _are_chosen() -> bool:
-    """Whether Slurm has chosen the GPUs of this process, which no other job then sees."""
+    """True if Slurm has assigned the GPUs of this process, which no other job can then use."""
     return "SLURM_JOB_ID" in os.environ and LOCAL_JOBS not in os.environ
 
 

@@ -26,5 +26,5 @@ def language_of(code: str) -> str:
 
 
 def has_blanks(code: str) -> bool:
-    """Whether text of a language has blanks between its words."""
+    """True if a language separates words by blanks."""
     return language_of(code) not in WITHOUT_BLANKS

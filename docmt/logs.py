@@ -35,7 +35,7 @@ def progress(items: Iterable[Item], *, label: str, unit: str, total: int | None 
 
 
 class Meter:
-    """How far a long computation is, how fast, and how long it will still take.
+    """Progress, speed and remaining time of a long computation.
 
     A progress bar if standard error is a terminal, else a line in the log every half a minute.
     """

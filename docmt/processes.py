@@ -99,7 +99,7 @@ def _apply(chunk: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class LostProcess:
-    """What is left of a process that died: its exit code, as `multiprocessing` gives it."""
+    """Exit code of a process that died, as in `multiprocessing`."""
 
     exit_code: int | None
 

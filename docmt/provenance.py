@@ -1,4 +1,4 @@
-"""Where an artifact comes from: versions, commit, settings and their hash."""
+"""Provenance of artifacts: versions, commit, settings and their hash."""
 
 import functools
 import hashlib

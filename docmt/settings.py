@@ -18,6 +18,7 @@ from pydantic import (
 
 from docmt.errors import UserError
 from docmt.files import read_json
+from docmt.renamed import rename_settings
 
 
 class Settings(BaseModel):
@@ -60,9 +61,9 @@ class Settings(BaseModel):
 def read_argument(argument: str, *, where: str) -> Any:
     """Read the plain value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
     if argument.startswith("@"):
-        return read_json(Path(argument[1:]))
+        return rename_settings(read_json(Path(argument[1:])), where)
     try:
-        return json.loads(argument)
+        return rename_settings(json.loads(argument), where)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
 
@@ -80,7 +81,7 @@ PLAIN_WORDS = {
     "literal_error": "must be {expected}",
 }
 """Plain words for Pydantic's messages, by its name of the problem; in braces what it calls the context."""
-LONGEST_VALUE = 80
+MAX_VALUE_LENGTH = 80
 """Characters of a wrong value that a message shows."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
@@ -161,7 +162,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
             hint = "write it without quotation marks, and in a --configfile: Snakemake's --config makes text of it"
         return f"{path}: a number is needed, {value!r} is text ({hint})"
     message = PLAIN_WORDS.get(kind, "").format(**context) or problem["msg"].removeprefix("Value error, ")
-    shown = repr(value) if len(repr(value)) <= LONGEST_VALUE else f"{repr(value)[:LONGEST_VALUE]} …"
+    shown = repr(value) if len(repr(value)) <= MAX_VALUE_LENGTH else f"{repr(value)[:MAX_VALUE_LENGTH]} …"
     return f"{path}: {message}, not {shown}" if problem["loc"] else f"{where}: {message}"
 
 

@@ -16,7 +16,7 @@ FIELDS = ("JobArrayID", "State", "Comment", "STDOUT")
 # Longer than a client waits for a controller that is restarting.
 TIMEOUT_SECONDS = 20
 # How many jobs one message names.
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 class QueueError(Exception):
@@ -99,8 +99,8 @@ def _name_left_jobs(folder: Path) -> None:
 
 
 def _name(jobs: list[SlurmJob]) -> str:
-    named = "; ".join(f"{job.id}, {job.state.lower()}, {job.label}" for job in jobs[:MOST_NAMED])
-    return f"jobs ({named}{'; …' if len(jobs) > MOST_NAMED else ''})"
+    named = "; ".join(f"{job.id}, {job.state.lower()}, {job.label}" for job in jobs[:MAX_NAMED])
+    return f"jobs ({named}{'; …' if len(jobs) > MAX_NAMED else ''})"
 
 
 def _ids(jobs: list[SlurmJob]) -> str:

@@ -1,4 +1,4 @@
-"""What Snakemake is told about resources, and what docmt reads of its logs and records.
+"""Resources of training jobs, and readers for Snakemake's logs and records.
 
 Their form is not promised. It was tested with the versions in `TESTED`; after an upgrade, run `tests/status`,
 `tests/test_snakemake.py`, `tests/workflow` and `tests/slurm`. The module imports no Snakemake until it has to, so that
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from docmt.checksums import FOLDER
 from docmt.errors import UserError
 from docmt.files import modified
+from docmt.renamed import rename_settings
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -25,23 +26,23 @@ if TYPE_CHECKING:
 TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
 
 SLURM_LOGS = Path(".snakemake/slurm_logs")
-"""Where the Slurm plugin writes the logs of its jobs, in the folder of a study: they identify its jobs."""
+"""Folder of the Slurm plugin's job logs, which identify the jobs of a study."""
 
 LOCKS = Path(".snakemake/locks")
-"""Where Snakemake marks that it works in the folder of a study."""
+"""Folder of Snakemake's locks in a study."""
 
 RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
-"""Where Snakemake records what the results of a study were made from, and which jobs it has not finished."""
+"""Folders of Snakemake's records of results and of unfinished jobs."""
 
 N_LOGS = 3
-"""How many message files of Snakemake are read, the newest ones."""
+"""Number of most recent Snakemake log files to read."""
 
 BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
 
 CORES_PER_GPU = 4
-"""What a process on a GPU needs beside its own core: reading and noising instances, the driver, checkpoints."""
+"""CPU cores per GPU process, which also reads and noises instances and writes checkpoints."""
 NOTICE = "--signal=TERM@120"
 """Slurm tells a training to save 120 seconds before its time limit. Not with USR1: that signal ends the Snakemake
 inside the job, and Slurm then kills the training before it has saved."""
@@ -69,8 +70,8 @@ def cores_per_gpu(wildcards: Any, threads: int) -> int:
     return max(CORES_PER_GPU, threads)
 
 
-def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
-    """The resources of the rule `train` that follow from the `nodes` and `gpu` that a user sets for it.
+def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
+    """Return the resources of the rule `train`, derived from the user's `nodes` and `gpu`.
 
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
     GPUs of a job from several nodes.
@@ -81,6 +82,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
     Returns:
         nodes: of the job.
+        micro_batch_tokens: maximum number of tokens that a device computes at once, 0 to choose by its memory.
         devices: GPUs of each node.
         gpu: GPUs on all nodes together, as the plugin counts them.
         slurm_extra: options of sbatch.
@@ -94,6 +96,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
     chosen = workflow.resource_settings.overwrite_resources.get("train", {})
     given = {name: str(getattr(value, "raw", value)) for name, value in chosen.items()}
+    given = rename_settings(given, "set-resources.train")
     nodes, gpus = given.get("nodes", "1"), given.get("gpu", given.get("nodes", "1"))
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
@@ -104,6 +107,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
         )
     devices = n_gpus // n_nodes
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
+    shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:
         return shared | {"slurm_extra": NOTICE}
@@ -226,7 +230,7 @@ def _marked(folder: Path) -> Iterator[str]:
 
 
 def _runs_here(folder: Path) -> bool:
-    """Whether a Snakemake on this host works in a folder. Other users' processes may be hidden."""
+    """True if a Snakemake on this host works in a folder. Processes of other users may be hidden."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")

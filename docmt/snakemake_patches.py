@@ -1,14 +1,14 @@
-"""The faults of Snakemake and of its Slurm plugin that are mended from outside, in private places of theirs.
+"""Patches of private functions of Snakemake and its Slurm plugin, which work around bugs.
 
-docs/upstream.md has the report of each. They were tested with the versions in `docmt.snakemake.TESTED`.
+Each bug is reported in docs/upstream.md. The patches were tested with the versions in `docmt.snakemake.TESTED`.
 """
 
 from _thread import start_new_thread
 from threading import Timer
 
 
-def keep_one_timer() -> None:
-    """Keep Snakemake from looking at all waiting jobs ever more often: here, only one timer for the next look runs."""
+def patch_scheduler_timer() -> None:
+    """Allow only one polling timer. Otherwise each finished job starts another one, and polling grows with the jobs."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     waiting: set[JobScheduler] = set()
@@ -27,8 +27,8 @@ def keep_one_timer() -> None:
     JobScheduler._schedule_reevalutation = schedule_once
 
 
-def stop_from_another_thread() -> None:
-    """Keep SIGTERM from blocking Snakemake forever: its handler waits for a lock in a thread of its own."""
+def patch_sigterm_deadlock() -> None:
+    """Run the SIGTERM handler in a separate thread. In the main thread, it can wait forever for a lock."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     stop = JobScheduler.exit_gracefully
@@ -39,8 +39,8 @@ def stop_from_another_thread() -> None:
     JobScheduler.exit_gracefully = exit_gracefully
 
 
-def keep_asking_squeue() -> None:
-    """Make the Slurm plugin keep using `squeue` while the controller is down: it remembers the controller's answer."""
+def patch_squeue_fallback() -> None:
+    """Remember the controller's answer, so that the Slurm plugin keeps using `squeue` while the controller is down."""
     import snakemake_executor_plugin_slurm as plugin
 
     ask = plugin.get_min_job_age

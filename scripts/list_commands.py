@@ -21,6 +21,8 @@ NAME = "scripts/list_commands.py"
 def usage(words: tuple[str, ...]) -> str:
     """Show in one line how a command is called; `…` are its options."""
     command = functools.reduce(operator.getitem, words, app)
+    if isinstance(command.usage, str):
+        return command.usage.removeprefix("Usage: ")
     names = [one.name for one in command.assemble_argument_collection() if one.name != "*"]  # a dataclass of options
     given = [name for name in names if not name.startswith("-")]
     return " ".join([*(words[1:] or ("docmt", *words)), *given, *(["…"] if len(given) < len(names) else [])])

@@ -25,14 +25,15 @@ discourse:
 instances:
   documents_with_gum: {trees: gum}
 systems:
-  rst_gum: {cutting: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
+  rst_gum: {instances: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
   service: {hypotheses: {talks/ted: service.de}}
 evaluation: {metrics: [s-BLEU, "d-BLEU (instances)", CXMI], comet: {checkpoint: comet.ckpt}}
 report:
   baseline: sentence_transformer
   claims:
     better:
-      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted, relations: [rst_mix > document_transformer]}
+      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted,
+       comparisons: [rst_mix > document_transformer]}
 datasets:
   talks:
     src_lang: en
@@ -53,16 +54,16 @@ def declared() -> Iterator[tuple[str, str, list[str]]]:
     """
     smoke = read_config_file(ROOT / "config/examples/smoke.yaml")
     artifacts = StudyArtifacts(load_config(merge(smoke, yaml.safe_load(EVERYTHING))))
-    list(artifacts.all_made)
+    list(artifacts.artifacts)
     for cls in reversed(StudyArtifacts.__mro__):
         for name, method in vars(cls).items():
-            stage, rules = getattr(method, "made_by", ("", ()))
+            stage, rules = getattr(method, "declares", ("", ()))
             if not rules:  # another name for what a declaration of the same stage makes
                 continue
             parameters = list(inspect.signature(method).parameters)[1:]
             made = [
                 [with_names(file, dict(zip(key[1], parameters, strict=True))) for file in artifact.files]
-                for key, artifact in artifacts.known.items()
+                for key, artifact in artifacts.declared.items()
                 if key[0] == name
             ]
             if not made:

@@ -43,6 +43,7 @@ BASE = (
     "logs",
     "processes",
     "provenance",
+    "renamed",
     "settings",
     "slurm",
     "snakemake",

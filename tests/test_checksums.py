@@ -117,7 +117,7 @@ def test_a_change_is_accepted_when_its_record_is_deleted(tmp_path):
     path = tmp_path / "test.en"
     write_lines(path, WORDS)
     path.write_text("edited\n")
-    checksums.record_of(path).unlink()
+    checksums.checksum_path(path).unlink()
     assert read_lines(path) == ["edited"]
 
 
@@ -128,7 +128,7 @@ def test_an_untouched_file_is_read_also_when_written_again_or_moved_with_its_fol
     write(path, values)
     os.replace(path.parent, tmp_path / "moved")
     read(tmp_path / "moved" / name)
-    checksums.record_of(tmp_path / "moved" / name).read_text()
+    checksums.checksum_path(tmp_path / "moved" / name).read_text()
 
 
 def test_a_file_without_a_record_is_read(tmp_path, kind):
@@ -144,7 +144,7 @@ def test_a_file_without_a_record_is_read(tmp_path, kind):
 
 def test_a_damaged_record_is_refused(tmp_path):
     write_lines(tmp_path / "test.en", WORDS)
-    checksums.record_of(tmp_path / "test.en").write_bytes(b"\xff\n")
+    checksums.checksum_path(tmp_path / "test.en").write_bytes(b"\xff\n")
     with pytest.raises(UserError, match=r"test\.en: changed since"):
         read_lines(tmp_path / "test.en")
 
@@ -223,13 +223,13 @@ def test_a_kill_between_the_steps_is_no_false_alarm(tmp_path, monkeypatch, n_ste
         else:
             write_lines(path, ["after"])
     assert read_lines(path) == (["before"] if n_steps < 2 else ["after"])
-    assert checksums.record_of(path).exists() == (n_steps in (0, 3))
+    assert checksums.checksum_path(path).exists() == (n_steps in (0, 3))
 
 
 def test_a_writer_at_the_same_moment_is_no_false_alarm(tmp_path, monkeypatch):
     path = tmp_path / "test.en"
     write_lines(path, ["before"])
-    agrees = checksums._agrees
+    agrees = checksums._checksum_matches
     calls = []
 
     def write_first(file, name):
@@ -238,7 +238,7 @@ def test_a_writer_at_the_same_moment_is_no_false_alarm(tmp_path, monkeypatch):
         calls.append(name)
         return agrees(file, name)
 
-    monkeypatch.setattr("docmt.checksums._agrees", write_first)
+    monkeypatch.setattr("docmt.checksums._checksum_matches", write_first)
     assert read_lines(path) == ["after"]
     assert len(calls) == 2
 
@@ -255,7 +255,7 @@ def test_a_record_that_cannot_be_written_is_an_error_and_the_file_before_stays(t
     with pytest.raises(UserError, match=r"test\.en: cannot be written, No space left on device"):
         write_lines(path, ["after"])
     assert read_lines(path) == ["before"]
-    assert checksums.record_of(path).exists()
+    assert checksums.checksum_path(path).exists()
 
 
 def test_the_first_process_of_a_machine_compares_checksums_for_the_others(tmp_path, monkeypatch):

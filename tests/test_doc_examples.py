@@ -135,7 +135,7 @@ def test_the_profile_of_the_made_up_university_names_rules_and_resources_that_ex
     assert set(uni) == {*shipped, "set-resources"}
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
     on_gpus = re.findall(
-        r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|spread_training\(workflow\))", rules, flags=re.M
+        r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|training_resources\(workflow\))", rules, flags=re.M
     )
     assert sorted(uni["set-resources"]) == sorted(on_gpus)
 

@@ -8,7 +8,7 @@ import snakemake_executor_plugin_slurm as plugin
 
 from docmt.errors import UserError
 from docmt.slurm import QueueError, list_jobs, watch_jobs
-from docmt.snakemake_patches import keep_asking_squeue
+from docmt.snakemake_patches import patch_squeue_fallback
 
 
 @pytest.fixture
@@ -85,5 +85,5 @@ def test_jobs_that_are_left_at_the_end_are_named(squeue, tmp_path):
 def test_the_plugin_remembers_what_the_controller_said(monkeypatch):
     answers = iter([None, 300, None, 600, None])
     monkeypatch.setattr(plugin, "get_min_job_age", lambda: next(answers))
-    keep_asking_squeue()
+    patch_squeue_fallback()
     assert [plugin.get_min_job_age() for _ in range(5)] == [None, 300, 300, 600, 600]

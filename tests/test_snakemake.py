@@ -20,8 +20,8 @@ from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 from snakemake_executor_plugin_slurm.validation import validate_slurm_extra
 
-from docmt.snakemake import TESTED, cores_per_gpu, spread_training
-from docmt.snakemake_patches import keep_one_timer, stop_from_another_thread
+from docmt.snakemake import TESTED, cores_per_gpu, training_resources
+from docmt.snakemake_patches import patch_scheduler_timer, patch_sigterm_deadlock
 
 ROOT = Path(__file__).parents[1]
 PROFILES = ("profiles/default", "slurm")
@@ -82,7 +82,7 @@ def test_waiting_jobs_have_one_timer_which_delays_no_end(monkeypatch):
         _open_jobs = Semaphore(0)
 
     monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", JobScheduler._schedule_reevalutation)
-    keep_one_timer()
+    patch_scheduler_timer()
     scheduler = Scheduler()
     for _ in range(2):
         for _ in range(5):
@@ -105,7 +105,7 @@ def test_sigterm_while_snakemake_looks_at_finished_jobs_does_not_block_it(monkey
         _lock, _open_jobs, _user_kill = Lock(), Semaphore(0), None
 
     monkeypatch.setattr(JobScheduler, "exit_gracefully", JobScheduler.exit_gracefully)
-    stop_from_another_thread()
+    patch_sigterm_deadlock()
     scheduler = Scheduler()
     with scheduler._lock:
         JobScheduler.exit_gracefully(scheduler, signal.SIGTERM, None)
@@ -131,7 +131,7 @@ def workflow_with(*chosen):
 
 def submission(*chosen, threads=1):
     """The options of sbatch for a training, of those that say where it runs."""
-    resources = spread_training(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
+    resources = training_resources(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
     resources |= {name: value for name, _, value in (each.partition("=") for each in chosen) if name == "gpu_model"}
     job = SimpleNamespace(resources=JobResources(resources), threads=threads)
     validate_slurm_extra(job)
@@ -171,8 +171,13 @@ def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
     [([], 16000), (["gpu=0"], 16000), (["gpu=8"], 72000), (["nodes=2", "gpu=8"], 40000), (["nodes=2"], 16000)],
 )
 def test_memory_of_a_training_grows_with_the_gpus_of_a_node(chosen, expected):
-    memory = spread_training(workflow_with(*chosen))["mem_mb"]
+    memory = training_resources(workflow_with(*chosen))["mem_mb"]
     assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [([], "0"), (["device_tokens=512"], "512")])
+def test_tokens_of_a_micro_batch_may_have_their_former_name_in_a_profile(chosen, expected):
+    assert str(training_resources(workflow_with(*chosen))["micro_batch_tokens"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -185,4 +190,4 @@ def test_memory_of_a_training_grows_with_the_gpus_of_a_node(chosen, expected):
 )
 def test_nodes_that_cannot_be_requested_are_refused(chosen, message):
     with pytest.raises(WorkflowError, match=message):
-        spread_training(workflow_with(*chosen))
+        training_resources(workflow_with(*chosen))

@@ -47,21 +47,21 @@ def gpu(
     minutes: float = 7.0,
     jobs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
 ) -> int:
-    """Compare this machine's GPU with its CPU, and measure it: one table, and one file to send us (docs/gpu.md).
+    """Check GPU results against the CPU, and benchmark the GPU (docs/gpu.md).
 
-    It needs neither network nor corpora. The exit code is 1 if a row FAILED.
+    The command needs neither network nor corpora. The exit code is 1 if a row FAILED.
 
     Example:
         docmt bench gpu --jobs 12 --out bench-gpu.json
 
     Args:
-        out: JSON file to write, after each row.
-        only: rows to run: names, parts before a slash, or patterns such as `*/rst_mix`.
-        device: cpu is a small trial of the command, which says nothing about a GPU.
-        size: size of the measured model (default: base on a GPU, tiny on a CPU).
-        tokens: source tokens of a measured update; 0 means 16,384 on a GPU, 1,024 on a CPU.
-        minutes: rows that would begin later are not run.
-        jobs: processes that compare, after all measurements. Each needs a core and 2 GiB of the GPU.
+        out: JSON file to write, updated after each row. Send it to us.
+        only: rows to run, by name, by the part before the slash, or by a pattern such as `*/rst_mix`.
+        device: cpu runs a small trial of the command without a GPU.
+        size: size of the measured model. Default: base on a GPU, tiny on a CPU.
+        tokens: source tokens per measured update. 0: 16,384 on a GPU, 1,024 on a CPU.
+        minutes: time limit, after which no further row starts.
+        jobs: number of processes for the checks. Each needs a core and 2 GiB of GPU memory.
     """
     if size not in ("", *SIZES):
         raise UserError(f"--size {size}: one of {', '.join(SIZES)}")

@@ -18,7 +18,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check configuration files, each by itself, and that the data files exist that they name.
+    """Check configuration files, and that their data files exist. Each file is checked by itself.
 
     Example:
         docmt config check config/config.yaml config/examples/*.yaml
@@ -41,7 +41,7 @@ def check(*files: Path) -> None:
 
 @commands.command
 def show(file: Path, system: str, /) -> None:
-    """Print the full settings of a system's runs as JSON: presets and overrides merged.
+    """Print the settings of a system as JSON, with presets and overrides merged.
 
     Example:
         docmt config show config/config.yaml g_transformer
@@ -56,7 +56,7 @@ def show(file: Path, system: str, /) -> None:
         print(json.dumps(row.model_dump(include=USER_OUTPUT_KEYS), indent=1, ensure_ascii=False))
         return
     settings = {
-        "instances": config.instances[row.cutting].model_dump(mode="json"),
+        "instances": config.instances[row.instances].model_dump(mode="json"),
         "model": model_settings(config, system).model_dump(mode="json"),
         "training": training_settings(config, system).model_dump(mode="json"),
         "init": row.model_dump(mode="json")["init"],
@@ -93,13 +93,13 @@ def schema(*, out: Path | None = None) -> None:
 
 @commands.command(name="manual")
 def print_manual(*, into: Path | None = None) -> None:
-    """Print the reference of all keys as Markdown.
+    """Print a reference of all settings as Markdown.
 
     Example:
         docmt config manual
 
     Args:
-        into: replace the reference inside this file instead.
+        into: update the reference inside this file instead.
     """
     if into is None:
         print(manual(), end="")

@@ -55,19 +55,19 @@ def init(
     languages: list[str] | None = None,
     form: Annotated[str | None, Parameter(name="--format")] = None,
 ) -> None:
-    """Start a study in a new folder, on files of yours or from an example.
+    """Start a study in a new folder, with your own files or from an example.
 
     Example:
         docmt init study --train train.en train.de --dev dev.en dev.de --test test.en test.de
 
     Args:
-        folder: a folder that does not exist yet, or is empty.
-        train: documents to learn from, source and target: two files (a blank line between documents), two folders or
-            quoted patterns (a file per document), or one file with both (TMX, TSV, CSV with named columns, ParaDocs).
-        dev: other documents, to choose the best model.
-        test: other documents, to score.
-        languages: source and target language; by default as the names of the files say.
-        form: reader, if the guess is wrong, or its settings: `{reader: tsv, columns: [2, 3]}` (docs/corpora.md).
+        folder: new or empty folder.
+        train: training documents: source and target file (blank lines between documents), two folders or quoted
+            patterns (a file per document), or one file with both languages (TMX, TSV, CSV with column names, ParaDocs).
+        dev: validation documents, to choose the best model.
+        test: test documents, to score.
+        languages: source and target language. Default: taken from the file names.
+        form: reader or its settings, for example `{reader: tsv, columns: [2, 3]}` (docs/corpora.md). Default: guessed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder}: exists and is not empty: give a new folder")
@@ -110,7 +110,7 @@ def init(
 
 
 def find_workflow() -> Path:
-    """The folder of the workflow: the repository, or what was installed with the package."""
+    """Return the folder of the workflow: the repository, or the installed copy."""
     schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")  # second: pip install --user
     installed = [Path(sysconfig.get_path("data", scheme)) / "share/docmt" for scheme in schemes]
     for folder in (Path(__file__).parents[2], *installed):

@@ -17,6 +17,7 @@ from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 from docmt.provenance import FINGERPRINT_VARIABLE
+from docmt.renamed import rename_command
 
 COLLECT_EVERY = 100_000
 """New objects between two searches for garbage. By default it is 700, and the searches take a sixth of the time of
@@ -32,26 +33,26 @@ app = CommandGroup(
     default_parameter=Parameter(negative=(), consume_multiple=True, allow_repeating=True),
 )
 # Modules are imported when one of their commands is called: torch alone takes seconds.
-PEOPLE = Group("For people", sort_key=0)
-WORKFLOW = Group("Called by the workflow", sort_key=1)
+USER = Group("User commands", sort_key=0)
+WORKFLOW = Group("Workflow steps", sort_key=1)
 for group, module, name, help in (
-    (PEOPLE, "docmt.cli.init:command", "init", "Start a study in a new folder."),
-    (PEOPLE, "docmt.cli.config:commands", "config", "Check and explain a configuration."),
-    (PEOPLE, "docmt.cli.run:command", "run", "Run a study, or a part of it, with Snakemake."),
-    (PEOPLE, "docmt.cli.status:command", "status", "Show the trainings of a study, and what failed."),
-    (PEOPLE, "docmt.cli.tidy:command", "tidy", "List, or delete, what a study no longer needs."),
-    (PEOPLE, "docmt.cli.translate:command", "translate", "Translate files, or plain lines."),
-    (PEOPLE, "docmt.bench.commands:commands", "bench", "Prove that a GPU computes correctly, and measure it."),
-    (PEOPLE, "docmt.models.commands:commands", "models", "Fetch and import published models, and bundle parsers."),
+    (USER, "docmt.cli.init:command", "init", "Start a study in a new folder."),
+    (USER, "docmt.cli.config:commands", "config", "Check and explain a configuration."),
+    (USER, "docmt.cli.run:command", "run", "Run a study, or parts of it, with Snakemake."),
+    (USER, "docmt.cli.status:command", "status", "Show training progress and failed jobs of a study."),
+    (USER, "docmt.cli.clean:command", "clean", "List or delete files that a study no longer needs."),
+    (USER, "docmt.cli.translate:command", "translate", "Translate text files or standard input."),
+    (USER, "docmt.bench.commands:commands", "bench", "Check GPU results against the CPU, and benchmark a GPU."),
+    (USER, "docmt.models.commands:commands", "models", "Fetch and import published models, and add parsers."),
     (WORKFLOW, "docmt.corpora.commands:commands", "corpora", "Fetch, read and check corpora."),
     (WORKFLOW, "docmt.controlled.commands:commands", "controlled", "Generate the controlled corpus."),
-    (WORKFLOW, "docmt.text.commands:commands", "text", "Turn sentences into subwords and back."),
-    (WORKFLOW, "docmt.discourse.commands:commands", "discourse", "Make treebanks, EDUs, trees and their pictures."),
-    (WORKFLOW, "docmt.instances.commands:commands", "instances", "Cut documents into instances of whole sentences."),
+    (WORKFLOW, "docmt.text.commands:commands", "text", "Convert sentences to subwords and back."),
+    (WORKFLOW, "docmt.discourse.commands:commands", "discourse", "Read treebanks, segment EDUs and parse RST trees."),
+    (WORKFLOW, "docmt.instances.commands:commands", "instances", "Split documents into instances of whole sentences."),
     (WORKFLOW, "docmt.training.commands:command", "train", "Train a model."),
-    (WORKFLOW, "docmt.decoding.commands:commands", "decode", "Translate instances, score given targets."),
+    (WORKFLOW, "docmt.decoding.commands:commands", "decode", "Translate instances and score candidates."),
     (WORKFLOW, "docmt.evaluation.commands:commands", "evaluate", "Score translations and test sets."),
-    (WORKFLOW, "docmt.report.commands:commands", "report", "Gather scores into tables, figures and a page."),
+    (WORKFLOW, "docmt.report.commands:commands", "report", "Collect scores into tables, figures and a page."),
 ):
     app.command(module, name=name, help=help, group=group)
 
@@ -79,7 +80,7 @@ def _run(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command without the options that all share, and return its exit code.
+    """Run a command without the shared options, and return its exit code.
 
     Raises:
         UserError: what the user can mend.
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic looks for its plugins in every installed package; docmt uses none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
+        words = rename_command(sys.argv[1:] if arguments is None else arguments)
         code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()  # Python itself would report a full disk only after the exit code is decided
         return code

@@ -1,4 +1,4 @@
-"""The first configuration of a study on a user's files, checked against them."""
+"""First configuration for a user's files, which are checked."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -44,9 +44,9 @@ instances:                             # how documents are cut
 training:
   scratch:
     {learning_rate: $rate, warmup_steps: $warmup, word_dropout: 0.0, max_steps: $steps, validate_every_steps: $every}
-  finetune:                            # after `scratch`: parts that a system adds start silent, and learn faster
-    {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, new_parts: silent, max_steps: $more,
-     validate_every_steps: $half}
+  finetune:                            # after `scratch`: new output layers start at zero, and learn faster
+    {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, init_new_parameters: zero,
+     max_steps: $more, validate_every_steps: $half}
 datasets:
   mine:
     src_lang: $src
@@ -55,11 +55,11 @@ datasets:
     dev: [mine/dev]                    # chooses the best model
     test: {test: [mine/test]}          # is scored
 systems:
-  sentence: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: scratch}
+  sentence: {instances: sentences, architecture: sentence_transformer, size: $size, recipe: scratch}
   # The control: as many updates as the next system, and no context.
-  longer: {cutting: sentences, architecture: sentence_transformer, size: $size, recipe: finetune, init: sentence}
+  longer: {instances: sentences, architecture: sentence_transformer, size: $size, recipe: finetune, init: sentence}
   g_transformer:
-    {cutting: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
+    {instances: documents, architecture: g_transformer, size: $size, model: {positions: sentence}, recipe: finetune,
      init: sentence}
 ${evaluation}report: {title: My first study, baseline: longer}
 seeds: [1]                             # [1, 2, 3] for means and deviations
@@ -138,7 +138,7 @@ class NewStudy:
         load_config(yaml.safe_load(self.yaml))
 
     def _read(self, splits: Mapping[str, FoundSplit]) -> list[dict[str, Any]]:
-        """The counts of each split; adds to the warnings. All but the training split are held in memory."""
+        """Return the counts of each split, and add warnings. Only the training split is not kept in memory."""
         rows: list[dict[str, Any]] = []
         held: dict[str, list[Document]] = {}
         overlap = Overlap.of_tests([])
@@ -179,7 +179,7 @@ class NewStudy:
 
 
 def _format_settings(form: str | None) -> dict[str, Any]:
-    """The settings of `--format`: the name of a reader, or a mapping in YAML."""
+    """Return the settings of `--format`: the name of a reader, or a mapping in YAML."""
     try:
         values = parse_yaml(form or "{}", where="--format")
     except UserError:
@@ -198,7 +198,7 @@ def _settings_of(form: Format) -> dict[str, Any]:
 
 
 def _path_in(path: Path, folder: Path) -> str:
-    """A path as seen from the folder of the study; absolute ones stay."""
+    """Return a path relative to the folder of the study, or an absolute path unchanged."""
     if path.is_absolute():
         return path.as_posix()
     # `..` of a symbolic link is the parent of its target; other links of the user's stay in the path.
@@ -207,7 +207,7 @@ def _path_in(path: Path, folder: Path) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value on one line of YAML."""
+    """Return a value as one line of YAML."""
     return (
         yaml.safe_dump(value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6)
         .removesuffix("...\n")

@@ -1,4 +1,4 @@
-"""`docmt run`: Snakemake called with a study's configuration."""
+"""`docmt run`: run Snakemake with a study's configuration."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ from docmt.config.artifacts.report import STAGES
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
-from docmt.files import atomic_writer, made_folder
+from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS
@@ -26,37 +26,37 @@ from docmt.snakemake import LOCKS
 log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
-"""Targets of the Snakefile besides its stages and rules."""
+"""Targets of the Snakefile, in addition to stages and rules."""
 PLACES = {"--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e"}
-"""Options that tell Snakemake where, or on how many cores, jobs run."""
+"""Options of Snakemake for the executor and the number of cores or jobs."""
 ELSEWHERE = {"--profile", "--executor", "-e"}
-"""Options with which jobs may run on other machines than this one."""
+"""Options with which jobs can run on other machines."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Options of Snakemake whose value can be a YAML file."""
 MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
-command = CommandGroup("run", usage="Usage: docmt run [FILE.yaml …] [TARGET …] [OPTION …]")
+command = CommandGroup("run", usage="Usage: docmt run [CONFIG …] [TARGET …] [OPTION …]")
 
 
 @command.default
 def run(
-    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    *words: Annotated[str, Parameter(name="ARGUMENTS", allow_leading_hyphen=True)],
     changes: Annotated[list[str] | None, Parameter(name="--set", consume_multiple=False)] = None,
     dry_run: Annotated[bool, Parameter(alias=["-n", "--dryrun"])] = False,
     directory: Annotated[Path, Parameter(alias="-d")] = Path(),
 ) -> None:
-    """Run a study, or a part of it, with Snakemake: on all cores of this machine, or with a profile.
+    """Run a study, or parts of it, with Snakemake.
 
     Example:
         docmt run my.yaml training --set decoding.beam_size=4
 
     Args:
-        words: configuration files (default: the demo's), targets (default: all), then options of Snakemake, such as
-            `--cores 4` or `--profile slurm`. Files can stand anywhere.
-        changes: `KEY=VALUE` on top of the configuration, for a quick try; recorded in results/config.yaml.
-        dry_run: only show what would run.
-        directory: folder of the results; paths in the configuration are relative to it.
+        words: configuration files (default: the demo), targets (default: all), and options of Snakemake, for example
+            `--cores 4` (default: all cores) or `--profile slurm`.
+        changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
+        dry_run: show the jobs without running them.
+        directory: folder for the results. Paths in the configuration are relative to it.
     """
     files: list[Path] = []
     others: list[str] = []
@@ -73,8 +73,8 @@ def run(
     values = read_config_files(files)
     for change in changes or []:
         values = merge(values, read_change(change))
-    with made_folder(directory), chdir(directory):
-        check_user_files(load_config(values))
+    with create_folder(directory), chdir(directory):
+        check_user_files(load_config(values, announce=False))  # Snakemake announces former names
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
@@ -93,7 +93,7 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info("configuration: %s (give it to docmt status and tidy as --configfile)", directory / MERGED)
+            log.info("configuration: %s (give it to docmt status and clean as --configfile)", directory / MERGED)
     has_profile = "SNAKEMAKE_PROFILE" in os.environ
     if not any(option.split("=")[0] in PLACES or re.match("-[cj][0-9]", option) for option in options):
         options += [] if has_profile else ["--cores", "all"]
@@ -124,7 +124,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
 
 
 def limit_gpus(options: list[str]) -> list[str]:
-    """The options of Snakemake with as many GPU jobs at once as this machine has GPUs, unless they say how many."""
+    """Return the options with a limit on GPU jobs, the number of GPUs of this machine, unless they have a limit."""
     n_gpus = len(visible_gpus())
     if not n_gpus or any(option.startswith("gpu=") for option in options):
         return options
@@ -136,7 +136,7 @@ def limit_gpus(options: list[str]) -> list[str]:
 
 
 def read_change(change: str) -> dict[str, Any]:
-    """The nested mapping of one `KEY=VALUE`, whose value is YAML."""
+    """Return the nested mapping of one `KEY=VALUE` with a value in YAML."""
     key, equals, text = change.partition("=")
     try:
         value = parse_yaml(text, where=key)

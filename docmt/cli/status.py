@@ -1,4 +1,4 @@
-"""`docmt status`: the trainings of a study and its failures at a glance."""
+"""`docmt status`: training progress and failed jobs of a study."""
 
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -18,16 +18,16 @@ from docmt.status.study import show_study
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class StudyFolder:
-    """Options that name a study: its folder and its configuration."""
+    """Options for the folder and the configuration of a study."""
 
     directory: Annotated[Path, option("folder of the study.")] = Path(".")
     configfile: Annotated[
-        list[Path] | None, option("configuration files, as for Snakemake; by default config/config.yaml.")
+        list[Path] | None, option("configuration files, as for Snakemake. Default: config/config.yaml.")
     ] = None
 
     @property
     def configfiles(self) -> list[Path]:
-        """The configuration files; by default the one in the current folder or in the repository of this docmt."""
+        """Return the configuration files. Default: config/config.yaml in the current folder or in the repository."""
         if self.configfile:
             return self.configfile
         places = [Path("config/config.yaml"), Path(__file__).parents[2] / "config/config.yaml"]
@@ -38,7 +38,7 @@ class StudyFolder:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Plan, Path]]:
-        """The plan of the study, and its folder: the working directory, as paths in the configuration start there."""
+        """Return the plan and the folder of the study, which is the working directory inside the context."""
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")
@@ -52,7 +52,7 @@ command = CommandGroup("status")
 
 @command.default
 def status(*, study: StudyFolder = StudyFolder()) -> None:
-    """Show each training of a study, what failed with the last error of its log, and how many results are made.
+    """Show training progress, failed jobs with their last error, and the number of finished results.
 
     Example:
         docmt status --configfile config/examples/smoke.yaml

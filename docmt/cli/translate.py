@@ -1,4 +1,4 @@
-"""`docmt translate`: plain documents in, a translated line out for each line."""
+"""`docmt translate`: translate plain text, one line for each line."""
 
 import io
 import itertools
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 SMALL_VOCABULARY = 4000
 """Fewer subwords than any model of real text has."""
-MANY_UNKNOWN = 0.05
+MAX_UNKNOWN_SHARE = 0.05
 """Share of unknown subwords above which there is a warning."""
 
 EXAMPLES = """Examples:
@@ -55,20 +55,20 @@ def translate(
     device: Device = "auto",
     batch_tokens: BatchTokens = None,
 ) -> None:
-    """Translate documents: one sentence per line, a blank line between documents.
+    """Translate documents with one sentence per line and blank lines between documents.
 
     Args:
-        files: UTF-8 text; by default, standard input.
-        out: file to write, or a folder: for several files, or if it ends in /; by default standard output.
-        context: `none` translates each sentence by itself, without the context encoder if there is one.
-        discourse: for models that read trees: `auto` (segment and parse with what `docmt models bundle` added to it, or
-            else with the segmenter and parser of its study; the default where there is one), `none`, or a file with
-            trees of the documents, in their order.
-        source_lang: source language, where the model has several; by default the one it was imported for.
-        target_lang: target language, where the model has several; by default the one it was imported for.
-        beam_size: hypotheses kept at each step; by default that of --settings.
-        precision: of products of matrices; by default that of --settings, or else, on a CPU, the fastest as measured:
-            `float32` is exact.
+        files: text files in UTF-8. Default: standard input.
+        out: output file, or output folder (for several files, or if it ends in /). Default: standard output.
+        context: `none` translates each sentence by itself.
+        discourse: trees for models that read them: `auto` (segment and parse, with the parser that `docmt models
+            add-parser` added or the study's), `none`, or a file with a tree for each document, in order. Default:
+            `auto` if there is a parser.
+        source_lang: source language of a multilingual model. Default: as imported.
+        target_lang: target language of a multilingual model. Default: as imported.
+        beam_size: beam size. Default: as in --settings.
+        precision: precision of matrix products. `float32` is exact. Default: as in --settings, otherwise the fastest as
+            measured on this CPU.
     """
     tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
     if context == "none" and discourse not in (None, "none"):
@@ -99,7 +99,7 @@ def translate(
 
 
 def _load(file: Path, source_lang: str | None, target_lang: str | None, discourse: str | None) -> "TrainedModel":
-    """The model for the languages that are asked for."""
+    """Load a model for the requested languages."""
     from docmt.models.model_file import load_model
 
     model = load_model(file)
@@ -112,7 +112,7 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
     if discourse == "auto" and model.discourse is None:
         raise UserError(
             "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
-            "bundle`, or give a file of trees"
+            "add-parser`, or give a file of trees"
         )
     return model
 
@@ -120,7 +120,7 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
 def _complete(
     settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
 ) -> DecodingSettings:
-    """The settings with the options that are given on top, and on a CPU with the fastest precision unless one is."""
+    """Return the settings with options on top. On a CPU, the default precision is the fastest."""
     from docmt.decoding.inference_model import precision_for
 
     given = {key: value for key, value in options.items() if value is not None}
@@ -133,7 +133,7 @@ def _complete(
 
 
 def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
-    """Log why translations by a model may be worse than one expects."""
+    """Warn if translations by a model can be worse than expected."""
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
@@ -146,7 +146,7 @@ def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
 
 
 def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":
-    """The model with the segmenter and parser of its study, results/DATASET/runs/SYSTEM/seedN/, if it has one each."""
+    """Return the model with segmenter and parser of its study (results/DATASET/runs/SYSTEM/seedN/), if any."""
     from docmt.discourse.annotation import read_bundle
 
     folders = file.absolute().parents
@@ -159,7 +159,7 @@ def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel
 
 
 def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
-    """The file to write for each text, None for standard output. No two are the same, and none is one of the files."""
+    """Return the output file for each text, or None for standard output. Output and input files are all different."""
     if output is None:
         if len(files) > 1:
             raise UserError("several files: give a folder for their translations, --out FOLDER/")
@@ -179,7 +179,7 @@ def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
 
 
 def _translate_lines(translator: "Translator", lines: list[str], context: Context, trees: Path | None) -> list[str]:
-    """One output line per input line; blank lines stay where they are."""
+    """Return one output line per input line. Blank lines are kept."""
     from docmt.discourse.discourse_documents import read_discourse
 
     # A document is a run of lines that are not blank, here by their numbers.
@@ -197,25 +197,25 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
 
 
 def _summarize(translator: "Translator", where: str) -> None:
-    """Log what was translated, and whether the model does not know the words of the text."""
+    """Log counts, and warn if many words of the text are unknown to the model."""
     from docmt.decoding.translation import TranslationCounts
 
     counts, translator.counts = translator.counts, TranslationCounts()
     log.info(
-        "%s%d sentences; %d forced ends; %d of %d subwords unknown",
+        "%s%d sentences; %d length-limited sentences; %d of %d subwords unknown",
         where,
         counts.sentences,
         counts.forced_ends,
         counts.unknown,
         counts.subwords,
     )
-    if counts.unknown > MANY_UNKNOWN * counts.subwords:
+    if counts.unknown > MAX_UNKNOWN_SHARE * counts.subwords:
         share = 100 * counts.unknown / counts.subwords
         log.warning("%.0f %% of the subwords are unknown to the model: it was trained on other text", share)
 
 
 def _read_lines(path: Path | None) -> list[str]:
-    """The lines of a file or of standard input, without the CR of CRLF line ends."""
+    """Return the lines of a file or of standard input, with CRLF line ends removed."""
     if path is not None:
         lines = read_lines(path)
     else:

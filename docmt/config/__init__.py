@@ -1,1 +1,1 @@
-"""The configuration of a whole study, and the plan of the runs that follow from it."""
+"""Configuration of a study, and the plan of its runs."""

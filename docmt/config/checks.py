@@ -38,8 +38,8 @@ def check_config(config: Config) -> None:
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
-    if not any(config.systems[run.system].scored for run in runs):
-        raise UserError("config.systems: no system is scored: remove `scored: false` from one of them")
+    if not any(config.systems[run.system].evaluate for run in runs):
+        raise UserError("config.systems: no system is scored: remove `evaluate: false` from one of them")
     check_report(config)
 
 
@@ -103,9 +103,9 @@ def _check_discourse(config: Config) -> None:
     for name, trees in section.trees.items():
         if trees.parser is not None:
             look_up(parsers, trees.parser, where=f"config.discourse.trees.{name}.parser", what="parser")
-    for name, cutting in config.instances.items():
-        if cutting.trees is not None:
-            look_up(section.trees, cutting.trees, where=f"config.instances.{name}.trees", what="trees")
+    for name, instances in config.instances.items():
+        if instances.trees is not None:
+            look_up(section.trees, instances.trees, where=f"config.instances.{name}.trees", what="trees")
 
 
 def _check_system(config: Config, name: str, system: SystemSettings) -> None:
@@ -121,48 +121,48 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         return
     for dataset in system.datasets or []:
         look_up(config.datasets, dataset, where=f"{where}.datasets", what="dataset")
-    cutting = look_up(config.instances, system.cutting, where=f"{where}.cutting", what="cutting")
+    instances = look_up(config.instances, system.instances, where=f"{where}.instances", what="instances")
     decoding_settings(config, name)
     _check_trees(config, name)
-    if system.model_of is not None:
-        check_trained(config, system.model_of, where=f"{where}.model_of")
-        _check_runs_of(config, name, system.model_of, where=f"{where}.model_of")
+    if system.use_model_of is not None:
+        check_trained(config, system.use_model_of, where=f"{where}.use_model_of")
+        _check_runs_of(config, name, system.use_model_of, where=f"{where}.use_model_of")
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
             f"{where}: decoding.context 'none' skips the context module, but its model has none: leave the key out, "
             "or use an architecture that has one, such as 'global_context'"
         )
-    if system.model_of is not None:
+    if system.use_model_of is not None:
         return  # the other row, which is checked by itself, has model and training
     model_settings(config, name)
     training = training_settings(config, name)
     _check_tasks(config, name, training.tasks)
     _check_frozen(config, name, training)
-    if training.new_parts == "silent" and system.init is not None:
+    if training.init_new_parameters == "zero" and system.init is not None:
         try:
             model_settings(config, name).check_silent_start()
         except UserError as error:
             raise UserError(f"{where}: training.{error}") from None
-    reads_documents = cutting.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
-    if training.max_batch_tokens < cutting.max_tokens and reads_documents:
+    reads_documents = instances.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
+    if training.max_batch_tokens < instances.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.cutting}.max_tokens {cutting.max_tokens}: a batch could not hold an instance"
+            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch could not hold an instance"
         )
 
 
 def _check_trees(config: Config, system: str) -> None:
     row = config.systems[system]
-    cutting = config.instances[row.cutting]
-    if cutting.trees is None:
-        if row.model_of is None and model_settings(config, system).needs_trees:
+    instances = config.instances[row.instances]
+    if instances.trees is None:
+        if row.use_model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
-                f"instances.{row.cutting} names none; give it `trees`"
+                f"instances.{row.instances} names none; give it `trees`"
             )
         return
-    trees = config.discourse.trees[cutting.trees]
-    where = f"config.discourse.trees.{cutting.trees}"
+    trees = config.discourse.trees[instances.trees]
+    where = f"config.discourse.trees.{instances.trees}"
     for name in row.datasets or config.datasets:
         dataset = config.datasets[name]
         # Every split and suite, also what no system reads today: a study that grows should not stop half-way.
@@ -183,11 +183,11 @@ def _check_trees(config: Config, system: str) -> None:
 
 
 def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None:
-    if training.frozen == "none":
+    if training.freeze == "none":
         return
     if config.systems[name].init is None:
         raise UserError(
-            f"config.systems.{name}: training.frozen {training.frozen!r} freezes what `init` gives, but the system has "
+            f"config.systems.{name}: training.freeze {training.freeze!r} freezes what `init` gives, but the system has "
             "none: name an init, or leave the key out"
         )
     if model_settings(config, name).context is not None and {"sentences", "pairs"} & set(training.tasks):
@@ -250,7 +250,7 @@ def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
         if folder != init.pretrained:
             raise UserError(
                 f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
-                f"{dataset!r} is {folder!r}: a model reads the pieces that it was trained with"
+                f"{dataset!r} is {folder!r}: the subword model must match the pretrained model"
             )
 
 
@@ -258,13 +258,13 @@ def _check_job_names(config: Config) -> None:
     # Logs and benchmarks are named by joining names with `_`: a_b + c and a + b_c would share one.
     runs = [(run.dataset, run.system) for run in list_runs(config)]
     parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
-    cuttings = [(dataset, cutting, part) for cutting in config.instances for dataset, part in parts]
+    all_instances = [(dataset, instances, part) for instances in config.instances for dataset, part in parts]
     trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
     suites = [(name, suite) for name, dataset in config.datasets.items() for suite in dataset.suite_names()]
     suite_trees = [(dataset, tree, suite) for tree in config.discourse.trees for dataset, suite in suites]
     baselines = dict.fromkeys([config.report.baseline, *(table.baseline for table in config.report.tables.values())])
     compared = [(*run, baseline) for run in runs for baseline in filter(None, baselines)]
-    for names in (runs, parts, cuttings, trees, suite_trees, compared):
+    for names in (runs, parts, all_instances, trees, suite_trees, compared):
         seen: dict[str, tuple[str, ...]] = {}
         for name in dict.fromkeys(names):
             joined = "_".join(name)

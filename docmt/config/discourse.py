@@ -10,51 +10,51 @@ from docmt.instances.settings import InstancesSettings
 from docmt.settings import Settings, UserPath
 
 PLAIN_PARSERS = ("chain", "random")
-"""Parsers that need no training: controls."""
+"""Untrained parsers (controls)."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
 """Corpora of the catalog that are treebanks, and the name of their format."""
 
 
 class SegmenterRow(Settings):
-    """A segmenter to train."""
+    """An EDU segmenter to train."""
 
     treebank: str
-    """`gum`, `gcdt`, `rst-dt`, or a row of corpora.controlled (not the documents to translate)."""
+    """Training data: `gum`, `gcdt`, `rst-dt`, or a row of `corpora.controlled` that is not translated."""
     settings: SegmenterSettings = SegmenterSettings()
-    """The network and its training."""
+    """Network and training."""
     seed: int = Field(default=1, ge=0)
-    """Seed of its training."""
+    """Random seed."""
 
 
 class ParserRow(Settings):
-    """A parser to train."""
+    """An RST parser to train."""
 
     treebank: str
-    """As for segmenters."""
+    """Training data, as for segmenters."""
     segmenter: Name
-    """Row of discourse.segmenters whose word states the parser reads."""
+    """Row of `discourse.segmenters` whose word states the parser reads."""
     settings: ParserSettings = ParserSettings()
-    """The parser and its training."""
+    """Constraints, network and training."""
     seed: int = Field(default=1, ge=0)
-    """Seed of its training."""
+    """Random seed."""
 
 
 class TreesRow(Settings):
-    """Origin of the source documents' trees: segmenter and parser, gold, or files."""
+    """Source of the trees of source documents: segmenter and parser, gold trees, or files."""
 
     segmenter: Name | None = None
-    """Row of discourse.segmenters."""
+    """Row of `discourse.segmenters`. Required, unless `gold` or `files` is set."""
     parser: Name | None = None
-    """Row of discourse.parsers, or a control without training: `chain` or `random`."""
+    """Row of `discourse.parsers`, or an untrained control: `chain` or `random`. Required with `segmenter`."""
     sentences: Literal["parser", "chain"] = "parser"
-    """Origin of the tree of sentences: the parser, or a chain (each sentence depends on the one before); trees inside
-    sentences are always the parser's."""
+    """Tree over sentences: as parsed (`parser`), or a chain in which each sentence depends on the preceding one. Trees
+    inside sentences are always parsed."""
     gold: bool = False
-    """The trees that a generated corpus comes with."""
+    """Use the gold trees of generated corpora."""
     files: dict[str, UserPath] = {}
-    """Files made elsewhere, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
+    """User-supplied tree files, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
     n_shards: int = Field(default=1, ge=1)
-    """Jobs per training split."""
+    """Number of parallel jobs per training split."""
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -69,21 +69,21 @@ class TreesRow(Settings):
 
 
 class DiscourseSettings(Settings):
-    """EDUs and RST trees of the source documents, for systems that read them."""
+    """EDUs and RST trees of source documents, for systems that read trees."""
 
     segmenters: dict[Name, SegmenterRow] = {}
     """EDU segmenters to train, by name."""
     parsers: dict[Name, ParserRow] = {}
     """RST parsers to train, by name."""
     trees: dict[Name, TreesRow] = {}
-    """Trees, by the names that rows of `instances` take."""
+    """Trees, by the names that rows of `instances` refer to."""
 
 
-class CuttingRow(InstancesSettings):
-    """How documents become instances, and with which trees."""
+class InstancesRow(InstancesSettings):
+    """Documents split into instances, with or without trees."""
 
     trees: Name | None = None
-    """Row of discourse.trees; null reads none."""
+    """Row of `discourse.trees`. Default: no trees."""
 
     @model_validator(mode="after")
     def _check_trees(self) -> Self:
@@ -92,5 +92,5 @@ class CuttingRow(InstancesSettings):
         return self
 
     def instances(self) -> InstancesSettings:
-        """Without the name of the trees: what `docmt instances build` takes."""
+        """Return the settings of `docmt instances build`, without the name of the trees."""
         return InstancesSettings(**self.model_dump(exclude={"trees"}))

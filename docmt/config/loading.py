@@ -13,15 +13,16 @@ from docmt.config.schema import Config
 from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import read_text
+from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that no text of a config needs: they break SVG and LaTeX files, and move the cursor of terminals."""
-MOST_KEYS = 10_000
-"""Most keys of one mapping: a few lines of `<<: [*a, *a]` can ask for billions."""
+"""Control characters, which break SVG and LaTeX files and move the cursor of terminals."""
+MAX_KEYS = 10_000
+"""Maximum number of keys in one mapping. A few lines of `<<: [*a, *a]` can ask for billions."""
 
 
-MOST_VALUES = 1_000_000
-"""Most values of a document: nested lists of aliases can stand for billions, too."""
+MAX_VALUES = 1_000_000
+"""Maximum number of values in a document. Nested lists of aliases can also stand for billions."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -29,9 +30,9 @@ class _StrictLoader(yaml.SafeLoader):
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
-        if len(node.value) > MOST_KEYS:
+        if len(node.value) > MAX_KEYS:
             raise yaml.constructor.ConstructorError(
-                None, None, f"more than {MOST_KEYS:,} keys in one mapping", node.start_mark
+                None, None, f"more than {MAX_KEYS:,} keys in one mapping", node.start_mark
             )
 
 
@@ -57,11 +58,11 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:map", _construct_mapping)
 
 
 def parse_yaml(text: str, *, where: str) -> Any:
-    """The value of a YAML or JSON text."""
+    """Parse a YAML or JSON text."""
     try:
         value = yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
-        if _n_values(value, {}) > MOST_VALUES:
-            raise UserError(f"{where}: aliases (`*name`) make more than {MOST_VALUES:,} values of it: write them out")
+        if _n_values(value, {}) > MAX_VALUES:
+            raise UserError(f"{where}: aliases (`*name`) make more than {MAX_VALUES:,} values of it: write them out")
         return value
     except UserError:
         raise
@@ -76,18 +77,18 @@ def parse_yaml(text: str, *, where: str) -> Any:
 
 
 def _n_values(value: Any, known: dict[int, int]) -> int:
-    """The number of values in a value, those behind an alias each time; `known` has those of the lists so far."""
+    """Count the nested values, with the values of an alias each time. `known` has the counts of the lists so far."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
-        known[id(value)] = MOST_VALUES  # of a list that contains itself
+        known[id(value)] = MAX_VALUES  # of a list that contains itself
         parts = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_n_values(part, known) for part in parts)
     return known[id(value)]
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The values of one YAML or JSON file."""
+    """Read a YAML or JSON file."""
     values = parse_yaml(read_text(path), where=str(path))
     if values is None:  # an empty file, or one with comments only
         return {}
@@ -96,8 +97,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def load_config(values: dict[str, Any]) -> Config:
-    """Validate the values of a whole configuration."""
+def load_config(values: dict[str, Any], *, announce: bool = True) -> Config:
+    """Validate the values of a whole configuration. Former names are accepted, and logged unless told not to."""
+    values = rename_settings(values, announce=announce)
     config = Config.load(values, where="config")
     _check_characters(values, "config")
     check_config(config)
@@ -123,7 +125,7 @@ def check_user_files(config: Config) -> None:
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:
-    """The values of configuration files, later ones on top of earlier ones."""
+    """Read configuration files and merge them. Later files override earlier ones."""
     values: dict[str, Any] = {}
     for path in paths:
         values = merge(values, read_config_file(path))

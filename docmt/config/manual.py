@@ -20,16 +20,16 @@ FOLDED = (
     "discourse.segmenters.NAME.settings.training",
     "discourse.parsers.NAME.settings.neural",
 )
-"""Sections that tune networks and generated text, listed with defaults alone: the schema describes their keys."""
+"""Sections that are listed only with keys and defaults. The JSON schema describes the keys."""
 
 
 def json_schema() -> str:
-    """The JSON schema of a configuration file, for editors that complete and check YAML."""
+    """Return the JSON schema of configuration files, for editors that complete and check YAML."""
     return json.dumps(Config.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def manual() -> str:
-    """The reference of all keys as Markdown: one list per section."""
+    """Return the reference of all settings as Markdown, with one list per section."""
     classes: dict[str, list[type[BaseModel]]] = {}
     for path, cls in sections(Config):
         classes.setdefault(path, []).append(cls)
@@ -37,7 +37,7 @@ def manual() -> str:
 
 
 def replace_manual(page: str, *, where: str) -> str:
-    """A Markdown page with its generated reference updated."""
+    """Return a Markdown page with an updated reference."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
@@ -95,7 +95,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _schema_type(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """A type in plain words, from its JSON schema."""
+    """Return a type in plain words, from its JSON schema."""
     if "$ref" in schema:
         return "section" if "properties" in definitions[schema["$ref"].split("/")[-1]] else "text"
     if "enum" in schema:

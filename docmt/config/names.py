@@ -1,4 +1,4 @@
-"""Names and references in a config: what they may look like."""
+"""Types of names and references in a config."""
 
 import re
 from typing import Annotated

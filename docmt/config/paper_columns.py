@@ -1,4 +1,4 @@
-"""Columns of a paper's tables that follow from the config of a system."""
+"""Columns of a paper's tables that are derived from the config of a system."""
 
 from docmt.config.schema import Config
 from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
@@ -8,10 +8,10 @@ YES, NO = "✓", "✗"
 
 
 def paper_columns(config: Config, system: str) -> dict[str, str]:
-    """The facts that tables and figures can show (`PaperColumn`); one that a system does not have is absent.
+    """Return the properties of a system for tables and figures (`PaperColumn`). Missing properties are left out.
 
     `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
-    were learned from, by the system itself or by one that it starts from. A system made elsewhere has no facts.
+    were learned from, by the system itself or by one that it starts from. An external system has none.
     """
     if config.systems[system].has_user_output:
         return {}
@@ -19,7 +19,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
     is_alone = (
         decoding_settings(config, system).context == "none",
         model_settings(config, system).sees_single_sentences,
-        config.instances[config.systems[system].cutting].max_sentences == 1,
+        config.instances[config.systems[system].instances].max_sentences == 1,
     )
     facts = {
         "Bi-sent": YES if any("pairs" in training.tasks for training in trainings) else NO,
@@ -37,14 +37,14 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
 
 
 def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
-    """What the figures of Bao et al. (2021) and of the RST-Transformer vary: length, data, size, layers, `drop_rst`."""
+    """Return the properties on the axes of the papers' figures: length, data, size, layers and `drop_rst`."""
     owner = config.systems[model_owner(config, system)]
     model = model_settings(config, system)
     facts = {
-        "Instance length": str(config.instances[config.systems[system].cutting].max_tokens),
+        "Instance length": str(config.instances[config.systems[system].instances].max_tokens),
         "Size": owner.size,
     }
-    if (subset := config.instances[owner.cutting].subset) is not None:
+    if (subset := config.instances[owner.instances].subset) is not None:
         facts["Training instances"] = str(subset)
     mixed = [attention.upper_layers for attention in model.attentions.values() if len(attention.patterns()) > 1]
     if mixed:

@@ -1,4 +1,4 @@
-"""What the rules of the workflow ask for: inputs and parameters from the wildcards of their outputs.
+"""Inputs and parameters of the workflow's rules, from the wildcards of their outputs.
 
 `plan.model.input("train")` and `plan.model.settings` are functions of wildcards; `model` is a declaration in
 `docmt.config.artifacts`, and its arguments are the wildcards that it reads.
@@ -20,13 +20,13 @@ from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain
 from docmt.corpora.catalog import load_catalog
 
-NOTHING = r"(?!)"
-"""A regular expression that fits no name."""
+NEVER_MATCH = r"(?!)"
+"""A pattern that matches nothing."""
 
 BYTES_PER_PROCESS = 16_000_000
-"""Text for which another process is worth its start, which takes as long as the work on 20,000 lines."""
+"""Bytes of text per process. Starting a process takes as long as processing 20,000 lines."""
 BYTES_PER_ANNOTATOR = 1_000_000
-"""The same for a segmenter with its parser: they need 15 seconds for so much text."""
+"""Bytes of text per process for segmenter and parser, which take 15 seconds for this amount."""
 MAX_PROCESSES = 8
 """Maximum number of processes of such a rule."""
 TRAINING_PRIORITY = 10
@@ -34,22 +34,22 @@ TRAINING_PRIORITY = 10
 
 
 class Rule:
-    """A declaration as a rule sees it: each method gives what Snakemake takes, a value or a function of wildcards."""
+    """A declaration as seen by its rule. Each method returns a value for Snakemake, or a function of wildcards."""
 
     def __init__(self, declare: Callable[..., Artifact]) -> None:
         self._declare = declare
         self._wildcards = list(inspect.signature(declare).parameters)
 
     def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
-        """The files under one name of the rule's inputs, or under all names."""
+        """Return a function for the rule's input files with one name, or all."""
         return lambda wildcards: self._at(wildcards).input_files(name)
 
     def settings(self, wildcards: Any) -> str:
-        """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
+        """Return the settings of the command as JSON. Snakemake records them, and a dry run shows changes."""
         return as_argument(self._at(wildcards).params["settings"])
 
     def fingerprint(self, wildcards: Any) -> str:
-        """A hash of the settings and of everything upstream, which Snakemake records: where it differs, a job reruns.
+        """Return a hash of the settings and everything upstream. Snakemake records it, and reruns a job if it differs.
 
         The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
         its old result is missing, and records the parameters of a job that fails. After a failed training with new
@@ -58,11 +58,11 @@ class Rule:
         return self._at(wildcards).fingerprint
 
     def param(self, name: str) -> Callable[[Any], Any]:
-        """One of the `params` of the declaration, by its name."""
+        """Return a function for one of the `params` of the declaration."""
         return lambda wildcards: self._at(wildcards).params[name]
 
     def options(self, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Options of the command as text for a shell, each with its parameter or input files, if there are any.
+        """Return a function for options of the command as shell text. Options without a value are left out.
 
         Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
         """
@@ -75,7 +75,7 @@ class Rule:
         return text if is_recorded else lambda wildcards, input: text(wildcards)
 
     def score_fingerprints(self, wildcards: Any) -> str:
-        """The option with which tables compare the fingerprints of scores: an older study's may lie in their place."""
+        """Return the option with expected fingerprints, because scores can be from an older configuration."""
         return " ".join(option_words("fingerprints", list(_score_fingerprints(self._at(wildcards)))))
 
     def _at(self, wildcards: Any) -> Artifact:
@@ -86,7 +86,7 @@ class Rule:
 
 
 class Plan:
-    """A study as the Snakefile sees it: a `Rule` for each declaration, and the constraints of wildcards."""
+    """A study as seen by the Snakefile: a `Rule` for each declaration, and wildcard constraints."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -94,7 +94,7 @@ class Plan:
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
-        """The plan of a merged configuration.
+        """Return the plan of a merged configuration.
 
         `files` are read again, for what merging hides (duplicate keys).
         """
@@ -107,56 +107,58 @@ class Plan:
 
     def __getattr__(self, name: str) -> Rule:
         declare = getattr(self.__dict__.get("artifacts"), name, None)
-        if declare is not None and hasattr(declare, "made_by"):
+        if declare is not None and hasattr(declare, "declares"):
             return Rule(declare)
         raise AttributeError(f"no artifact or method {name!r} in the plan")
 
     def targets(self) -> dict[str, list[str]]:
-        """The files of each stage that later stages or the user need."""
+        """Return the output files of each stage that later stages or the user need."""
         return self.artifacts.targets
 
-    def urgency(self, wildcards: Any) -> float:
-        """The priority of a training: the more trainings wait for it in a row, and the more updates, the higher."""
+    def training_priority(self, wildcards: Any) -> float:
+        """Return the priority of a training, which grows with the chain of waiting trainings and their updates."""
         chain = longest_chain(self.config, wildcards.system)
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
 
     # Constraints of wildcards.
 
-    def names(self, section: str, *, having: str = "", lacking: str = "") -> str:
-        """The names of a section's rows, such as `systems`, or of those where an attribute is set, or is not."""
+    def row_pattern(self, section: str, *, where: str = "", unless: str = "") -> str:
+        """Pattern of the row names of a config section, optionally filtered by an attribute."""
         rows = operator.attrgetter(section)(self.config)
-        return one_of(
+        return wildcard_regex(
             name
             for name, row in rows.items()
-            if (not having or getattr(row, having)) and not (lacking and getattr(row, lacking))
+            if (not where or getattr(row, where)) and not (unless and getattr(row, unless))
         )
 
     def score_scopes(self) -> str:
-        """What a table of scores is of: the study, a dataset, or a system on a dataset."""
-        datasets = self.names("datasets")
-        return f"report|{datasets}|({datasets})/runs/({self.names('systems')})"
+        """Pattern of the scopes of score tables: the study, a dataset, or a system on a dataset."""
+        datasets = self.row_pattern("datasets")
+        return f"report|{datasets}|({datasets})/runs/({self.row_pattern('systems')})"
 
     def splits(self) -> str:
-        """The names of all splits: of datasets, corpora, suites and treebanks."""
+        """Pattern of all split names of datasets, corpora, suites and treebanks."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
-        return one_of(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
+        return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
     def catalog_corpora(self) -> str:
-        """Corpora of the catalog, except those that a row of the config replaces."""
+        """Pattern of the catalog's corpora, except corpora that the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
-        return one_of(name for name in load_catalog() if name not in hidden)
+        return wildcard_regex(name for name in load_catalog() if name not in hidden)
 
     def corpora_of_files(self) -> str:
-        """Corpora of the catalog and the user's own."""
-        return one_of([self.catalog_corpora(), *self.config.corpora.custom])
+        """Pattern of the corpora that are read from files."""
+        return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom])
 
-    def controlled_corpora(self, documents: str) -> str:
-        """Corpora that docmt generates, with documents of one kind."""
-        return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)
+    def controlled_corpora(self, generator: str) -> str:
+        """Pattern of the corpora that a generator writes."""
+        return wildcard_regex(
+            name for name, row in self.config.corpora.controlled.items() if row.generator == generator
+        )
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
@@ -168,21 +170,21 @@ def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
             yield source.fingerprint
 
 
-def growing(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
-    """Resources that are as given at the first attempt, twice as much at the second, and so on.
+def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
+    """Return resources that are multiplied by the attempt: twice as much at the second, and so on.
 
-    Attempts after the first are those that a profile or `--retries` asks for: each is a new job of the cluster.
+    A profile or `--retries` sets the number of attempts. Each attempt is a new job of the cluster.
     """
     return {name: lambda wildcards, attempt, first=first: first * attempt for name, first in amounts.items()}
 
 
-def processes(wildcards: Any, input: Any) -> int:
-    """The threads of a rule that works line by line: one for small files, so that it fits beside a training."""
+def text_job_threads(wildcards: Any, input: Any) -> int:
+    """Return the threads of a rule that works line by line: one for small files, to fit next to a training."""
     return _count_processes(input, BYTES_PER_PROCESS)
 
 
-def annotators(wildcards: Any, input: Any) -> int:
-    """The threads of a rule that segments and parses a text, or one of `n_shards` parts of it."""
+def annotation_job_threads(wildcards: Any, input: Any) -> int:
+    """Return the threads of a rule that segments and parses a text, or one of its `n_shards` parts."""
     text = [file for file in input if not file.endswith(".pt")]
     return _count_processes(text, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
 
@@ -192,6 +194,6 @@ def _count_processes(files: Iterable[str], bytes_per_process: int) -> int:
     return min(1 + sum(sizes) // bytes_per_process, MAX_PROCESSES)
 
 
-def one_of(names: Iterable[str]) -> str:
-    """A regular expression that fits the given names only."""
-    return "|".join(names) or NOTHING
+def wildcard_regex(names: Iterable[str]) -> str:
+    """Return a pattern that matches these names only."""
+    return "|".join(names) or NEVER_MATCH

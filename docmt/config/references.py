@@ -1,4 +1,4 @@
-"""References `corpus/split` and `corpus/suite` of datasets: to the catalog, a generated corpus or the user's own."""
+"""References `corpus/split` and `corpus/suite` to the catalog, generated corpora or user-supplied corpora."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,13 +15,13 @@ CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
-"""Splits and suites that `docmt controlled generate` makes; the suites depend on the kind of documents."""
+"""Splits and suites of `docmt controlled generate`. The suites depend on the generator."""
 
 Kind = Literal["controlled", "custom", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
-    """Where a corpus comes from."""
+    """Return the origin of a corpus."""
     if corpus in config.corpora.controlled:
         return "controlled"
     if corpus in config.corpora.custom:
@@ -33,13 +33,13 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """The description of a corpus that is read from files (the user's own, or of the catalog)."""
+    """Return the description of a corpus that is read from files, of the user or of the catalog."""
     custom = config.corpora.custom.get(corpus)
     return custom if custom is not None else load_catalog()[corpus].corpus
 
 
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
-    """The languages of a corpus in its own direction; datasets may use either direction."""
+    """Return the languages of a corpus. Datasets can use either direction."""
     if corpus in config.corpora.controlled:
         return CONTROLLED_LANGUAGES
     return tuple(readable_corpus(config, corpus).languages)
@@ -71,7 +71,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     """Raise UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
-    generated = SEGMENTS_SUITES if row is not None and row.documents == "segments" else CONTROLLED_SUITES
+    generated = SEGMENTS_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
     what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what
@@ -81,7 +81,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
 
 
 def is_generative(config: Config, reference: str) -> bool:
-    """Whether a suite is scored by what translations contain, instead of by preferences among candidates."""
+    """True if a suite is generative: scored by translations, not by preferences among candidates."""
     corpus, suite = reference.split("/")
     if corpus in config.corpora.controlled:
         return False

@@ -1,4 +1,4 @@
-"""Checks of section `report`: the systems, tests and metrics that it shows. Each error names its keys."""
+"""Checks of systems, tests and metrics in section `report`. Each error names its keys."""
 
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
@@ -20,7 +20,7 @@ from docmt.report.settings import CaseTable, ScoreFigure
 from docmt.settings import look_up
 
 ALWAYS = [*ACCURACIES, *(name for name, metric in METRICS.items() if metric.always)]
-"""Metrics that are computed without being named."""
+"""Metrics that are always computed."""
 
 
 def check_report(config: Config) -> None:
@@ -77,18 +77,18 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
 
 
 def _measured_with(metric: str) -> str:
-    """The metric that the settings of evaluation name to get this one."""
+    """Return the name in `evaluation.metrics` that computes a metric."""
     return CXMI if metric == LOG_PROBABILITY else metric
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
-    """The runs that a claim is about: all seeds of its systems on the datasets that it names."""
+    """Return the runs of a claim: all seeds of its systems on its datasets."""
     wanted = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
     return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
 
 
 def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
-    """The dataset that a claim's relation names, or else the claim, or else the only one of the study."""
+    """Return the dataset of a claim's comparison: its own, the claim's, or the only dataset of the study."""
     only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
     return dataset or claim.dataset or only
 
@@ -96,7 +96,7 @@ def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | N
 def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
     trained = {(run.dataset, run.system) for run in list_runs(config)}
     for term in claim.terms:
-        system = look_up(config.systems, term.system, where=f"{where}.relations", what="system")
+        system = look_up(config.systems, term.system, where=f"{where}.comparisons", what="system")
         dataset = _claim_dataset(config, claim, term.dataset)
         if dataset is None:
             raise UserError(f"{where}: the study has several datasets; set dataset, or write {term.system}@DATASET")
@@ -104,9 +104,9 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
         if (dataset, term.system) not in trained:
             raise UserError(f"{where}.relations: {term.system!r} is not trained on dataset {dataset!r}")
         if claim.is_of_history:
-            check_trained(config, term.system, where=f"{where}.relations")
+            check_trained(config, term.system, where=f"{where}.comparisons")
             continue
-        check_scored(config, term.system, where=f"{where}.relations")
+        check_scored(config, term.system, where=f"{where}.comparisons")
         if claim.metric in ACCURACIES:
             wanted = claim.metric == GENERATIVE
             suites = [s for s in row.suite_names() if is_generative(config, row.suite_reference(s)) == wanted]
@@ -114,10 +114,10 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
         else:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric in OF_REFERENCES and system.has_user_output:
-            reason = f"has no model, its output is given, so it has no {claim.metric}"
+            reason = f"is an external system without a model, so it has no {claim.metric}"
             raise UserError(f"{where}.relations: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
-        check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.relations")
+        check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")
     computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]
     needed = _measured_with(claim.metric)
     if not claim.is_of_history and needed not in computed:
@@ -136,9 +136,9 @@ def _check_cases(config: Config, cases: CaseTable, *, where: str) -> None:
 
 
 def _check_places(config: Config, figure: ScoreFigure, *, where: str) -> None:
-    for system in [*figure.systems, *figure.values]:
-        check_scored(config, system, where=f"{where}.lines")
+    for system in [*figure.systems, *figure.x_values]:
+        check_scored(config, system, where=f"{where}.series")
     for system in figure.systems:
-        if system not in figure.values and figure.x not in paper_columns(config, system):
+        if system not in figure.x_values and figure.x not in paper_columns(config, system):
             fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
-            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `values`")
+            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `x_values`")

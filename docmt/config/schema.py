@@ -1,10 +1,10 @@
-"""The configuration: one strict typed class per section."""
+"""Schema of the configuration, with a strict typed class per section."""
 
 from typing import Self
 
 from pydantic import Field, model_validator
 
-from docmt.config.discourse import CuttingRow, DiscourseSettings
+from docmt.config.discourse import DiscourseSettings, InstancesRow
 from docmt.config.names import DatasetName, Name, Seeds
 from docmt.config.study_rows import CorporaSettings, DatasetSettings, SystemSettings
 from docmt.decoding.settings import DecodingSettings
@@ -16,30 +16,30 @@ from docmt.training.settings import Recipe
 
 
 class Config(Settings):
-    """A study: sections named as the packages, and the rows of its datasets and systems."""
+    """A study. Sections are named as the packages, and each dataset and system is a row."""
 
     corpora: CorporaSettings = CorporaSettings()
-    """Sources of documents."""
+    """Corpora: generated, in your own files, or from docmt's catalog."""
     text: TextSettings = TextSettings()
-    """From text to subwords."""
+    """Tokenization and subwords."""
     discourse: DiscourseSettings = DiscourseSettings()
-    """EDUs and trees."""
-    instances: dict[Name, CuttingRow] = {}
-    """Ways of cutting documents into instances, by name."""
+    """EDU segmenters, RST parsers and trees."""
+    instances: dict[Name, InstancesRow] = {}
+    """Instances (documents split into pieces of whole sentences), by name."""
     training: dict[Name, Recipe] = {}
-    """Recipes by name."""
+    """Training recipes, by name."""
     decoding: DecodingSettings = DecodingSettings()
     """Beam search."""
     evaluation: EvaluationSettings = EvaluationSettings()
-    """Scores."""
+    """Metrics."""
     report: ReportSettings = ReportSettings()
-    """Tables, pictures and the page."""
+    """Tables, figures and claims of the report."""
     datasets: dict[DatasetName, DatasetSettings] = Field(min_length=1)
     """Training, development and test data, by name."""
     systems: dict[Name, SystemSettings] = Field(min_length=1)
-    """Models with their recipes, by name."""
+    """Models to train with their recipes, or external systems, by name."""
     seeds: Seeds = [1]
-    """Seeds of every system that does not set its own."""
+    """Random seeds. Each system is trained once per seed, unless it sets its own."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

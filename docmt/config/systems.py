@@ -1,4 +1,4 @@
-"""From a row of the config to a system's full settings: presets with overrides, merged once.
+"""Full settings of systems: presets with overrides.
 
 At the end, checks of systems that other rows name.
 """
@@ -20,18 +20,18 @@ from docmt.text.settings import TextSettings
 from docmt.training.settings import TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
-"""The part of a dataset that a task of training reads beside the training split."""
+"""Parts of a dataset that training tasks read in addition to the training split."""
 
 
 PRETRAINED = "pretrained"
-"""The size of the published model whose text a dataset reads."""
+"""Size name for the size of `text.pretrained`."""
 USER_OUTPUT_SEED = 1
-"""The seed in paths of a system whose output the user supplies."""
+"""Seed of external systems in paths."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training, or the output of a system made elsewhere: a row dataset × system × seed."""
+    """A run (dataset × system × seed): one training, or the output of an external system."""
 
     dataset: str
     system: str
@@ -39,7 +39,7 @@ class Run:
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `over` on top; mappings are merged key by key, all else is replaced."""
+    """Return `base` overridden by `over`. Mappings are merged by key, and other values are replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -48,18 +48,18 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_owner(config: Config, system: str) -> str:
-    """The system that trains the models which a system decodes with: itself, unless it names another as `model_of`."""
-    return config.systems[system].model_of or system
+    """Return the system whose training makes the models of a system: itself, unless it has `use_model_of`."""
+    return config.systems[system].use_model_of or system
 
 
 def is_trained(config: Config, system: str) -> bool:
-    """Whether docmt trains models for this system: it has neither `model_of` nor output in files of the user."""
+    """True if docmt trains models for this system: it has no `use_model_of` and is not external."""
     row = config.systems[system]
-    return row.model_of is None and not row.has_user_output
+    return row.use_model_of is None and not row.has_user_output
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
-    """The settings of a system's model: size, then architecture, then the row's own keys."""
+    """Return the model settings of a system: size, then architecture, then the keys of its row."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
@@ -72,7 +72,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 
 
 def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
-    """Layers, widths, form and marks of the model that the datasets of a system name as `text.pretrained`."""
+    """Return layers, widths, form and marks of the `text.pretrained` of a system's datasets."""
     datasets = dict.fromkeys(run.dataset for run in list_runs(config) if run.system == system)
     names = {text_settings(config, dataset).pretrained for dataset in datasets}
     if len(names) != 1 or (name := names.pop()) is None:
@@ -88,7 +88,7 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
-    """The settings of a system's training: the recipe, then the row's own keys."""
+    """Return the training settings of a system: the recipe, then the keys of its row."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
@@ -98,7 +98,7 @@ def training_settings(config: Config, system: str) -> TrainingSettings:
 
 
 def longest_chain(config: Config, system: str) -> list[str]:
-    """A system and those that are trained after it, each from the one before: the longest such chain.
+    """Return the longest chain of systems, from this one, in which each is initialized from the previous one.
 
     Of chains of equal length, the one with more updates, as far as the recipes limit them.
     """
@@ -108,38 +108,38 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
 
 def count_updates(config: Config, systems: list[str]) -> int:
-    """The most updates of the trainings of systems together; those without `max_steps` count as none."""
+    """Return the total number of updates of systems. Trainings without `max_steps` count as 0."""
     return sum(training_settings(config, name).max_steps or 0 for name in systems)
 
 
 def training_chain(config: Config, system: str) -> list[str]:
-    """The systems whose trainings made the models of a system, each initialized from the next."""
+    """Return the systems whose trainings contribute to the models of a system, each initialized from the next."""
     owner = model_owner(config, system)
     init = config.systems[owner].init_system
     return [owner, *(training_chain(config, init) if init else [])]
 
 
 def is_generated(config: Config, dataset: str) -> bool:
-    """Whether docmt generates both training and test documents of a dataset."""
+    """True if both training and test documents of a dataset are generated."""
     row = config.datasets[dataset]
     sides = [row.train, [reference for references in row.test.values() for reference in references]]
     return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
 
 
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
-    """The settings of a system's decoding: section `decoding`, then the row's own keys."""
+    """Return the decoding settings of a system: section `decoding`, then the keys of its row."""
     over = config.systems[system].decoding
     return DecodingSettings.load(merge(config.decoding.model_dump(), over), where=f"config.systems.{system}.decoding")
 
 
 def text_settings(config: Config, dataset: str) -> TextSettings:
-    """The settings of a dataset's text: section `text`, then the row's own keys."""
+    """Return the text settings of a dataset: section `text`, then the keys of its row."""
     row = config.datasets[dataset]
     return TextSettings.load(merge(config.text.model_dump(), row.text), where=f"config.datasets.{dataset}.text")
 
 
 def list_runs(config: Config) -> list[Run]:
-    """All runs, in the order of the config: dataset, then system, then seed."""
+    """Return all runs in the order of the config: dataset, then system, then seed."""
     return [
         Run(dataset, system, seed)
         for dataset in config.datasets
@@ -150,17 +150,17 @@ def list_runs(config: Config) -> list[Run]:
 
 
 def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
-    """Segmentation and part of all instances that the systems of a dataset read, each once.
+    """Return the row of section `instances` and the part of all instances that a dataset needs, without duplicates.
 
     Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
     """
     systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
-    cuttings = [system.cutting for system in systems.values() if not system.has_user_output]
-    parts = [(cutting, part) for cutting in cuttings for part in config.datasets[dataset].parts()]
+    names = [system.instances for system in systems.values() if not system.has_user_output]
+    parts = [(name, part) for name in names for part in config.datasets[dataset].parts()]
     for name, system in systems.items():
         if is_trained(config, name):
             tasks = training_settings(config, name).tasks
-            parts += [(system.cutting, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
+            parts += [(system.instances, part) for task, part in PARTS_OF_TASKS.items() if task in tasks]
     return list(dict.fromkeys(parts))
 
 
@@ -174,7 +174,7 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 
 def check_scored(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless there is such a system, and it is scored."""
-    if not look_up(config.systems, system, where=where, what="system").scored:
+    if not look_up(config.systems, system, where=where, what="system").evaluate:
         raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
 
 
@@ -182,6 +182,6 @@ def check_trained(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless docmt trains models of a system."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
-        raise UserError(f"{where}: {system!r} has no model, its output is given; name a system that is trained")
-    if row.model_of is not None:
-        raise UserError(f"{where}: {system!r} trains no models; name {row.model_of!r}")
+        raise UserError(f"{where}: {system!r} is an external system without a model; name a trained system")
+    if row.use_model_of is not None:
+        raise UserError(f"{where}: {system!r} trains no models; name {row.use_model_of!r}")

@@ -1,4 +1,4 @@
-"""Checksums of the user's own files: part of fingerprints, as their times say nothing of their content."""
+"""Checksums of user-supplied files, which are part of fingerprints."""
 
 import contextlib
 import functools
@@ -10,16 +10,16 @@ from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_json
 
 CACHE = Path("resources/own_files.json")
-"""Checksums of large files as last seen, so that not every job of a cluster hashes them again."""
+"""Cached checksums of large files, so that cluster jobs do not compute them again."""
 LARGE_BYTES = 1 << 26
-"""Size from which a checksum is remembered: a tenth of a second of hashing."""
+"""Minimum size in bytes of files whose checksum is cached. Hashing takes a tenth of a second."""
 SETTLED_SECONDS = 2.0
-"""A file changed less than this ago is not remembered: another change could leave the same times."""
+"""Seconds since the last change before a checksum is cached. A second change could leave the same times."""
 
 
 @functools.cache
 def content_digest(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal.
+    """Return the SHA-256 of a file's content, in hexadecimal.
 
     The checksum of a large file is remembered while its size, inode and times stay the same.
     """

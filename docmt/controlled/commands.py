@@ -9,10 +9,10 @@ commands = CommandGroup("controlled")
 
 @commands.command
 def generate(*, settings: str, out: Path) -> None:
-    """Generate the controlled English-German corpus with its contrastive test sets.
+    """Generate a controlled English-German corpus with contrastive test sets.
 
     Example:
-        docmt controlled generate --settings '{"documents":"segments","seed":2}' --out controlled
+        docmt controlled generate --settings '{"generator":"nested","seed":2}' --out controlled
 
     Args:
         settings: keys of a row of `corpora.controlled` as JSON or @FILE.

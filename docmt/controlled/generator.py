@@ -45,7 +45,7 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
-    suites = {name: build_suite(name, settings) for name in SUITES[settings.documents]}
+    suites = {name: build_suite(name, settings) for name in SUITES[settings.generator]}
     for items in suites.values():
         seen.update(tuple(item["src"]) for item, _ in items)
     # The held-out documents come first, so that they do not depend on the size of the training split.
@@ -196,8 +196,8 @@ def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, A
             n_text += abs(here - there) == 1
     return {
         "n": n_pronouns,
-        "antecedent_is_tree_neighbour": round(n_tree / max(1, n_pronouns), 4),
-        "antecedent_is_text_neighbour": round(n_text / max(1, n_pronouns), 4),
+        "antecedent_is_tree_neighbor": round(n_tree / max(1, n_pronouns), 4),
+        "antecedent_is_text_neighbor": round(n_text / max(1, n_pronouns), 4),
     }
 
 

@@ -11,58 +11,58 @@ MAX_PRONOUN_DISTANCE = 5
 
 
 class SelectionWeights(Settings):
-    """Relative weights of possible kinds of sentences."""
+    """Relative frequencies of sentence kinds."""
 
     introduction: float = Field(default=2.0, gt=0)
-    """A sentence that introduces a noun to which a pronoun can refer."""
+    """Sentence that introduces a noun for later pronouns."""
     pronoun: float = Field(default=10.0, gt=0)
-    """A sentence with `it`."""
+    """Sentence with `it`."""
     deixis: float = Field(default=2.0, gt=0)
-    """A sentence with `you` or `your`."""
+    """Sentence with `you` or `your`."""
     ambiguous: float = Field(default=1.0, ge=0)
-    """A sentence that decides the sense of an ambiguous word, or uses the word."""
+    """Sentence that determines the sense of an ambiguous word, or contains one."""
     consistent: float = Field(default=1.0, ge=0)
-    """A sentence with a word that has two legitimate renderings."""
+    """Sentence with a word that has two valid translations."""
     ellipsis: float = Field(default=3.5, ge=0)
-    """An elliptical sentence, or one that an elliptical sentence can follow."""
+    """Elliptical sentence, or a sentence that can precede one."""
     filler: float = Field(default=0.2, ge=0)
-    """A sentence that decides nothing and depends on nothing."""
+    """Sentence without relation to the context."""
 
 
 class CorpusSize(Settings):
-    """The size and the seed of a controlled corpus."""
+    """Size and random seed of a generated corpus."""
 
     seed: int = Field(default=1, ge=0)
-    """The same seed and settings give the same files, byte for byte."""
+    """Random seed. The same settings generate the same files, byte for byte."""
     n_train_documents: int = Field(default=3000, ge=1)
-    """Documents in the training split; other splits and suites do not depend on it."""
+    """Number of training documents. Other splits and suites do not depend on it."""
     n_dev_documents: int = Field(default=150, ge=1)
-    """Documents in the development split."""
+    """Number of development documents."""
     n_test_documents: int = Field(default=150, ge=1)
-    """Documents in the test split."""
+    """Number of test documents."""
     n_suite_items: int = Field(default=300, ge=12, multiple_of=12)
-    """Items in each contrastive suite, a multiple of 12 (for complete balance groups)."""
+    """Number of items per contrastive suite, a multiple of 12 (to balance the suite)."""
 
 
 class SelectionSettings(CorpusSize):
-    """A controlled corpus in which a pronoun's predicate selects its antecedent; no tree is needed."""
+    """A corpus in which the predicate of a pronoun determines its antecedent, without any discourse structure."""
 
     # Excluded from fingerprints, so that corpora keep theirs from when there was one kind.
-    documents: Literal["selection"] = Field(default="selection", exclude=True)
-    """In these documents, the predicate of a pronoun selects its antecedent."""
+    generator: Literal["flat"] = Field(default="flat", exclude=True)
+    """Documents without nesting."""
     min_sentences: int = Field(default=6, ge=4)
-    """Sentences in the shortest documents."""
+    """Minimum number of sentences per document."""
     max_sentences: int = Field(default=20, ge=10, le=200)
-    """Sentences in the longest documents; suites need at least 10."""
+    """Maximum number of sentences per document."""
     min_pronouns: int = Field(default=2, ge=0)
-    """Fewest sentences with `it` in a document."""
+    """Minimum number of sentences with `it` per document."""
     min_deictic: int = Field(default=2, ge=0)
-    """Fewest sentences with `you` or `your` in a document."""
+    """Minimum number of sentences with `you` or `your` per document."""
     paired_introductions: float = Field(default=0.6, ge=0, le=1)
-    """Share of introductions with two nouns of different genders, which only their class distinguishes; unless 0, a
-    document's first is one. With fewer, models learn the class sooner, and guessing works better."""
+    """Share of introductions with two nouns of different genders. The first introduction of a document always has two,
+    unless the share is 0. A lower share makes the corpus easier to learn, and chance accuracy higher."""
     weights: SelectionWeights = SelectionWeights()
-    """The mixture of the kinds of sentences."""
+    """Relative frequencies of sentence kinds."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -82,37 +82,37 @@ class SelectionSettings(CorpusSize):
 
 
 class SegmentWeights(Settings):
-    """Relative weights of possible kinds of sentences in nested segments."""
+    """Relative frequencies of sentence kinds in nested segments."""
 
     continuation: float = Field(default=3.0, gt=0)
-    """A sentence with `it`, the topic of the innermost open segment."""
+    """Sentence with `it` for the topic of the innermost open segment."""
     digression: float = Field(default=4.0, gt=0)
-    """A sentence that opens a digression."""
+    """Sentence that opens a digression."""
     close: float = Field(default=5.0, gt=0)
-    """A sentence with `it` that returns from a digression to the segment around it."""
+    """Sentence with `it` that returns from a digression to the enclosing segment."""
     section: float = Field(default=1.5, gt=0)
-    """A sentence that opens a section, where no digression is open."""
+    """Sentence that opens a section, outside digressions."""
     ellipsis: float = Field(default=1.0, ge=0)
-    """An elliptical sentence, or one that an elliptical sentence can follow."""
+    """Elliptical sentence, or a sentence that can precede one."""
     ambiguous: float = Field(default=1.0, ge=0)
-    """A sentence that decides the sense of an ambiguous word, or uses the word."""
+    """Sentence that determines the sense of an ambiguous word, or contains one."""
     consistent: float = Field(default=1.0, ge=0)
-    """A sentence with a word that has two legitimate renderings."""
+    """Sentence with a word that has two valid translations."""
 
 
 class SegmentsSettings(CorpusSize):
-    """A controlled corpus of nested segments, whose structure decides what a pronoun means."""
+    """A corpus of nested segments, in which the discourse structure determines the antecedent of a pronoun."""
 
-    documents: Literal["segments"]
-    """In these documents, a pronoun means the topic of the innermost segment that is still open."""
+    generator: Literal["nested"]
+    """Documents of nested segments. A pronoun refers to the topic of the innermost open segment."""
     min_sentences: int = Field(default=10, ge=8)
-    """Sentences in the shortest documents."""
+    """Minimum number of sentences per document."""
     max_sentences: int = Field(default=40, ge=30, le=1000)
-    """Sentences in the longest documents; a suite's deepest nesting needs about 20."""
+    """Maximum number of sentences per document. The deepest nesting of the suites needs about 20."""
     n_deictic: float = Field(default=2.0, gt=0)
-    """Sentences with `you` or `your` in a document, on average."""
+    """Mean number of sentences with `you` or `your` per document."""
     weights: SegmentWeights = SegmentWeights()
-    """The mixture of the kinds of sentences."""
+    """Relative frequencies of sentence kinds."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -122,17 +122,15 @@ class SegmentsSettings(CorpusSize):
 
 
 def _kind(values: Any) -> str:
-    found = values.get("documents") if isinstance(values, dict) else getattr(values, "documents", None)
-    return "selection" if found is None else str(found)
+    found = values.get("generator") if isinstance(values, dict) else getattr(values, "generator", None)
+    return "flat" if found is None else str(found)
 
 
 ControlledSettings = Annotated[
-    Annotated[SelectionSettings, Tag("selection")] | Annotated[SegmentsSettings, Tag("segments")],
-    Discriminator(
-        _kind, custom_error_type="documents", custom_error_message="documents must be one of selection, segments"
-    ),
+    Annotated[SelectionSettings, Tag("flat")] | Annotated[SegmentsSettings, Tag("nested")],
+    Discriminator(_kind, custom_error_type="generator", custom_error_message="generator must be flat or nested"),
 ]
-"""Settings of a controlled corpus; the key `documents` tells the two kinds apart."""
+"""Settings of a controlled corpus; the key `generator` tells the two kinds apart."""
 
 
 class _Section(Settings):
@@ -141,5 +139,5 @@ class _Section(Settings):
 
 def load_settings(argument: str) -> ControlledSettings:
     """Read the settings of a controlled corpus from a `--settings` option."""
-    values = read_argument(argument, where="corpora.controlled")
+    values = read_argument(argument, where="corpora.controlled.NAME")
     return _Section.load({"controlled": values}, where="corpora").controlled

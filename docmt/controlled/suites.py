@@ -48,7 +48,7 @@ def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
         # Suites do not depend on the share of pairs in training documents.
         share = SelectionSettings.model_fields["paired_introductions"].default
         settings = settings.model_copy(update={"paired_introductions": share})
-    contrasts = SUITES[settings.documents][name]
+    contrasts = SUITES[settings.generator][name]
     items = chain.from_iterable(
         _items(name, number, contrast) for number in count() for contrast in contrasts(settings, number)
     )
@@ -283,8 +283,8 @@ def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Ex
 
 
 SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
-    "selection": {"pronoun": _pronoun, "deixis": _deixis, "cohesion": _cohesion, "ellipsis": _ellipsis},
-    "segments": {
+    "flat": {"pronoun": _pronoun, "deixis": _deixis, "cohesion": _cohesion, "ellipsis": _ellipsis},
+    "nested": {
         "structure": partial(_search, "structure", PLANS, exchange_in_structure),
         "deixis": partial(_search, "deixis", None, exchange_in_deixis),
         "cohesion": partial(_search, "cohesion", None, exchange_in_cohesion),

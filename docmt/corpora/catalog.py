@@ -102,25 +102,25 @@ class Split(Settings):
     """One split of a corpus."""
 
     files: dict[str, UserPath]
-    """Role → file. Roles: the languages, `both` for one file with two, and the format's own (`index`). For formats of
-    many files, `*` matches, also in folders."""
+    """Files by role: a language code, `both` for one file with both languages, or a role of the format such as `index`.
+    Formats that read many files accept patterns with `*`, also for folders."""
     documents: int | None = None
-    """Expected number; reading refuses any other."""
+    """Expected number of documents. Reading fails if it differs. Default: not checked."""
     sentences: int | None = None
-    """Expected number of pairs (for contrastive sets: variants to score)."""
+    """Expected number of sentence pairs, or of candidates for contrastive test sets. Default: not checked."""
     format: Format | None = None
-    """The format, if not the corpus's."""
+    """Format of this split. Default: the format of the corpus."""
 
 
 class ReadableCorpus(Settings):
-    """The description of a corpus for its readers, in the catalog and for your own files."""
+    """A corpus and the format of its files."""
 
     languages: list[str]
-    """Source and target language, for example [en, de]; one for monolingual documents."""
+    """Source and target language, for example `[en, de]`, or one language for monolingual documents."""
     format: Format
-    """The name of the reader and its options."""
+    """Reader and its options."""
     splits: dict[str, Split]
-    """Split → its files; your own files are paths."""
+    """Splits with their files, by name."""
 
     @model_validator(mode="after")
     def _has_two_languages(self) -> "ReadableCorpus":

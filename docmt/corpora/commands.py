@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 commands = CommandGroup("corpora")
 
 CorpusName = Annotated[str | None, option("name in the catalog.")]
-Spec = Annotated[str | None, option("description of your own files instead, JSON text or @FILE.")]
+Spec = Annotated[str | None, option("description of your own files (in place of --corpus) as JSON or @FILE.")]
 Files = Annotated[Path, option("folder with the files as fetched.")]
 Languages = Annotated[list[str], option("source and target language, or the one language of monolingual text.")]
 
@@ -55,7 +55,7 @@ def list_corpora(*, json_output: Annotated[bool, option("print JSON instead.", n
 
 @commands.command
 def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mirror = None) -> None:
-    """Fetch and verify the files of a corpus, from a mirror or the network.
+    """Download and verify a corpus, or copy it from a mirror.
 
     Example:
         docmt corpora fetch --corpus voita2019-suites-enru --splits test --out corpora/voita
@@ -63,7 +63,7 @@ def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mi
 
     Args:
         corpus: name in the catalog.
-        splits: only these splits.
+        splits: splits to fetch. Default: all.
         out: folder for the files, uncompressed.
     """
     from docmt.corpora.catalog import find_corpus
@@ -82,7 +82,7 @@ def read(
     languages: Languages,
     out: Path,
 ) -> None:
-    """Read a split; write text, document index and counts.
+    """Read a split, and write text, document index and counts.
 
     Example:
         docmt corpora read --corpus wesnoth-ende --files corpora/wesnoth --split dev --languages en de --out text/dev
@@ -109,7 +109,7 @@ def suite(
     split: str = "test",
     out: OutFile,
 ) -> None:
-    """Convert a contrastive or generative test set to JSON lines, one item per line.
+    """Convert a contrastive or generative test set to JSON lines with one item per line.
 
     Example:
         docmt corpora suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
@@ -136,16 +136,16 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
     if name is not None:
         entry = find_corpus(name)
         corpus, where = entry.corpus, entry.where
-        origin = {"corpus": entry.name, "version": entry.corpus.version, "licence": entry.family.license}
+        origin = {"corpus": entry.name, "version": entry.corpus.version, "license": entry.family.license}
     else:
         corpus, where = ReadableCorpus.from_argument(spec or "", where="--spec"), "--spec"
-        origin = {"corpus": "files of the user", "version": "", "licence": ""}
+        origin = {"corpus": "files of the user", "version": "", "license": ""}
     return corpus, where, origin | {"split": split}
 
 
 @commands.command
 def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
-    """Concatenate splits into one split of a dataset; with one language, that side of parallel inputs is taken.
+    """Concatenate splits. With one language, only that side of parallel splits is used.
 
     Example:
         docmt corpora combine --inputs talks/train news/train --languages en de --out ende/train
@@ -178,13 +178,13 @@ def overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang
 
 @commands.command
 def check(*, corpora: list[str] | None = None, mirror: Mirror = None) -> int:
-    """Read everything in a mirror and compare the counts with the catalog; the exit code is 1 where they differ.
+    """Read all corpora in a mirror, and compare their counts with the catalog. The exit code is 1 if they differ.
 
     Example:
         docmt corpora check --corpora libreoffice-help-ende wesnoth-ende --mirror /folder/with/corpora
 
     Args:
-        corpora: only these corpora.
+        corpora: corpora to check. Default: all.
     """
     from docmt.corpora.catalog import find_corpus, load_catalog
     from docmt.corpora.mirror import check_corpus

@@ -18,7 +18,7 @@ from docmt.corpora.download import MOST_BYTES, AddressError, download
 from docmt.corpora.readers.tar_files import CORRUPT_TAR
 from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, explained_full_disk, read_json, sha256_file, write_json
+from docmt.files import atomic_path, describe_disk_full, read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def fetch_files(
     held = None if mirror is None else mirror / mirror_folder
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
-    with explained_full_disk(out):
+    with describe_disk_full(out):
         for name, file in files.items():
             target = out / name
             unchecked = {address.url for address in file.addresses if not address.is_checked}

@@ -20,7 +20,7 @@ commands = CommandGroup("decode")
 
 Settings = Annotated[DecodingSettings, settings_at("decoding")]
 ModelFile = Annotated[Path, option("model file.")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], option("where to compute.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], option("device.")]
 BatchTokens = Annotated[
     Positive | None,
     Parameter(
@@ -88,7 +88,7 @@ def translate(
 
 
 @commands.command
-def contrast(
+def score_candidates(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
@@ -100,15 +100,15 @@ def contrast(
     threads: Threads = 1,
     device: Device = "auto",
 ) -> None:
-    """Log probability of each candidate of a contrastive test set, in float32 on all devices.
+    """Score the candidates of a contrastive test set by their log probability, in float32 on all devices.
 
     Example:
-        docmt decode contrast --suite deixis.jsonl --model model.pt --out deixis.scores.json
+        docmt decode score-candidates --suite deixis.jsonl --model model.pt --out deixis.scores.json
 
     Args:
-        suite: contrastive test set, JSON lines.
-        score: what is computed of each candidate.
-        target_context: target sentences before the tested one: of the test set, or translated by the model.
+        suite: contrastive test set (JSON lines).
+        score: kind of score.
+        target_context: preceding target sentences, from the test set or translated by the model.
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
@@ -134,7 +134,7 @@ def contrast(
 
 
 @commands.command
-def generate(
+def translate_suite(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
@@ -148,10 +148,10 @@ def generate(
     """Translate the source documents of a generative test set.
 
     Example:
-        docmt decode generate --suite gender.jsonl --model model.pt --out gender.translations.jsonl
+        docmt decode translate-suite --suite gender.jsonl --model model.pt --out gender.translations.jsonl
 
     Args:
-        suite: generative test set, JSON lines.
+        suite: generative test set (JSON lines).
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator

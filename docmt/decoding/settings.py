@@ -14,26 +14,26 @@ ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 
 
 class DecodingSettings(Settings):
-    """Beam search over whole instances, and what the encoder reads."""
+    """Beam search over instances, and the context that the encoder reads."""
 
     later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance",)
 
     beam_size: int = Field(default=5, ge=1)
-    """Hypotheses kept at each step."""
+    """Beam size."""
     length_penalty: float = Field(default=1.0, ge=0, le=10)
-    """A hypothesis's log probability is divided by its length to this power."""
+    """Exponent of the hypothesis length by which its log probability is divided."""
     max_length_ratio: float = Field(default=1.2, gt=0, le=1000)
-    """A target sentence has at most ratio × source subwords + offset subwords."""
+    """Maximum length of a target sentence: ratio × source subwords + `max_length_offset`."""
     max_length_offset: int = Field(default=10, ge=1, le=100_000)
-    """See max_length_ratio."""
+    """Maximum length of a target sentence in subwords, added to the ratio."""
     max_batch_tokens: int = Field(default=4096, ge=1)
-    """Most source tokens decoded at once on a CPU; a GPU takes more (docs/decoding.md)."""
+    """Maximum number of source tokens per batch on a CPU. A GPU takes more (docs/decoding.md)."""
     context: Context = "document"
-    """For models with a context encoder: `none` translates every sentence by itself."""
+    """`document`, or `none` to translate each sentence without context. Only for models with a context module."""
     one_beam_per_instance: bool = False
-    """One beam for all sentences of an instance even where target sentences do not see one another: a control for
-    document models, which always share it."""
+    """Search all sentences of an instance in one beam, even if the model translates them independently. A control for
+    document models, which always do."""
     precision: Precision = "auto"
-    """`auto`: bfloat16 on a GPU that has it, float32 elsewhere. `float16`, for GPUs, rounds eight times finer than
-    bfloat16, but overflows in models with large states. `int8`, for CPUs: 8-bit weights, fastest and least exact; given
-    translations are scored in float32."""
+    """`auto`: bfloat16 on GPUs that support it, float32 otherwise. `float16`, on GPUs: eight times finer rounding than
+    bfloat16, but models with large states overflow. `int8`, on CPUs: 8-bit weights, fastest and least exact. Candidates
+    are always scored in float32."""

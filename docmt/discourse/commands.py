@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 commands = CommandGroup("discourse")
 
-Seed = Annotated[int, option("seed of all random numbers.")]
+Seed = Annotated[int, option("random seed.")]
 TextLang = Annotated[str, option("language of the text, for its tokenizer.")]
 ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or file:PATH.")]
 
@@ -32,14 +32,14 @@ ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or
 def treebank(
     *, format: Literal["gum", "gcdt", "rst_dt", "rs3"], lang: str | None = None, files: Path, out: Path
 ) -> None:
-    """Read a treebank and write its splits: {split}.discourse.jsonl, {split}.syntax.jsonl and counts.json.
+    """Convert a treebank to {split}.discourse.jsonl, {split}.syntax.jsonl and counts.json.
 
     Example:
         docmt discourse treebank --format rs3 --lang de --files potsdam/ --out treebanks/potsdam
 
     Args:
-        format: which treebank.
-        lang: language of the text, for its tokenizer; with --format rs3.
+        format: treebank.
+        lang: language of the text, for the tokenizer. Only with --format rs3.
         files: folder with the files as fetched.
         out: folder to write.
     """
@@ -70,7 +70,7 @@ def train_segmenter(
 
     Args:
         train: prefix of .discourse.jsonl, and of .syntax.jsonl if any.
-        dev: prefix of the files on which the best epoch is chosen.
+        dev: prefix of the validation files, to choose the best epoch.
     """
     from docmt.discourse.segmentation.segmenter import read_examples, train_segmenter
 
@@ -84,7 +84,7 @@ def train_segmenter(
 def evaluate_segmenter(
     *, model: Path, gold: Path, text: Path | None = None, lang: str | None = None, out: OutFile
 ) -> None:
-    """Score a segmenter on gold EDUs: precision, recall and F1.
+    """Score an EDU segmenter with precision, recall and F1.
 
     Example:
         docmt discourse evaluate-segmenter --model segmenter.pt --gold gum/test.discourse.jsonl --out segmenter.json
@@ -93,7 +93,7 @@ def evaluate_segmenter(
         model: model file.
         gold: gold EDUs (.discourse.jsonl).
         text: the same sentences as plain text, to be tokenized and segmented.
-        lang: language of the text; with --text.
+        lang: language of the text. Only with --text.
     """
     from docmt.discourse.evaluation import evaluate_segmenter
     from docmt.discourse.segmentation.segmenter import Segmenter
@@ -108,7 +108,7 @@ def evaluate_segmenter(
 
 @commands.command
 def segment(*, model: Path, text: Path, lang: TextLang, documents: Path, out: OutFile) -> None:
-    """Find the EDUs of a text.
+    """Segment a text into EDUs.
 
     Example:
         docmt discourse segment --model segmenter.pt --text talk.en --lang en --documents talk.documents.tsv
@@ -165,7 +165,7 @@ def evaluate_parser(
     baselines: list[str] | None = None,
     out: OutFile,
 ) -> None:
-    """Score a parser on gold trees.
+    """Score an RST parser on gold trees.
 
     Example:
         docmt discourse evaluate-parser --parser parser.pt --gold gum/test.discourse.jsonl --baselines chain
@@ -173,10 +173,10 @@ def evaluate_parser(
 
     Args:
         gold: .discourse.jsonl with trees.
-        relations: inventory whose coarse classes are compared; by default the parser's.
-        segmenter: segmenter model, to score end to end; by default gold EDUs.
-        without_paragraphs: hide the paragraphs from the parser.
-        baselines: baselines to score as well.
+        relations: relation inventory for scoring. Default: the parser's.
+        segmenter: segmenter model, for end-to-end scores. Default: gold EDUs.
+        without_paragraphs: parse without paragraph boundaries.
+        baselines: baselines to score in addition.
     """
     from docmt.discourse.evaluation import evaluate_parser
     from docmt.discourse.other_parsers import baseline
@@ -196,13 +196,13 @@ def evaluate_parser(
 
 @commands.command
 def parse(*, parser: ParserName, input: Path, out: OutFile) -> None:
-    """Parse documents with given EDUs.
+    """Parse documents that are segmented into EDUs.
 
     Example:
         docmt discourse parse --parser parser.pt --input talk.edus.jsonl --out talk.discourse.jsonl
 
     Args:
-        input: .discourse.jsonl; trees in it are replaced.
+        input: .discourse.jsonl. Existing trees are replaced.
     """
     from docmt.discourse.discourse_documents import iterate_discourse, write_discourse
     from docmt.discourse.other_parsers import batches
@@ -238,11 +238,11 @@ def annotate(
 
     Args:
         segmenter: segmenter model.
-        text: sentences, one per line; with --documents, or with a blank line between documents.
+        text: text with one sentence per line, and --documents or blank lines between documents.
         documents: document index of the text.
-        suite: contrastive test set, instead of a text.
-        sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
-        shard: which part of the documents, from 1.
+        suite: contrastive test set, in place of a text.
+        sentences: tree over sentences, as parsed, or a chain in which each sentence depends on the preceding one.
+        shard: part of the documents to process, from 1.
         n_shards: number of parts.
     """
     from docmt.discourse import annotation
@@ -278,11 +278,11 @@ def annotate(
 
 
 @commands.command
-def gather(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
-    """Gather trees under the document ids of a text that was combined from several corpora.
+def merge(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
+    """Merge the trees of several corpora, with the document ids of the combined text.
 
     Example:
-        docmt discourse gather --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
+        docmt discourse merge --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
         --out train.discourse.jsonl
 
     Args:
@@ -297,13 +297,13 @@ def gather(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
 
 @commands.command
 def statistics(*, files: list[str], out: OutFile, relations: Path | None = None) -> None:
-    """Count EDUs, trees and relations: a CSV file with one row per name.
+    """Count EDUs, trees and relations. Writes a CSV file with one row per name.
 
     Example:
         docmt discourse statistics --files train=train.discourse.jsonl --out statistics.csv
 
     Args:
-        files: .discourse.jsonl files, each as NAME=FILE; files of one name count together.
+        files: .discourse.jsonl files, written NAME=FILE. Files with the same name are counted together.
         relations: CSV file to write with one row per name and relation.
     """
     import pandas as pd

@@ -8,125 +8,125 @@ from docmt.settings import Settings
 
 
 class NetworkSettings(Settings):
-    """Sizes of the network."""
+    """Network sizes."""
 
     word_width: int = Field(default=100, ge=1)
-    """Width of the embeddings of lower-cased words."""
+    """Width of word embeddings (lower case)."""
     character_width: int = Field(default=25, ge=1)
-    """Width of the embeddings of characters."""
+    """Width of character embeddings."""
     character_filters: int = Field(default=60, ge=1)
-    """Filters of the convolution over the characters of a word."""
+    """Number of convolution filters over the characters of a word."""
     shape_width: int = Field(default=10, ge=1)
-    """Width of the embeddings of word shapes (capitals, digits, punctuation)."""
+    """Width of word shape embeddings (capitals, digits, punctuation)."""
     lower_width: int = Field(default=150, ge=1)
-    """Width of each direction of the lower BiLSTM."""
+    """Width of the lower BiLSTM, per direction."""
     upper_width: int = Field(default=120, ge=1)
-    """Width of each direction of the upper BiLSTM."""
+    """Width of the upper BiLSTM, per direction."""
     attention_window: int = Field(default=5, ge=0)
-    """Number of words that the restricted attention sees to the left and to the right."""
+    """Number of words on either side in the window of restricted attention."""
     head_width: int = Field(default=100, ge=1)
-    """Width of both sides of the biaffine attention that predicts heads."""
+    """Width of the biaffine attention that predicts syntactic heads."""
 
 
 class AuxiliaryWeights(Settings):
-    """Weights of the losses on syntax, per word; the segmenter's own has weight 1."""
+    """Weights of the auxiliary losses on syntax, per word. The segmentation loss has weight 1."""
 
     pos: float = Field(default=0.05, ge=0)
-    """Part of speech of each word."""
+    """Part of speech."""
     relation: float = Field(default=0.05, ge=0)
-    """Dependency relation of each word."""
+    """Dependency relation."""
     head: float = Field(default=0.05, ge=0)
-    """Head of each word."""
+    """Syntactic head."""
     opening: float = Field(default=0.05, ge=0)
-    """Dependency relation of the largest phrase that begins with each word."""
+    """Dependency relation of the largest phrase that begins with the word."""
 
 
 class SegmenterTrainingSettings(Settings):
-    """The training recipe."""
+    """Training recipe."""
 
     epochs: int = Field(default=20, ge=1)
-    """Passes over the training sentences."""
+    """Number of epochs."""
     max_batch_words: int = Field(default=600, ge=1)
-    """Largest number of words in a batch, padding included; a longer sentence forms a batch alone."""
+    """Maximum batch size in words, with padding. A longer sentence is a batch by itself."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """Learning rate of AdamW after the warm-up; half a cosine takes it down to a hundredth."""
+    """Peak learning rate of AdamW, with cosine decay to a hundredth."""
     warmup_steps: int = Field(default=100, ge=0)
-    """Updates of linear warm-up."""
+    """Number of linear warm-up updates."""
     weight_decay: float = Field(default=1e-4, ge=0)
     """Decoupled weight decay."""
     max_gradient_norm: float = Field(default=5.0, gt=0)
-    """Gradients are clipped to this norm."""
+    """Maximum gradient norm (clipping)."""
     dropout: float = Field(default=0.4, ge=0, lt=1)
-    """Dropout on the inputs of both BiLSTMs and on the top states; one mask for all words of a sentence."""
+    """Dropout on the inputs of both BiLSTMs and on the top states, with one mask per sentence."""
     word_dropout: float = Field(default=0.15, ge=0, lt=1)
-    """Share of words whose embedding is replaced by that of the unknown word; their characters stay."""
+    """Share of words whose embedding is replaced by the unknown word's. Character features remain."""
     min_word_count: int = Field(default=2, ge=1)
-    """Words seen less often in the training sentences share the embedding of the unknown word."""
+    """Minimum frequency of words with an embedding."""
     average_decay: float = Field(default=0.999, ge=0, lt=1)
-    """Decay of the moving average of the weights; the average is what is evaluated and saved."""
+    """Decay of the moving average of weights, which is evaluated and saved."""
     auxiliary: AuxiliaryWeights = AuxiliaryWeights()
-    """Weights of the losses on syntax; unused where the training data have no syntax."""
+    """Weights of the auxiliary losses on syntax. Not used for training data without syntax."""
 
 
 class SegmenterSettings(Settings):
     """An EDU segmenter and its training."""
 
     network: NetworkSettings = NetworkSettings()
-    """Sizes of the network."""
+    """Network sizes."""
     training: SegmenterTrainingSettings = SegmenterTrainingSettings()
     """Training recipe."""
 
 
 class NeuralSettings(Settings):
-    """The network and its training."""
+    """Network and training."""
 
     members: int = Field(default=1, ge=1)
-    """Number of networks; several, with different seeds, average their log probabilities."""
+    """Number of ensemble members with different seeds, whose log probabilities are averaged."""
     layers: Literal["upper", "both"] = "both"
-    """Word states that the network reads: from the segmenter's upper BiLSTM, or from both BiLSTMs."""
+    """Segmenter states to read: `upper` BiLSTM, or `both` BiLSTMs."""
     queries: int = Field(default=3, ge=0)
-    """Learned queries that weight the words of an EDU."""
+    """Number of learned queries that pool the words of an EDU."""
     word_width: int = Field(default=24, ge=1)
-    """Width of the embeddings of the first, second and last word of an EDU."""
+    """Width of the embeddings of an EDU's first, second and last word."""
     min_word_count: int = Field(default=8, ge=1)
-    """Words seen less often at these positions share one embedding."""
+    """Minimum frequency of words with an embedding at these positions."""
     word_dropout: float = Field(default=0.15, ge=0, lt=1)
-    """Share of these words that are treated as unknown."""
+    """Share of these words that are replaced by the unknown word."""
     edu_width: int = Field(default=160, ge=1)
-    """Width of the vector of an EDU."""
+    """Width of EDU vectors."""
     document_width: int = Field(default=80, ge=1)
-    """Width of each direction of the BiLSTM over the EDUs of a document."""
+    """Width of the BiLSTM over the EDUs of a document, per direction."""
     hidden_width: int = Field(default=128, ge=1)
     """Width of the hidden layers of both classifiers."""
     feature_width: int = Field(default=64, ge=1)
-    """Width of the vector of a structural feature."""
+    """Width of the embeddings of structural features."""
     pair_width: int = Field(default=24, ge=1)
-    """Width of the vectors by which two EDUs are compared."""
+    """Width of the vectors that compare two EDUs."""
     epochs: int = Field(default=12, ge=1)
-    """Passes over the training documents per member."""
+    """Number of epochs per member."""
     documents_per_batch: int = Field(default=6, ge=1)
-    """Documents per update."""
+    """Number of documents per update."""
     learning_rate: float = Field(default=2.5e-3, gt=0)
-    """Peak learning rate of Adam; it decays linearly to 0."""
+    """Peak learning rate of Adam, with linear decay to 0."""
     weight_decay: float = Field(default=1e-3, ge=0)
     """Decoupled weight decay."""
     input_dropout: float = Field(default=0.3, ge=0, lt=1)
     """Dropout on pooled word states."""
     hidden_dropout: float = Field(default=0.25, ge=0, lt=1)
-    """Dropout on encoded EDUs and on the hidden layers of the action classifier."""
+    """Dropout on EDU vectors and on the hidden layers of the action classifier."""
     feature_dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Share of structural features hidden from the action classifier."""
+    """Dropout of whole structural features in the action classifier."""
     relation_dropout: float = Field(default=0.45, ge=0, lt=1)
     """Dropout on the hidden layers of the relation classifier."""
     relation_feature_dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Share of structural features hidden from the relation classifier."""
+    """Dropout of whole structural features in the relation classifier."""
     paragraph_dropout: float = Field(default=0.35, ge=0, le=1)
     """Share of training documents whose paragraphs are hidden in an epoch, so that the parser also works without
     paragraphs."""
     label_smoothing: float = Field(default=0.05, ge=0, lt=1)
-    """Probability mass that the loss spreads over all classes."""
+    """Label smoothing: probability mass spread over all classes."""
     average_decay: float = Field(default=0.98, ge=0, lt=1)
-    """Decay per update of the running average of the weights; the averaged weights are kept."""
+    """Decay of the moving average of weights, which is saved."""
 
     @property
     def reads_lower(self) -> bool:
@@ -138,11 +138,11 @@ class ParserSettings(Settings):
     """An RST parser and its training."""
 
     relations: str | None = None
-    """Inventory whose coarse classes are learned (`gum`, `gcdt`, `rst_dt`, `controlled`); null: the training trees'
-    relations."""
+    """Relation inventory to learn: `gum`, `gcdt`, `rst_dt` or `controlled`. Default: the relations of the training
+    trees."""
     sentence_constraint: bool = True
-    """Make every sentence one complete subtree."""
+    """Each sentence must form a complete subtree."""
     paragraph_constraint: bool = False
-    """Make every paragraph one complete subtree, where paragraphs are known."""
+    """Each paragraph must form a complete subtree, if paragraphs are known."""
     neural: NeuralSettings = NeuralSettings()
-    """The network and its training."""
+    """Network and training."""

@@ -51,9 +51,9 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     shares: dict[str, tuple[int, int, str]] = {}
     if not test.is_aligned:  # otherwise by construction: a share of 100 % would tell nothing
         n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
-        shares["aligned instances"] = n_same, len(hypotheses), "instances with as many sentences as the source"
+        shares["sentence count preserved"] = n_same, len(hypotheses), "instances with as many sentences as the source"
     if n_forced := sum(hypothesis.forced_ends for hypothesis in hypotheses):
-        shares["forced ends"] = n_forced, len(test.reference), "sentences that reached the length limit"
+        shares["length-limited sentences"] = n_forced, len(test.reference), "sentences that reached the length limit"
     for name, (part, n, signature) in shares.items():
         rows.append({"metric": name, "value": 100 * part / n, "n": n, "signature": signature})
     return rows

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
 
 Settings = Annotated[EvaluationSettings, settings_at("evaluation")]
-ContrastiveSuite = Annotated[Path, option("contrastive test set, JSON lines.")]
+ContrastiveSuite = Annotated[Path, option("contrastive test set (JSON lines).")]
 
 
 @commands.command
@@ -55,7 +55,7 @@ def run(
     run: ScoredRun,
     out: OutFile,
 ) -> None:
-    """Score one run on test splits, contrastive and generative test sets.
+    """Score one run on test sets, contrastive and generative suites.
 
     Example:
         docmt evaluate run --tests '[{"test":"talks","prefix":"text/test","outputs":["talks.jsonl"]}]' --src-lang en
@@ -140,7 +140,7 @@ def comet(
     test: TestName,
     out: OutFile,
 ) -> None:
-    """Score one run with COMET, by its program in another environment.
+    """Score one run with COMET, which can be installed in another environment.
 
     Example:
         docmt evaluate comet --settings @comet.json --prefix text/test --src-lang en --tgt-lang de
@@ -171,7 +171,7 @@ def cxmi(
     threads: Threads = 1,
     device: Device = "auto",
 ) -> None:
-    """Measure the log probability of references, and what context adds to it (CXMI).
+    """Compute the log probability of references, and its gain from context (CXMI).
 
     Example:
         docmt evaluate cxmi --suite deixis.jsonl --model model.pt --dataset enru --system mine --seed 1 --test deixis
@@ -179,9 +179,9 @@ def cxmi(
 
     Args:
         prefix: raw text of a split, as PREFIX.{lang}.
-        src_lang: source language, with --prefix.
-        tgt_lang: target language, with --prefix.
-        suite: contrastive test set instead: last sentences of right candidates.
+        src_lang: source language. Only with --prefix.
+        tgt_lang: target language. Only with --prefix.
+        suite: contrastive test set, in place of --prefix. The last sentences of the correct candidates are scored.
         discourse: trees of the source documents.
     """
     if (prefix is None) == (suite is None):
@@ -216,15 +216,17 @@ def cxmi(
 
 
 @commands.command
-def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile) -> None:
-    """Check translations or scores of candidates that another program made, and write them in docmt's form.
+def import_output(
+    *, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile
+) -> None:
+    """Import translations or candidate scores of an external system.
 
     Example:
-        docmt evaluate take-output --file theirs.de --prefix text/test --out hypotheses.jsonl
+        docmt evaluate import-output --file theirs.de --prefix text/test --out hypotheses.jsonl
 
     Args:
-        file: a line for each sentence or for each document of the split, or JSONL of `docmt decode translate`; of a
-            suite, a line for each item with the scores of its candidates, or JSON of `docmt decode contrast`.
+        file: translations, with a line per sentence or per document, or JSONL of `docmt decode translate`. For a suite,
+            a line per item with the scores of its candidates, or JSON of `docmt decode score-candidates`.
         prefix: raw text of the split, as PREFIX.{lang}.
     """
     if prefix is not None and suite is None:
@@ -235,7 +237,7 @@ def take_output(*, file: Path, prefix: Path | None = None, suite: ContrastiveSui
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
         write_json(out, {"items": items, "provenance": described})
     else:
-        raise UserError("docmt evaluate take-output: give either --prefix or --suite")
+        raise UserError("docmt evaluate import-output: give either --prefix or --suite")
 
 
 @commands.command
@@ -247,19 +249,19 @@ def compare(
     src_lang: str = "",
     training: Path | None = None,
     hypotheses: list[str],
-    out: Annotated[Path | None, written("CSV file to write the table to as well.")] = None,
+    out: Annotated[Path | None, written("CSV file to write, in addition to printing.")] = None,
 ) -> None:
-    """Score translations of any origin, without a study, test their differences, and print a table.
+    """Score and compare translation files, with significance tests.
 
     Example:
         docmt evaluate compare --references test.de --tgt-lang de --hypotheses service=service.de llm=llm.de
 
     Args:
-        references: text with a line per sentence; blank lines between documents, or PREFIX.documents.tsv beside it.
-            Others are further references.
-        src_lang: source language, for metrics that read the source, which is PREFIX.{lang} beside the first reference.
+        references: text with a line per sentence, and blank lines between documents or PREFIX.documents.tsv next to it.
+            Several files are several references.
+        src_lang: source language, for metrics that read the source (PREFIX.{lang} next to the first reference).
         training: prefix of raw parallel text that improves word alignments.
-        hypotheses: systems, each as FILE or NAME=FILE; the first is the baseline. A file has a line for each line of
+        hypotheses: translations, written FILE or NAME=FILE, with the baseline first. A file has a line for each line of
             the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
     """
     from docmt.evaluation.significance import compare_systems
@@ -330,7 +332,7 @@ def difference(
     names: Annotated[tuple[str, str], option("names of the system and of the baseline.")],
     out: OutFile,
 ) -> None:
-    """Test a system against a baseline on test splits, contrastive and generative test sets, over all seeds.
+    """Test a system against a baseline on test sets and suites, over all seeds.
 
     Example:
         docmt evaluate difference

@@ -29,13 +29,13 @@ TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Read the output of `docmt decode contrast`: the candidates' scores by item id, and the provenance."""
+    """Read the output of `docmt decode score-candidates`: the candidates' scores by item id, and the provenance."""
     content = read_json(path)
     try:
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise UserError(
-            f'{path}: not an output of `docmt decode contrast` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
+            f'{path}: not an output of `docmt decode score-candidates` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
         ) from None
     if len(scores) != len(content["items"]):
         raise UserError(f"{path}: duplicate item id")
@@ -48,8 +48,8 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
 def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:
     """Read scores of the candidates of a suite, in the order of the suite: `{"id", "scores"}` of each item.
 
-    The file is JSON of `docmt decode contrast` (its name ends in `.json`), or text with a line for each item, with the
-    scores of its candidates in their order; a higher score is better.
+    The file is JSON of `docmt decode score-candidates` (its name ends in `.json`), or text with a line for each item,
+    with the scores of its candidates in their order; a higher score is better.
     """
     scores: Mapping[str, Sequence[float]]
     if path.suffix == ".json":

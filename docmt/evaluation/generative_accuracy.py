@@ -26,8 +26,8 @@ RULES = {
 def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     """The translation of each payload sentence.
 
-    The file is the output of `docmt decode generate` (`.jsonl`), or text: one line per item, its payload, or one line
-    per source sentence of all items in their order.
+    The file is the output of `docmt decode translate-suite` (`.jsonl`), or text: one line per item, its payload, or one
+    line per source sentence of all items in their order.
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)
@@ -53,7 +53,7 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
                     raise UserError(f"{path}: line {line}: duplicate item id {name!r}")
                 found[name] = sentences
             case _:
-                raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode generate`')
+                raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode translate-suite`')
     if found.keys() != {item.id for item in items}:
         raise UserError(f"{path}: its {len(found)} items are not the items of the suite: use the same suite")
     return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]

@@ -113,10 +113,10 @@ METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
     "d-BLEU (instances)": sacre_metric("the same; what the G-Transformer code computes", bleu, "instances"),
     "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
-    "tokenised s-BLEU": words_metric(
+    "tokenized s-BLEU": words_metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
-    "tokenised d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
+    "tokenized d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
     DOC2DOC: words_metric(
         "lower-cased Moses words, no smoothing: the d-BLEU of Doc2Doc (Sun et al. 2022)",
         sacre=partial(multi_bleu, lowercase=True),
@@ -127,10 +127,10 @@ METRICS: dict[str, Metric] = {
     "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
     "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
-    "aligned instances": Metric(
+    "sentence count preserved": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
     ),
-    "forced ends": Metric(
+    "length-limited sentences": Metric(
         "share of sentences that reached the length limit; only when there are any", score_bleu, always=True
     ),
     "METEOR": Metric("METEOR 1.5", score_meteor, unit="sentences", needs=(JAVA,)),
@@ -161,31 +161,32 @@ MetricName = Annotated[
 
 
 class ContrastSettings(Settings):
-    """Comparison of the candidates of contrastive test sets."""
+    """Scoring of contrastive test sets."""
 
     score: ContrastScore = "log_probability"
-    """Score of a candidate's whole target document: log probability, its mean per label, or the negative training loss
-    with label smoothing 0.1 (as in Voita et al. 2019)."""
+    """Score of a candidate's target document: log probability, mean log probability per token, or the negative training
+    loss with label smoothing 0.1 (as in Voita et al. 2019)."""
     context: Literal["gold", "own"] = "gold"
-    """Preceding target sentences: the test set's (`gold`), or the system's (`own`)."""
+    """Preceding target sentences: reference (`gold`), or translated by the system (`own`)."""
     ties: Ties = "wrong"
-    """If no candidate scores strictly highest: `wrong`, or `first`: the first of the highest wins (as in Voita et al.'s
-    scripts, where the right candidate is often first)."""
+    """Result if several candidates share the highest score: `wrong`, or the `first` of them wins. In Voita et al.'s
+    scripts, the first wins, which is often the correct candidate."""
 
 
 class CometSettings(Settings):
-    """COMET, computed if this section is given."""
+    """COMET. Computed if this section is set."""
 
     checkpoint: str
-    """The checkpoint: a `.ckpt` file, or the folder that contains `checkpoints/model.ckpt`."""
+    """Model: a `.ckpt` file, or the folder that contains `checkpoints/model.ckpt`."""
     program: str = "comet-score"
-    """The program, or its path in another environment (`workflow/envs/comet.yml`)."""
+    """Command, or its path in another environment (`workflow/envs/comet.yml`)."""
     context: int = Field(default=0, ge=0)
-    """Previous sentences given with each: 0 is COMET, 2 its authors' document variant."""
+    """Number of preceding sentences given with each sentence: 0 for COMET, 2 for its authors' document-level
+    variant."""
     batch_size: int = Field(default=16, ge=1)
-    """Sentences scored together."""
+    """Batch size in sentences."""
     gpus: int = Field(default=0, ge=0, le=1)
-    """1 computes on a GPU."""
+    """Number of GPUs."""
 
     @property
     def model_file(self) -> str:
@@ -195,18 +196,18 @@ class CometSettings(Settings):
 
 
 class EvaluationSettings(ScoringSettings):
-    """Metrics of translations, and their settings."""
+    """Metrics of translations."""
 
     metrics: list[MetricName] = Field(
         default=[name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)],
         min_length=1,
     )
-    """Scores to compute; systems without sentence alignment have none over sentence pairs. METEOR needs Java, APT
-    (accuracy of pronouns) eflomal; otherwise they have no value."""
+    """Metrics to compute. Sentence-level metrics require systems with sentence alignment. METEOR requires Java, and APT
+    (accuracy of pronouns) requires eflomal. Otherwise their scores are missing."""
     comet: CometSettings | None = None
-    """COMET; null computes none."""
+    """COMET. Default: not computed."""
     contrast: ContrastSettings = ContrastSettings()
-    """Comparison of the candidates of contrastive test sets."""
+    """Scoring of contrastive test sets."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -25,7 +25,7 @@ class TestText:
     tgt_lang: TgtLang
     references: Annotated[
         list[Path] | None,
-        option("further references: a line for each sentence of the split, or refsets in SGML or XML."),
+        option("additional references, with a line for each sentence, or in SGML or XML."),
     ] = None
 
     def read(self) -> tuple[DocumentIndex, list[str], list[list[str]]]:

@@ -34,21 +34,21 @@ class ScoringSettings(Settings):
     """Settings of the scores of translations."""
 
     metrics: list[str]
-    """Scores to compute."""
+    """Metrics to compute."""
     lowercase: bool = False
-    """Ignore case (customary for Chinese to English); the signatures then say `case:lc`."""
+    """Ignore case, as is customary for Chinese to English. Signatures then contain `case:lc`."""
     bleu_tokenizer: Literal["auto", "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char"] = "auto"
-    """sacreBLEU's tokenizer for detokenized scores; `auto`: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for
-    Korean, else `13a`."""
+    """sacreBLEU tokenizer. `auto`: `zh` for Chinese, `ja-mecab` for Japanese, `ko-mecab` for Korean, otherwise
+    `13a`."""
     word_tokenizer: Literal["auto", "moses", "jieba"] = "auto"
-    """Tokenizer of tokenized scores; `auto`: `jieba` for Chinese, else `moses`."""
+    """Tokenizer for metrics over tokenized text. `auto`: `jieba` for Chinese, otherwise `moses`."""
     meteor_language: Literal["auto", "independent"] = "auto"
-    """`auto`: METEOR's setting for the target language if there is one (docs/evaluation.md); `independent`:
-    language-independent, matching identical words only."""
+    """`auto`: METEOR's parameters for the target language, if any (docs/evaluation.md). `independent`:
+    language-independent parameters, which match identical words only."""
     aligner_runs: int = Field(default=3, ge=1, le=100)
-    """Runs of the random aligner over which APT is averaged."""
+    """Number of runs of the random word aligner over which APT is averaged."""
     aligner_sentences: int = Field(default=20_000, ge=0)
-    """First training sentence pairs, aligned together with the test for APT."""
+    """Number of training sentence pairs, from the first, to align together with the test set for APT."""
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ def build(
     discourse: list[Path] | None = None,
     out: Path,
 ) -> None:
-    """Cut a parallel or monolingual text into instances.
+    """Split a parallel or monolingual text into instances.
 
     Example:
         docmt instances build --texts train.bpe.en train.bpe.de --documents train.documents.tsv
         --vocabulary vocabulary.txt --out instances/train
 
     Args:
-        texts: subwords, one sentence per line: source and target, or one file of monolingual text.
+        texts: subwords, one sentence per line: source and target file, or one file for monolingual text.
         documents: document index (.documents.tsv).
-        vocabulary: vocabulary file; with masks, for monolingual text.
+        vocabulary: vocabulary file (for monolingual text, with mask symbols).
         discourse: trees of the source documents.
         out: folder to write, or its manifest.json.
     """
@@ -45,13 +45,13 @@ def build(
 
 @commands.command
 def statistics(*, folders: list[str], out: OutFile) -> None:
-    """Count instances: a CSV file with one row per folder.
+    """Count instances. Writes a CSV file with one row per folder.
 
     Example:
         docmt instances statistics --folders ende/documents/train=instances/train --out statistics.csv
 
     Args:
-        folders: folders of instances, or their manifests, each as DATASET/CUTTING/SPLIT=FOLDER.
+        folders: folders of instances, or their manifests, written DATASET/INSTANCES/SPLIT=FOLDER.
     """
     from docmt.instances.storage import read_manifest
 
@@ -60,7 +60,7 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
         name, equals, folder = item.partition("=")
         parts = name.split("/")
         if not equals or len(parts) != 3:
-            raise UserError(f"--folders {item}: write DATASET/CUTTING/SPLIT=FOLDER")
+            raise UserError(f"--folders {item}: write DATASET/INSTANCES/SPLIT=FOLDER")
         keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
         rows.append(keys | instance_statistics(read_manifest(Path(folder))["counts"]))
     with atomic_writer(out) as file:

@@ -8,39 +8,36 @@ from docmt.settings import Settings
 
 
 class InstancesSettings(Settings):
-    """How documents are split into instances."""
+    """Limits and selection of instances."""
 
     later: ClassVar[tuple[str, ...]] = ("shuffled",)
 
     max_tokens: int = Field(default=512, ge=8)
-    """Most tokens of an instance: over its sentences, the sum of max(source, target subwords) + 2 marks."""
+    """Maximum length in tokens: the sum over sentences of max(source, target subwords) + 2."""
     max_sentences: int | None = Field(default=None, ge=1)
-    """Most sentences of an instance; null sets no limit."""
+    """Maximum number of sentences. Default: no limit."""
     min_document_tokens: int | None = Field(default=None, ge=1)
-    """Training documents with fewer tokens are left out and counted; null keeps all."""
+    """Minimum length of training documents in tokens. Shorter documents are left out and counted. Default: keep all."""
     subset: int | None = Field(default=None, ge=1)
-    """Train on this many random instances; null uses all."""
+    """Number of random training instances to use. Default: all."""
     subset_seed: int = 1
-    """Seed of the random subset."""
+    """Random seed of the subset."""
     shuffled: bool = False
-    """Deal training sentence pairs out to other documents, without trees: a control for document models, with the same
-    sentences but no useful context."""
+    """Distribute training sentence pairs randomly over documents, without trees. A control for document models: the
+    same sentences without useful context."""
 
 
 class RestorationSettings(Settings):
-    """Noise in a monolingual document, for a model to restore it (cross-task pre-training, §2.1).
-
-    The paper cuts documents at `max_sentences` 30.
-    """
+    """Noise for document restoration (cross-task pre-training, §2.1). The paper has documents of up to 30 sentences."""
 
     gap_ratio: float = Field(default=0.2, ge=0, le=1)
-    """Share of gap sentences, as far as the rules allow; 0: masked sentences only (Table 7)."""
+    """Share of sentences that become gaps, as far as the rules allow. 0: only masked sentences (Table 7)."""
     mask_ratio: float = Field(default=0.15, ge=0, le=1)
     """Share of words selected in all other sentences."""
     mask_share: float = Field(default=0.8, ge=0, le=1)
-    """Share of selected words that become `[MASK2]`."""
+    """Share of the selected words that become `[MASK2]`."""
     random_share: float = Field(default=0.1, ge=0, le=1)
-    """Share of selected words that become random words; the rest stay."""
+    """Share of the selected words that become random words. The rest remain unchanged."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -44,14 +44,14 @@ def list_models(*, json_output: Annotated[bool, option("print JSON instead.", na
 
 @commands.command
 def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None:
-    """Fetch the files of a published model, from a mirror or the network.
+    """Download a published model, or copy it from a mirror.
 
     Example:
         docmt models fetch --model opus-mt-en-de --mirror /folder/with/models
 
     Args:
         model: name in the catalog.
-        out: folder for the files; by default where a study in this folder has them.
+        out: folder for the files. Default: as for a study in this folder.
     """
     _fetch(model, out, mirror)
 
@@ -79,18 +79,18 @@ def import_published(
     codes: tuple[str, str] | None = None,
     keep_pieces_of: list[Path] | None = None,
 ) -> None:
-    """Read a published model (Marian, mBART, M2M100, NLLB) in the format of transformers (docs/pretrained.md).
+    """Convert a published model (Marian, mBART, M2M100, NLLB) from transformers format (docs/pretrained.md).
 
     Example:
         docmt models import opus-mt-en-de --out model.pt
 
     Args:
-        folder: folder with config.json, weights and SentencePiece models, or a name in the catalog, which is fetched.
-        src_lang: source language; by default as catalog or folder say, if they do.
-        tgt_lang: target language; by default as catalog or folder say, if they do.
-        codes: symbols of source and target language in the model, where they do not follow from the languages, such as
-            eng_Latn.
-        keep_pieces_of: text of both languages, one sentence per line: drop all pieces that it does not have.
+        folder: folder with config.json, weights and SentencePiece models, or a name in the catalog to download.
+        src_lang: source language. Default: as in the catalog or folder.
+        tgt_lang: target language. Default: as in the catalog or folder.
+        codes: language symbols of the model for source and target, for example eng_Latn. Default: derived from the
+            languages.
+        keep_pieces_of: text in both languages, one sentence per line. Pieces that do not occur in it are removed.
     """
     from docmt.models.model_file import save_model
     from docmt.models.published.catalog import find_model, is_published
@@ -110,19 +110,19 @@ def import_published(
 
 
 @commands.command
-def bundle(
+def add_parser(
     *, model: Path, segmenter: Path, parser: str, sentences: Literal["parser", "chain"] = "parser", out: OutFile
 ) -> None:
-    """Add a segmenter and a parser to a model that reads trees, so that it translates plain text with them.
+    """Add a segmenter and a parser to a model that reads trees, so that it can translate plain text.
 
     Example:
-        docmt models bundle --model model.pt --segmenter segmenter.pt --parser parser.pt --out bundled.pt
+        docmt models add-parser --model model.pt --segmenter segmenter.pt --parser parser.pt --out bundled.pt
 
     Args:
         model: model file of a system that reads trees.
         segmenter: segmenter model.
         parser: parser model, or chain or random.
-        sentences: where the tree of sentences comes from: the parser, or each sentence depends on the one before.
+        sentences: tree over sentences, as parsed, or a chain in which each sentence depends on the preceding one.
     """
     from docmt.discourse.annotation import read_bundle
     from docmt.models.model_file import load_model, save_model

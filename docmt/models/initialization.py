@@ -62,10 +62,10 @@ def freeze(model: Transformer, names: Set[str]) -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in names)
     if not names:
-        raise UserError("training.frozen 'pretrained': nothing was copied: name a model with --init")
+        raise UserError("training.freeze 'pretrained': nothing was copied: name a model with --init")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UserError(
-            "training.frozen 'pretrained': all parameters come from the model given as --init, so none is left to "
+            "training.freeze 'pretrained': all parameters come from the model given as --init, so none is left to "
             "train: use an architecture with new parts, or leave the key out"
         )
 

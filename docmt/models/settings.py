@@ -26,7 +26,7 @@ ContextName = Annotated[str, one_of(CONTEXTS.keys, "must be a context module"), 
 
 
 class AttentionSettings(Settings):
-    """What attention sees in lower and upper layers (docs/models.md)."""
+    """Attention patterns of lower and upper layers (docs/models.md)."""
 
     lower: PatternName = "global"
     """Pattern of the lower layers."""
@@ -44,26 +44,26 @@ class AttentionSettings(Settings):
 
 
 class ContextSettings(Settings):
-    """A context module beside an encoder and decoder of single sentences, which also translate without it."""
+    """A context module for a sentence-level encoder and decoder, which can also translate without it."""
 
     later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
 
     kind: ContextName = "global"
-    """`global`: the context encoder of cross-task pre-training; `doct`, `han_encoder`, `han`, `san`, `cadec`: baselines
-    of the papers (docs/models.md)."""
+    """`global`: context encoder of cross-task pre-training. `doct`, `han_encoder`, `han`, `san`, `cadec`: baselines of
+    the papers (docs/models.md)."""
     sentences: int | None = Field(default=None, ge=1)
-    """Previous sentences read; null: as many as in its paper. Kinds `doct` (2), `han_encoder`, `han` and `cadec`
-    (3)."""
+    """Number of preceding sentences to read, for `doct`, `han_encoder`, `han` and `cadec`. Default: as in the paper (2
+    for `doct`, otherwise 3)."""
     future: bool = True
-    """Whether it also reads later sentences. Kind `san`."""
+    """Also read later sentences, for `san`."""
     layers: int | None = Field(default=None, ge=1)
-    """Its layers, N_g; each shares self-attention and feed-forward with the encoder's layer of the same number; null:
-    as many. This key and the next two: kind `global`."""
+    """Number of context-encoder layers N_g, for `global`. Layer i shares self-attention and feed-forward with encoder
+    layer i. Default: as many as the encoder."""
     positions: Positions = "sentence"
-    """Positions in the context encoder: `instance` shows it the order of sentences, `sentence` does not."""
+    """Positions in the context encoder, for `global`. With `instance`, they encode the order of sentences."""
     norm: bool = True
-    """Whether a layer norm follows the attention to the sentences. Without it, a pretrained sentence model translates
-    as before until it learns to use context."""
+    """Layer norm after the attention to sentences, for `global`. Without it, a pretrained sentence model translates as
+    before until it learns to use context."""
 
     @property
     def traits(self) -> ContextTraits:
@@ -79,29 +79,29 @@ class ContextSettings(Settings):
 
 
 class FormSettings(Settings):
-    """How layers compute. The defaults follow the papers; pretrained models differ (docs/pretrained.md)."""
+    """Layer variants. The defaults follow the papers, and published models differ (docs/pretrained.md)."""
 
     later: ClassVar[tuple[str, ...]] = ("learned_sentences",)
 
     activation: Literal["relu", "gelu", "swish"] = "relu"
-    """Between the two linear maps of a feed-forward module."""
+    """Activation of the feed-forward modules."""
     norm: Literal["post", "pre"] = "post"
-    """Layer norm after the residual sum, or before each attention and feed-forward module."""
+    """Layer norm after each residual sum (`post`), or before each attention and feed-forward module (`pre`)."""
     embedding_norm: bool = False
-    """A layer norm after embeddings and positions, on each side."""
+    """Layer norm after the embeddings of encoder and decoder."""
     final_norm: bool = False
-    """A layer norm after the last layer, on each side."""
+    """Layer norm after the last layer of encoder and decoder."""
     learned_positions: int | None = Field(default=None, ge=1)
-    """Learned positions on each side; null: sinusoidal."""
+    """Number of learned positions in encoder and decoder. Default: sinusoidal positions."""
     learned_sentences: int | None = Field(default=None, ge=1)
-    """Source sentences of an instance with a learned vector, added to each word; later ones share the last; null:
-    none."""
+    """Number of learned sentence embeddings, added to each source word. Later sentences of an instance share the last
+    one. Default: none."""
     position_offset: int = Field(default=0, ge=0, le=10_000)
-    """The number of the first position of sinusoids."""
+    """Number of the first sinusoidal position."""
     output_bias: bool = False
-    """A bias for each symbol in the softmax."""
+    """Bias in the output layer."""
     zero_start: bool = False
-    """The embedding of `<s>` is zero, as in Marian."""
+    """Zero embedding of `<s>`, as in Marian."""
 
     def check_positions(self, n_positions: int) -> None:
         """Raise UserError for more positions in a row than have been learned."""
@@ -113,17 +113,15 @@ class FormSettings(Settings):
 
 
 class MarkSettings(Settings):
-    """Symbols before and after the words of each sentence.
-
-    `{src}` and `{tgt}` stand for the language tags. A target always ends in `</s>`.
-    """
+    """Boundary symbols of sentences. `{src}` and `{tgt}` stand for language tags. A target always ends in `</s>`."""
 
     src_before: list[str] = ["<s>"]
-    """Before a source sentence."""
+    """Symbols before a source sentence."""
     src_after: list[str] = ["</s>"]
-    """After a source sentence."""
+    """Symbols after a source sentence."""
     tgt_before: list[str] = Field(default=["<s>"], min_length=1, max_length=2)
-    """Before a target sentence: the decoder's first input; a second symbol is given as its first word."""
+    """Symbols before a target sentence. The first is the first decoder input, and the second is given as the first
+    word."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -140,17 +138,17 @@ class ModelSettings(Settings):
     later: ClassVar[tuple[str, ...]] = ("form", "marks")
 
     encoder_layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
-    """Layers of the encoder."""
+    """Number of encoder layers."""
     decoder_layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
-    """Layers of the decoder."""
+    """Number of decoder layers."""
     width: int = Field(default=512, ge=2)
-    """Width of embeddings and layers."""
+    """Width of embeddings and hidden states."""
     heads: int = Field(default=8, ge=1)
-    """Attention heads."""
+    """Number of attention heads."""
     feed_forward_width: int = Field(default=2048, ge=1)
-    """Width inside the feed-forward modules."""
+    """Hidden width of the feed-forward modules."""
     dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Dropout on embeddings, after attention and feed-forward modules."""
+    """Dropout after embeddings, attention and feed-forward modules."""
     encoder_attention: AttentionSettings = AttentionSettings()
     """Self-attention of the encoder."""
     decoder_attention: AttentionSettings = AttentionSettings()
@@ -158,17 +156,18 @@ class ModelSettings(Settings):
     cross_attention: AttentionSettings = AttentionSettings()
     """Attention from target to source."""
     context: ContextSettings | None = None
-    """The module that reads context; null for none."""
+    """Context module. Default: none."""
     window_sentences: int = Field(default=2, ge=0)
-    """Previous sentences that the pattern `window` sees."""
+    """Number of preceding sentences in the attention pattern `window`."""
     positions: Positions = "instance"
-    """Positions run through the instance or restart in each sentence."""
+    """Positions: counted through the `instance`, or restarted in each `sentence`."""
     target_stream: Literal["aligned", "free"] = "aligned"
-    """`aligned`: one target sentence per source sentence; `free`: one stream that ends itself."""
+    """`aligned`: one target sentence per source sentence. `free`: one target sequence of any number of sentences."""
     form: FormSettings = FormSettings()
-    """How layers compute."""
+    """Layer variants."""
     marks: MarkSettings | None = None
-    """Marks around sentences; null: `<s>` and `</s>`, with a language tag for `<s>` if the vocabulary has tags."""
+    """Boundary symbols of sentences. Default: `<s>` and `</s>`, with a language tag in place of `<s>` if the vocabulary
+    has tags."""
 
     @property
     def src_marks(self) -> tuple[int, int]:
@@ -222,21 +221,21 @@ class ModelSettings(Settings):
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
     def check_silent_start(self) -> None:
-        """Raise UserError for models that cannot start as their sentence model computes (`new_parts: silent`)."""
+        """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
         fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)
         context = self.context
         if context is not None and not context.traits.can_be_silent:
             raise UserError(
-                "new_parts 'silent': this context module cannot start without effect: leave the key out, or use "
-                "context kind 'global'"
+                "init_new_parameters 'zero': this context module cannot start without effect: leave the key out, or "
+                "use context kind 'global'"
             )
         if context is None or context.kind != "global":  # only this kind reads the keys below
             return
         if context.norm or context.positions != "sentence" or context.layers is not None:
             raise UserError(
-                "new_parts 'silent': a context encoder starts without effect only with norm false, positions "
+                "init_new_parameters 'zero': a context encoder starts without effect only with norm false, positions "
                 "'sentence' and layers null: set these keys of model.context"
             )
 

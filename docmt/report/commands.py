@@ -13,18 +13,18 @@ commands = CommandGroup("report")
 
 Settings = Annotated[ReportSettings, settings_at("report")]
 ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
-Fingerprints = Annotated[list[str] | None, option("fingerprints of the study's scores: any other is refused.")]
-PaperColumns = Annotated[str, option("what the config says of each system, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
-Histories = Annotated[str, option("other files to read (docs/report.md), JSON or @FILE.")]
+Fingerprints = Annotated[list[str] | None, option("expected fingerprints. Scores with other fingerprints are refused.")]
+PaperColumns = Annotated[str, option("properties of systems from the config, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
+Histories = Annotated[str, option("other input files (docs/report.md) as JSON or @FILE.")]
 TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
 
 
 @commands.command
-def gather(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
-    """Gather score files into one long table (CSV).
+def collect(*, scores: ScoreFiles, fingerprints: Fingerprints = None, out: OutFile) -> None:
+    """Collect score files into one long table (CSV).
 
     Example:
-        docmt report gather --scores a/scores.json b/scores.json --out scores.csv
+        docmt report collect --scores a/scores.json b/scores.json --out scores.csv
     """
     from docmt.report.score_files import gather_rows, write_scores_table
 
@@ -42,13 +42,13 @@ def table(
     fingerprints: Fingerprints = None,
     out: TablePrefix,
 ) -> None:
-    """Make one table of the study, laid out as in a paper, and print it.
+    """Build and print one table as in a paper.
 
     Example:
         docmt report table --settings @report.json --name table_1 --scores a/scores.json b/scores.json --out table_1
 
     Args:
-        name: key of the table in the settings' `tables`.
+        name: name of the table in `report.tables`.
         differences: JSON files of `docmt evaluate difference`.
     """
     from docmt.report.differences import read_differences
@@ -78,17 +78,17 @@ def cases(
     baseline: Path,
     out: TablePrefix,
 ) -> None:
-    """Choose the sentences of a case study.
+    """Select the sentences of a case study.
 
     Example:
         docmt report cases --settings @report.json --name pronouns --prefix text/test --src-lang en --tgt-lang de
         --system b.jsonl --baseline a.jsonl --out cases
 
     Args:
-        name: key of the case study in the settings' `cases`.
+        name: name of the case study in `report.cases`.
         prefix: raw text of the test split, as PREFIX.{lang}.
-        system: hypotheses of the better system.
-        baseline: hypotheses of the other system.
+        system: translations of the better system.
+        baseline: translations of the other system.
     """
     from docmt.report.case_studies import choose_cases
     from docmt.report.study_tables import case_table
@@ -110,13 +110,13 @@ def figure(
     manifest: Histories = '{"runs": {}}',
     out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
 ) -> None:
-    """Draw one picture of the study, laid out as in a paper.
+    """Draw one figure as in a paper.
 
     Example:
         docmt report figure --settings @report.json --name lengths --scores a/scores.json b/scores.json --out lengths
 
     Args:
-        name: key of the picture in the settings' `figures` or `curves`.
+        name: name of the figure in `report.figures` or `report.curves`.
     """
     from docmt.report.figures import draw_plot, study_styles, write_plot
     from docmt.report.input_files import gather_scores, read_histories
@@ -147,14 +147,14 @@ def claims(
     fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
 ) -> None:
-    """Judge the claims of the study by scores and training histories.
+    """Test the claims of the study against scores and training histories.
 
     Example:
         docmt report claims --settings @report.json --scores a/scores.json b/scores.json --manifest @manifest.json
         --out claims
 
     Args:
-        name: keys of claims in the settings' `claims`; by default all.
+        name: names of claims in `report.claims`. Default: all.
     """
     from docmt.report.claims.judging import claims_table
     from docmt.report.input_files import gather_scores, read_histories
@@ -181,14 +181,14 @@ def render(
     fingerprints: Fingerprints = None,
     out: Path,
 ) -> None:
-    """Make tables, pictures and the page, and print the main tables.
+    """Write tables, figures and the page, and print the main tables.
 
     Example:
         docmt report render --settings @report.json --scores scores.csv --manifest @manifest.json --out report
 
     Args:
-        scores: the long table of `docmt report gather`.
-        out: folder to write into.
+        scores: table written by `docmt report collect`.
+        out: output folder.
     """
     from docmt.report.input_files import read_scores_table
     from docmt.report.page import build_report, write_report
@@ -206,13 +206,13 @@ def render(
 
 @commands.command
 def reader(*, settings: Settings = ReportSettings(), manifest: str, out: OutFile) -> None:
-    """Make the page in which one reads translations and items of suites.
+    """Write the reader page, which shows translations and suite items.
 
     Example:
         docmt report reader --settings @report.json --manifest @manifest.json --out reader.html
 
     Args:
-        manifest: files to read (docs/reader.md), JSON or @FILE.
+        manifest: input files (docs/reader.md) as JSON or @FILE.
     """
     from docmt.report.reader.reader_page import write_reader
 

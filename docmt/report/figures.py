@@ -35,7 +35,7 @@ from docmt.report.summary import (
 )
 
 MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
-WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing."
+WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: chance."
 N_MARKS = 8  # about how many marks a curve has
 LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
 # Pictures of every training, drawn as `report.curves` of all systems
@@ -335,7 +335,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
     """The place of each system on the horizontal axis: words that are numbers, all of them, become numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
-        place = layout.values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
+        place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
         if place is None:
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `values`")
         words[system] = place
@@ -365,7 +365,7 @@ def _points(
     found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
-        for line, system in [(line, system) for line, systems in layout.lines.items() for system in systems]:
+        for line, system in [(line, system) for line, systems in layout.series.items() for system in systems]:
             ours, published = found.get((panel, system), {}), published_number(settings, system, key)
             if ours or published is not None:
                 point = {"panel": panel, "line": line, "system": system, "x": places[system]}

@@ -127,7 +127,7 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
 
 
 def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, generated: Sequence[str]) -> str:
-    is_forced = (column(summary, "metric") == "forced ends") & (column(summary, "mean") > MAX_FORCED)
+    is_forced = (column(summary, "metric") == "length-limited sentences") & (column(summary, "mean") > MAX_FORCED)
     forced = [settings.label(system) for system in sorted(set(keep(summary, is_forced)["system"]))]
     reasons = [f"most sentences of {_join(forced)} reach the length limit"] if forced else []
     if updates_note:

@@ -23,7 +23,7 @@ from docmt.report.summary import ScoreKey
 from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
 
 NAN = float("nan")
-GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
+GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 

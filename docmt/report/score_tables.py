@@ -75,9 +75,9 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
         title="Further scores",
         unit="In percent, CXMI in nats",
         note="d-BLEU (instances) is over the instances that a system translates: it compares only systems that cut "
-        "documents alike. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. Forced "
-        "ends: sentences that reached the length limit. Aligned instances: those with as many sentences as the source "
-        "(only for systems without sentence alignment).",
+        "documents alike. Tokenized scores equal Moses' multi-bleu. Length ratio: hypotheses to references. "
+        "Length-limited sentences reached the length limit. Sentence count preserved: instances with as many "
+        "sentences as the source (only for systems without sentence alignment).",
         compare=False,
     )
 
@@ -222,7 +222,7 @@ def paper_table(
         },
         facts={
             fact: {system: words[fact] for system, words in paper_columns.items() if words.get(fact) is not None}
-            for fact in chosen.facts
+            for fact in chosen.columns
         },
     )
     return score_table(

@@ -61,25 +61,25 @@ PaperColumn = Literal[
 
 
 class PaperTable(Settings):
-    """A table as in a paper: a row per system, a column per test and metric."""
+    """A table as in a paper, with a row per system and columns for tests and metrics."""
 
     title: str
-    """Heading of the table."""
+    """Heading."""
     note: str = ""
-    """Sentence under the table."""
+    """Text under the table."""
     systems: list[str] = Field(min_length=1)
     """Rows, in order."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
-    """Columns per test, in order; `contrastive accuracy` gives one per phenomenon."""
+    """Columns for each test, in order. `contrastive accuracy` has one column per phenomenon."""
     tests: list[str] | None = None
-    """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+    """Datasets (`NAME`) or single test sets and suites (`NAME/TEST`). Default: all."""
     baseline: str | None = None
-    """System that the others are tested against; null: the report's."""
+    """System to test the others against. Default: the report's baseline."""
     average: bool = False
-    """Whether to append the means over all tests."""
-    facts: list[PaperColumn] = []
-    """Columns of facts about the systems, from the config: `Bi-sent` and `Mo-doc`: whether a system, or one it starts
-    from, learned from sentence pairs, and from monolingual documents."""
+    """Add a column with the mean over all tests."""
+    columns: list[PaperColumn] = []
+    """Columns that describe the systems, taken from the configuration. `Bi-sent` and `Mo-doc` show whether a system, or
+    its initial model, was trained on sentence pairs and on monolingual documents."""
 
     @model_validator(mode="after")
     def _check_average(self) -> Self:
@@ -90,66 +90,67 @@ class PaperTable(Settings):
 
 
 class CaseTable(Settings):
-    """Sentences with the largest difference of chrF between two systems."""
+    """Sentences with the largest chrF difference between two systems."""
 
     title: str
-    """Heading of the table."""
+    """Heading."""
     note: str = ""
-    """Sentence under the table."""
+    """Text under the table."""
     system: str
-    """The better system."""
+    """Better system."""
     baseline: str
-    """The other system; both must be aligned by sentence. First seeds are shown."""
+    """Other system. Both must be aligned by sentence, and the first seed of both is shown."""
     test: str
-    """Test set, as `NAME/TEST`."""
+    """Test set, written `NAME/TEST`."""
     count: int = Field(default=3, ge=1)
     """Number of sentences."""
     context: int = Field(default=2, ge=0)
-    """Preceding source sentences to show."""
+    """Number of preceding source sentences to show."""
 
 
 class ScoreFigure(Settings):
-    """Scores over a fact about systems: a line per group of systems, a panel per test and metric.
+    """Scores over a property of systems, with a line per group of systems and a panel per test and metric.
 
-    Points are means over seeds with the sample deviation, beside published numbers.
+    Points are means over seeds with sample standard deviations, next to published results.
     """
 
     title: str
-    """Heading of the picture."""
+    """Heading."""
     note: str = ""
-    """Sentence under the picture."""
-    lines: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Systems on each line, by its name in the legend."""
+    """Text under the figure."""
+    series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
+    """Systems on each line, by the line's name in the legend."""
     x: PaperColumn | None = None
-    """Horizontal axis, from the config; null if `values` has all systems. Words become equal steps."""
-    values: dict[str, int | float | str] = {}
-    """Places of systems on the horizontal axis, instead of `x`."""
+    """Property of the systems on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
+    `x_values`."""
+    x_values: dict[str, int | float | str] = {}
+    """Positions of systems on the horizontal axis, in place of `x`."""
     x_label: str | None = None
-    """Label of the horizontal axis; null: the name of `x`."""
+    """Label of the horizontal axis. Default: the name of `x`."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
-    """Panels of each test, in order; `contrastive accuracy` gives one per phenomenon."""
+    """Panels for each test, in order. `contrastive accuracy` has one panel per phenomenon."""
     tests: list[str] | None = None
-    """Datasets (`NAME`), or single test sets or suites of them (`NAME/TEST`); null means all."""
+    """Datasets (`NAME`) or single test sets and suites (`NAME/TEST`). Default: all."""
 
     @property
     def systems(self) -> list[str]:
-        return list(dict.fromkeys(system for line in self.lines.values() for system in line))
+        return list(dict.fromkeys(system for line in self.series.values() for system in line))
 
 
 class CurveFigure(Settings):
-    """Systems in training: columns of `history.csv` over updates."""
+    """Training curves: columns of `history.csv` over updates."""
 
     title: str
-    """Heading of the picture."""
+    """Heading."""
     note: str = ""
-    """Sentence under the picture."""
+    """Text under the figure."""
     systems: list[str] = Field(min_length=1)
-    """Trained systems, a color each."""
+    """Trained systems, one color each."""
     datasets: list[str] | None = None
-    """Datasets, with panels each; null means all."""
+    """Datasets, with separate panels. Default: all."""
     panels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Columns of `history.csv` in each panel (a kind of line each), by its heading: `train_loss`, `dev_loss`,
-    `entropy_cross`, `entropy_cross_group` … (docs/training.md)."""
+    """Columns of `history.csv` in each panel, by the panel's heading, for example `train_loss`, `dev_loss` or
+    `entropy_cross` (docs/training.md)."""
     y_label: str = ""
     """Label of the vertical axis."""
 
@@ -160,47 +161,46 @@ def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
 
 
 class ReaderSettings(Settings):
-    """Size of the page `results/report/reader.html`."""
+    """Size of the reader page, `results/report/reader.html`."""
 
     seeds: int = Field(default=1, ge=1)
-    """Seeds shown of each system: the first of `seeds`."""
+    """Number of seeds per system to show, from the first."""
     max_megabytes: float = Field(default=10, gt=0)
-    """Limit of the page; beyond it, each test set is reduced to the same share of documents and items, evenly
-    spaced."""
+    """Maximum size of the page in MB. A larger page shows an evenly spaced sample of documents and items."""
 
 
 class ReportSettings(Settings):
-    """What the report shows beside the scores."""
+    """Contents of the report."""
 
     title: str = "Document-level machine translation"
     """Heading of the page."""
     metrics: list[str] = Field(default=[name for name, metric in METRICS.items() if metric.is_main], min_length=1)
-    """Columns of the main table, in order; columns without values are omitted."""
+    """Columns of the main table, in order. Empty columns are omitted."""
     tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
-    """Tables as in a paper, by name, first in the report; target of one: `results/tables/NAME.txt`."""
+    """Tables as in a paper, by name, shown first. Target for one table: `results/tables/NAME.txt`."""
     cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
-    """Case studies by name; target of one: `results/tables/NAME.txt`."""
+    """Case studies, by name. Target for one: `results/tables/NAME.txt`."""
     baseline: str | None = None
-    """System that others are tested against on the same dataset (`*`: p < 0.05, `**`: p < 0.01); null tests nothing."""
+    """System to test the others against (`*`: p < 0.05, `**`: p < 0.01). Default: no tests."""
     figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
-    """Pictures of scores as in a paper, by name, after the tables; target of one: `results/figures/NAME.svg`."""
+    """Figures of scores as in a paper, by name, after the tables. Target for one: `results/figures/NAME.svg`."""
     curves: dict[Annotated[str, AfterValidator(_figure_name)], CurveFigure] = {}
-    """Pictures of trainings as in a paper, by name; targets as for `figures`."""
+    """Figures of training curves, by name. Targets are as for `figures`."""
     note: str = ""
-    """Sentence under the main tables."""
+    """Text under the main tables."""
     reader: ReaderSettings = ReaderSettings()
-    """The page for reading translations (docs/reader.md)."""
+    """Page for reading translations (docs/reader.md)."""
     claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
-    """Claims about systems, tested over seeds, by name, after these tables; target of one:
-    `results/claims/NAME.txt`."""
+    """Claims about systems, tested over seeds, by name. Target for one: `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
-    """Display names of systems in tables and pictures."""
+    """Display names of systems."""
     short_labels: dict[str, str] = {}
-    """Shorter names of systems in LaTeX tables."""
+    """Shorter display names for LaTeX tables."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
-    """Published row that a system reproduces, `PAPER/ROW` (docs/report.md); its numbers appear beside the study's."""
+    """Published result that a system reproduces, written `PAPER/ROW` (docs/report.md) and shown next to the system's
+    scores."""
     datasets: dict[str, Annotated[str, _published("dataset", "data set")]] = {}
-    """Published counterpart of a dataset (`NAME`), or of a test set or suite (`NAME/TEST`)."""
+    """Published dataset that corresponds to a dataset (`NAME`), test set or suite (`NAME/TEST`)."""
 
     @property
     def drawn(self) -> list[str]:
@@ -209,7 +209,7 @@ class ReportSettings(Settings):
     @property
     def legend(self) -> list[str]:
         """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
-        lines = [line for figure in self.figures.values() for line in figure.lines]
+        lines = [line for figure in self.figures.values() for line in figure.series]
         return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
 
     def published_dataset(self, dataset: str, test: str) -> str | None:

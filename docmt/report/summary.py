@@ -16,7 +16,7 @@ from docmt.report.settings import PaperTable, ScoreFigure, shows
 GROUP = [name for name in KEY if name != "seed"]
 AVERAGE = "average"  # dataset and test of means over tests
 MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
-# Facts about each system from the config, by the names of `PaperTable.facts`
+# Facts about each system from the config, by the names of `PaperTable.columns`
 PaperColumns = Mapping[str, Mapping[str, str]]
 
 

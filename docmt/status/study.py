@@ -7,7 +7,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from docmt.config.artifacts.runs import run_folder
-from docmt.config.plan import Plan, one_of
+from docmt.config.plan import Plan, wildcard_regex
 from docmt.config.systems import list_runs
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.failures import Failure, find_failures
@@ -15,8 +15,8 @@ from docmt.status.trainings import STATES, Training, job_name, read_trainings
 
 BAR = 6
 NAME_WIDTH = 36
-MOST_NAMED = 4
-MOST_FAILURES = 20
+MAX_NAMED = 4
+MAX_FAILURES = 20
 OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 
 
@@ -45,8 +45,8 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
     # Names of log files: DATASET_SYSTEM_seedN, also with _…, DATASET_SYSTEM_BASELINE, and scopes of tables. The
     # underscore keeps seed1 apart from seed10.
     runs = list_runs(plan.config)
-    pairs = rf"(?:{one_of(f'{run.dataset}_{run.system}' for run in runs)})_(?:{plan.names('systems')})"
-    planned = re.compile(rf"(?:{one_of(map(job_name, runs))})(?:_.+)?|{pairs}|{plan.score_scopes()}")
+    pairs = rf"(?:{wildcard_regex(f'{run.dataset}_{run.system}' for run in runs)})_(?:{plan.row_pattern('systems')})"
+    planned = re.compile(rf"(?:{wildcard_regex(map(job_name, runs))})(?:_.+)?|{pairs}|{plan.score_scopes()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:
@@ -97,8 +97,8 @@ def _show_trainings(trainings: list[Training]) -> str:
 def _show_failures(failures: list[Failure]) -> str:
     if not failures:
         return ""
-    newest = failures[::-1][:MOST_FAILURES]
-    lines = [f"failed: {len(failures)}" + (f", the newest {MOST_FAILURES}" if len(failures) > MOST_FAILURES else "")]
+    newest = failures[::-1][:MAX_FAILURES]
+    lines = [f"failed: {len(failures)}" + (f", the newest {MAX_FAILURES}" if len(failures) > MAX_FAILURES else "")]
     for failure in newest:
         job = f"  job {failure.job}" if failure.job else ""
         lines += [

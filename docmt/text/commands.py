@@ -16,7 +16,7 @@ commands = CommandGroup("text")
 Settings = Annotated[TextSettings, settings_at("text")]
 Input = Annotated[Path, option("file to read, one sentence per line.")]
 Inputs = Annotated[list[Path], option("files to read.", name=("--inputs", "--input"))]
-PipelineFile = Annotated[Path, option("file written by `docmt text pack`.")]
+PipelineFile = Annotated[Path, option("file written by `docmt text save-pipeline`.")]
 
 
 @commands.command
@@ -39,7 +39,7 @@ def tokenize(*, settings: Settings = TextSettings(), lang: str, input: Input, ou
 
 @commands.command
 def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out: OutFile, jobs: Jobs = 1) -> None:
-    """Learn from tokenized files how words are written inside sentences; with `truecase: false`, nothing.
+    """Train a truecaser on tokenized text. With `truecase: false`, it changes nothing.
 
     Example:
         docmt text learn-truecaser --inputs train.tok.de --out truecaser.de.json
@@ -63,7 +63,7 @@ def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out:
 
 @commands.command
 def truecase(*, model: Path, input: Input, out: OutFile, jobs: Jobs = 1) -> None:
-    """Write the first word of a line as inside a sentence.
+    """Truecase the first word of each line.
 
     Example:
         docmt text truecase --model truecaser.de.json --input train.tok.de --out train.true.de
@@ -86,7 +86,7 @@ def learn_bpe(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> None:
-    """Learn BPE merges, or SentencePiece, jointly on several files, or take the pieces of a published model.
+    """Learn BPE or SentencePiece jointly on several files, or use the subwords of a published model.
 
     Example:
         docmt text learn-bpe --settings '{"bpe_merges":8000}' --inputs train.true.en train.true.de --out bpe.codes
@@ -125,7 +125,7 @@ def apply_bpe(*, codes: Path, lang: str = "*", input: Input, out: OutFile, jobs:
 
     Args:
         codes: file of BPE merges, or of SentencePiece models.
-        lang: language code, where each language has its model.
+        lang: language code, if each language has its own model.
     """
     from docmt.text.subwords import read_codes, subword_model
     from docmt.text.text_files import map_file, map_tokens
@@ -145,15 +145,15 @@ def learn_vocabulary(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> None:
-    """Learn a vocabulary jointly on several files of subwords, or take the vocabulary of a published model.
+    """Build a vocabulary from files of subwords, or use the vocabulary of a published model.
 
     Example:
         docmt text learn-vocabulary --inputs train.bpe.en train.bpe.de --out vocabulary.txt
 
     Args:
-        tags: for cross-task training: add [MASK1], [MASK2] and a tag for each of these languages.
-        pretrained: folder of a published model whose symbols are taken.
-        keep: which of its pieces.
+        tags: languages of cross-task training. Adds [MASK1], [MASK2] and a tag for each language.
+        pretrained: folder of a published model whose vocabulary is used.
+        keep: pieces of the published model to keep.
         src_lang: source language code, for a published model.
         tgt_lang: target language code, for a published model.
     """
@@ -180,7 +180,7 @@ def learn_vocabulary(
 
 
 @commands.command
-def pack(
+def save_pipeline(
     *,
     settings: Settings = TextSettings(),
     src_lang: SrcLang,
@@ -189,14 +189,14 @@ def pack(
     codes: Path,
     out: OutFile,
 ) -> None:
-    """Write settings, truecasers and merges to one file.
+    """Save settings, truecasers and subword model in one file, the text pipeline.
 
     Example:
-        docmt text pack --src-lang en --tgt-lang de --truecasers truecaser.en.json truecaser.de.json --codes bpe.codes
-        --out pipeline.json
+        docmt text save-pipeline --src-lang en --tgt-lang de --truecasers truecaser.en.json truecaser.de.json
+        --codes bpe.codes --out pipeline.json
 
     Args:
-        truecasers: truecaser files of source and target.
+        truecasers: truecaser files for source and target.
         codes: file of BPE merges.
     """
     from docmt.text.pipeline import TextPipeline
@@ -235,7 +235,7 @@ def roundtrip(*, pipeline: PipelineFile, inputs: list[str], out: OutFile) -> Non
         docmt text roundtrip --pipeline pipeline.json --inputs en=train.en de=train.de --out roundtrip.json
 
     Args:
-        inputs: plain text files, each as LANG=FILE.
+        inputs: plain text files, written LANG=FILE.
         out: JSON file to write.
     """
     from docmt.text.pipeline import TextPipeline

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
+from docmt.renamed import rename_settings
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import subword_model
 from docmt.text.tokenizer import Tokenizer, check_language, get_tokenizer
@@ -41,17 +42,21 @@ class TextPipeline:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Restore a pipeline from the values of `to_dict`."""
         if not isinstance(values, dict) or values.get("format") != FORMAT:
-            raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text pack`")
+            raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text save-pipeline`")
         try:
             languages = (values["src_lang"], values["tgt_lang"])
             return cls(
-                TextSettings.load(values["settings"], where="pipeline.settings"),
+                TextSettings.load(
+                    rename_settings(values["settings"], "text", announce=False), where="pipeline.settings"
+                ),
                 languages=languages,
                 truecasers={lang: Truecaser(values["truecasers"].get(lang)) for lang in languages},
                 codes=values["codes"],
             )
         except (KeyError, AttributeError, TypeError) as error:
-            raise UserError(f"the text pipeline is damaged ({error}): create it with `docmt text pack`") from None
+            raise UserError(
+                f"the text pipeline is damaged ({error}): create it with `docmt text save-pipeline`"
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """The pipeline as plain values: only str, int, bool, list and dict."""

@@ -8,38 +8,34 @@ from docmt.settings import Settings
 
 
 class TextSettings(Settings):
-    """How sentences are split into subwords.
-
-    With `tokenization: words` the language decides the tokenizer (docs/text.md). Source and target share segmentation
-    and vocabulary.
-    """
+    """Tokenization and subwords (docs/text.md). Source and target share subwords and vocabulary."""
 
     later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
 
     tokenization: Literal["words", "sentencepiece"] = "words"
-    """`words`: a tokenizer, then BPE; `sentencepiece`: pieces of plain text, for any language (`truecase` must be
-    false)."""
+    """`words`: a tokenizer for the language, then BPE. `sentencepiece`: SentencePiece on raw text, for any language
+    (requires `truecase: false`)."""
     sentencepiece_size: int = Field(default=32000, ge=1)
-    """Most pieces of SentencePiece, learned jointly on both sides."""
+    """SentencePiece vocabulary size, joint for both languages."""
     pretrained: str | None = None
-    """Published model (folder, or name in `docmt models list`) whose SentencePiece models and pieces are taken
-    (docs/pretrained.md)."""
+    """Published model (folder, or name in `docmt models list`) whose subwords are used (docs/pretrained.md). Default:
+    learn subwords."""
     keep_pieces: Literal["all", "seen"] = "all"
-    """Pieces of `pretrained` in the vocabulary: all, or those in the training text."""
-    normalise: bool = False
-    """Make typographic quotes, dashes and spaces plain (Moses punctuation normalizer); irreversible."""
+    """Subwords of `pretrained` to keep in the vocabulary: `all`, or only those `seen` in the training text."""
+    normalize: bool = False
+    """Replace typographic quotes, dashes and spaces by plain ones (Moses punctuation normalizer). Cannot be undone."""
     truecase: bool = True
-    """Write a line's first word as inside sentences of the training text."""
+    """Write the first word of a line as it is written inside sentences of the training text."""
     lowercase: bool = False
-    """Write everything in lower case; irreversible."""
+    """Lowercase the text. Cannot be undone."""
     bpe_merges: int = Field(default=30000, ge=1)
-    """BPE merges, learned jointly on both sides."""
+    """Number of BPE merges, learned jointly on both languages."""
     bpe_min_frequency: int = Field(default=2, ge=1)
-    """Fewest occurrences of a merged pair."""
+    """Minimum frequency of a pair to be merged."""
 
     def tokenizer_options(self) -> dict[str, Any]:
         """The options of `get_tokenizer`."""
-        return {"normalize": self.normalise, "lowercase": self.lowercase, "tokenization": self.tokenization}
+        return {"normalize": self.normalize, "lowercase": self.lowercase, "tokenization": self.tokenization}
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -25,25 +25,27 @@ def train(
     accelerator: Literal["auto", "cpu", "gpu"] = "auto",
     devices: int = 1,
     nodes: int = 1,
-    device_tokens: int = 0,
+    micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
 ) -> int:
-    """Train a model; after a signal the exit code is 128 + its number, and the next call resumes.
+    """Train a model. To resume after an interruption, run the same command again.
+
+    After a signal, the exit code is 128 + its number.
 
     Example:
         docmt train --settings @system.json --train instances/train --dev instances/dev --vocabulary vocabulary.txt
         --pipeline pipeline.json --checkpoints checkpoints --history history.csv --out model.pt --threads 2
 
     Args:
-        settings: `{"model": {…}, "training": {…}}` as JSON or @FILE; `docmt config manual` lists the keys.
-        seed: seed of initialization, order and dropout.
+        settings: `{"model": {…}, "training": {…}}` as JSON or @FILE. `docmt config manual` lists the keys.
+        seed: random seed of initialization, batch order and dropout.
         threads: CPU threads.
         accelerator: kind of device.
-        devices: devices per node, one process each; 0 means one process on the CPU.
-        nodes: nodes; each runs the same command.
-        device_tokens: tokens that a device computes at once, whatever the size of an update; 0 means what the memory
-            of a GPU allows, max_batch_tokens on a CPU.
-        loggers: loggers that follow the training, in `loggers/` beside the model.
+        devices: devices per node, with one process each. 0: one process on the CPU.
+        nodes: number of nodes, each of which runs the same command.
+        micro_batch_tokens: maximum number of tokens that a device computes at once, whatever the size of an update.
+            0 chooses by the memory of a GPU, and takes max_batch_tokens on a CPU.
+        loggers: Lightning loggers, which write to `loggers/` next to the model.
     """
     if devices == 0:
         accelerator, devices = "cpu", 1
@@ -79,7 +81,7 @@ def train(
             accelerator=accelerator,
             devices=devices,
             nodes=nodes,
-            device_tokens=device_tokens or None,
+            device_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
         )
     except Interrupted as interruption:

@@ -45,7 +45,9 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     # Outside the handler, whose traceback keeps the tensors alive.
     tokens = instance_set.n_tokens()
     longest = instances[tokens[instances].argmax()]
-    remedy = "set --device-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
+    remedy = (
+        "set --micro-batch-tokens to fewer, which keeps the updates as they are, or lower max_batch_tokens (and raise "
+    )
     remedy += "accumulation_steps to keep the size of an update)"
     if len(instances) == 1:
         remedy = "this instance alone is too large: lower max_tokens of its instances"
@@ -123,7 +125,7 @@ class MicroBatchSize:
             # All devices use the limit of the one with the least memory, so that they split updates alike.
             smallest = fabric.all_reduce(torch.tensor(tokens, device=fabric.device), reduce_op="min")
             tokens = int(smallest)  # pyright: ignore
-            log.info("a device computes up to %d tokens at once (--device-tokens)", tokens)
+            log.info("a device computes up to %d tokens at once (--micro-batch-tokens)", tokens)
             if fabric.is_global_zero:
                 # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
                 self.checkpoints.note("device_tokens", self.devices, tokens)

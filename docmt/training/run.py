@@ -52,7 +52,7 @@ def train(
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
     if device_tokens is not None and device_tokens < 1:
-        raise UserError(f"--device-tokens {device_tokens}: must be at least 1, or 0 to choose")
+        raise UserError(f"--micro-batch-tokens {device_tokens}: must be at least 1, or 0 to choose")
     vocabulary, pipeline = Vocabulary.load(files.vocabulary), TextPipeline.load(files.pipeline)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
@@ -60,7 +60,7 @@ def train(
     model = build_transformer(settings.model, len(vocabulary), vocabulary.n_specials)
     pretrained = _initialize(model, settings.training, files.init, vocabulary, pipeline)
     reads_sentences = settings.model.context is not None and any(task.context == "none" for task in tasks)
-    if settings.training.frozen != "none" and reads_sentences:
+    if settings.training.freeze != "none" and reads_sentences:
         raise UserError(FROZEN_SENTENCES)
     checksums = _checksums(data, files)
     # Each combination has its own checkpoints. Not `max_steps`: raising it continues a training.
@@ -163,10 +163,10 @@ def _initialize(
             bias[breaks] = bias[breaks].masked_fill(bias[breaks] == NEVER, 0)
             weights = weights | {"output_bias": bias}
         copied = copy_weights(model, weights)
-        if settings.new_parts == "silent":
+        if settings.init_new_parameters == "zero":
             silence_new_parts(model)
         log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
-    if settings.frozen == "pretrained":
+    if settings.freeze == "pretrained":
         freeze(model, copied)
     return copied
 

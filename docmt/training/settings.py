@@ -17,7 +17,7 @@ TaskName = Literal["documents", "sentences", "pairs", "restoration"]
 restore noised monolingual documents."""
 
 # What is wrong with a recipe that freezes the sentence model of a model with a context module.
-FROZEN_SENTENCES = "training.frozen 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
+FROZEN_SENTENCES = "training.freeze 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
 FROZEN_SENTENCES += "nothing to train: leave them out"
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
@@ -27,69 +27,70 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
 
-    later: ClassVar[tuple[str, ...]] = ("new_parts", "frozen", "decay_steps")
+    later: ClassVar[tuple[str, ...]] = ("init_new_parameters", "freeze", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
-    """Tasks, which take turns, one update each; the first determines epochs and validation loss. `documents`: parallel
-    documents as cut; `sentences`: their sentences without context; `pairs`: the dataset's `sentences`; `restoration`:
-    its `monolingual` documents, noised (cross-task pre-training)."""
+    """Training tasks, one update each in turn. The first determines epochs and validation loss. `documents`: parallel
+    documents. `sentences`: the sentences of these documents without context. `pairs`: `sentences` of the dataset.
+    `restoration`: `monolingual` of the dataset, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
-    """Noise of `restoration`."""
+    """Noise for the task `restoration`."""
     learning_rate: float = Field(default=5e-4, gt=0)
-    """Peak learning rate of fresh parameters."""
+    """Peak learning rate of new parameters."""
     pretrained_learning_rate: float = Field(default=1e-4, gt=0)
-    """Peak learning rate of parameters copied by `init`."""
-    new_parts: Literal["random", "silent"] = "random"
-    """Start of parts that the `init` model lacks. `silent`: the model first translates exactly as that one
-    (docs/pretrained.md); `random`: as in the papers."""
-    frozen: Literal["none", "pretrained"] = "none"
-    """Parameters not trained. `pretrained`: those copied by `init`."""
+    """Peak learning rate of parameters copied from `init`."""
+    init_new_parameters: Literal["random", "zero"] = "random"
+    """Initial values of parameters that the `init` model lacks. `random`: as in the papers. `zero`: output layers start
+    at zero, so that the model first translates exactly as the `init` model (docs/pretrained.md)."""
+    freeze: Literal["none", "pretrained"] = "none"
+    """Parameters to exclude from training: `none`, or `pretrained` (copied from `init`)."""
     warmup_steps: int = Field(default=4000, ge=0)
-    """Updates of linear warm-up, before decay with the inverse square root of the update."""
+    """Number of linear warm-up updates."""
     decay_steps: int | None = Field(default=None, ge=1)
-    """Update at which the rate, falling linearly after warm-up, reaches 0; null: inverse square root."""
+    """Update at which the learning rate reaches 0, with linear decay after warm-up. Default: inverse square root
+    decay."""
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
-    """Adam's first moment decay."""
+    """Adam's beta1 (decay of the first moment)."""
     adam_beta2: float = Field(default=0.98, ge=0, lt=1)
-    """Adam's second moment decay."""
+    """Adam's beta2 (decay of the second moment)."""
     adam_epsilon: float = Field(default=1e-8, gt=0)
     """Adam's epsilon."""
     max_gradient_norm: float | None = Field(default=None, gt=0)
-    """Norm to which gradients are clipped; null never clips."""
+    """Maximum gradient norm (clipping). Default: no clipping."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    """Probability mass spread evenly over the vocabulary."""
+    """Label smoothing: probability mass spread evenly over the vocabulary."""
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
-    """Share of source and target input words replaced by `<mask>`, except marks."""
+    """Probability of replacing an input word by `<mask>`, on the source and target side."""
     word_dropout_epochs: int | None = Field(default=None, ge=1)
-    """Epochs with word dropout (paper's code: until its 30th or 40th); null: all."""
+    """Number of epochs with word dropout (30 or 40 in the paper's code). Default: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
-    """Share of instances, drawn per update, whose RST attention sees everything, as in decoding without trees; 1 never
-    shows a tree, even in validation."""
+    """Share of instances, drawn per update, that are trained without their tree. With 1, no tree is ever used, not even
+    in validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
-    """Most tokens of a batch: max(source, target) over its instances."""
+    """Maximum batch size in tokens: the sum over instances of max(source, target)."""
     accumulation_steps: int = Field(default=1, ge=1)
-    """Batches whose gradients make one update."""
+    """Number of batches per update (gradient accumulation)."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Most updates."""
+    """Maximum number of updates. Default: no limit."""
     max_epochs: int | None = Field(default=None, ge=1)
-    """Most passes over the first task's instances."""
+    """Maximum number of epochs over the first task's instances. Default: no limit."""
     patience: int | None = Field(default=10, ge=1)
-    """Validations without a lower loss before training ends; null never stops early."""
+    """Stop after this many validations without improvement. null: no early stopping."""
     validate_every_steps: int | None = Field(default=None, ge=1)
-    """Updates between validations; null validates after each epoch."""
+    """Number of updates between validations. Default: validate after each epoch."""
     log_every_steps: int = Field(default=50, ge=1)
-    """Updates between rows of the history."""
+    """Number of updates between rows of `history.csv`."""
     checkpoint_every_minutes: float = Field(default=10, gt=0)
-    """Minutes between checkpoints, besides validations and stops."""
+    """Minutes between checkpoints. Validations and interruptions also write one."""
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
-    """Updates between further checkpoints; null makes none."""
+    """Number of updates between additional checkpoints. Default: none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
-    """`auto`: bfloat16 on a GPU, float32 on a CPU; `fastest`: bfloat16 also on CPUs on which a layer trains faster
-    in it, and float16 on GPUs before bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products on GPUs that have
-    it; `float32` never uses TF32; `float16`: for GPUs, with a scaled loss."""
+    """`auto`: bfloat16 on GPUs, float32 on CPUs. `fastest`: also bfloat16 on CPUs that train faster with it, and
+    float16 on GPUs without bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products. `float32`: never TF32.
+    `float16`: with loss scaling, only on GPUs."""
     compile: Literal["auto", "off"] = "auto"
-    """`auto`: `torch.compile` for model and loss on GPUs with flash attention and triton. Results are the same up to
-    rounding and dropout's draws."""
+    """`auto`: `torch.compile` on GPUs with flash attention and triton. Results are equal up to rounding and the random
+    numbers of dropout."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -104,11 +105,11 @@ class TrainingSettings(Settings):
 
 
 class Recipe(TrainingSettings):
-    """A recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
+    """A training recipe. The defaults train G-Transformer from scratch as in the paper (Appendix B.2, C.1)."""
 
     loggers: list[LoggerName] = []
-    """Lightning loggers besides `history.csv`, in `loggers/` of the run. `wandb` and `mlflow` write files and reach no
-    server. Changing this reruns nothing."""
+    """Lightning loggers in addition to `history.csv`, written to `loggers/` of the run. `wandb` and `mlflow` only write
+    files and contact no server. Changing loggers reruns nothing."""
 
 
 class RunSettings(Settings):
@@ -129,11 +130,11 @@ class TrainingFiles:
     resumes from the wrong weights.
     """
 
-    train: Annotated[Path, option("folder of training instances, in the cutting of the system.")]
+    train: Annotated[Path, option("folder of training instances.")]
     dev: Annotated[Path, option("folder of validation instances.")]
     pairs: Annotated[Path | None, option("folder of sentence pairs, for the task `pairs`.")] = None
     monolingual: Annotated[Path | None, option("folder of monolingual documents, for the task `restoration`.")] = None
-    monolingual_lang: Annotated[str | None, option("language of --monolingual; by default the source language.")] = None
+    monolingual_lang: Annotated[str | None, option("language of --monolingual. Default: the source language.")] = None
     vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
     init: Annotated[Path | None, option("model file, or folder of a published model, to start from.")] = None

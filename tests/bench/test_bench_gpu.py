@@ -196,7 +196,7 @@ def test_a_gpu_decodes_a_full_batch(monkeypatch, tmp_path, size, is_cuda):
     assert sum(source.n_tokens for source in batches[-1]) > (0.5 * GPU_BATCH_TOKENS if is_full else 0)
 
 
-def test_a_trial_on_a_cpu_is_labelled(capsys, tmp_path):
+def test_a_trial_on_a_cpu_is_labeled(capsys, tmp_path):
     out = tmp_path / "trial.json"
     assert main(["bench", "gpu", "--device", "cpu", "--only", "environment", "update/rst_mix", "--out", str(out)]) == 0
     assert "CPU (a trial)" in capsys.readouterr().out

@@ -45,7 +45,7 @@ def suite(path):
 def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path, capsys):
     path, scores, rows = suite(tmp_path / "suite.jsonl"), tmp_path / "scores.json", tmp_path / "rows.json"
     options = ["--device", "cpu", "--suite", str(path), "--out", str(scores)]
-    assert main(["decode", "contrast", "--model", str(model), *options]) == 0
+    assert main(["decode", "score-candidates", "--model", str(model), *options]) == 0
     content = read_json(scores)
     assert [item["id"] for item in content["items"]] == [f"item{i}" for i in range(8)]
     provenance = content["provenance"]
@@ -66,7 +66,8 @@ def test_a_bad_suite_is_one_line_and_leaves_nothing(model, tmp_path, capsys):
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"]], "correct": 0}
     path = tmp_path / "suite.jsonl"
     path.write_text(json.dumps(item) + "\n")
-    assert main(["decode", "contrast", "--model", str(model), "--suite", str(path), "--out", str(tmp_path / "o")]) == 2
+    options = ["--model", str(model), "--suite", str(path), "--out", str(tmp_path / "o")]
+    assert main(["decode", "score-candidates", *options]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("docmt: error: ")
     assert "line 1: `correct` is 0, but there are 1 candidates" in line

@@ -58,4 +58,4 @@ def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys,
 
 def test_a_name_of_another_form_is_refused(tmp_path, capsys):
     assert main(["instances", "statistics", "--folders", "x=y", "--out", str(tmp_path / "table.csv")]) == 2
-    assert "DATASET/CUTTING/SPLIT=FOLDER" in capsys.readouterr().err
+    assert "DATASET/INSTANCES/SPLIT=FOLDER" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import re
 import pytest
 from smoke_study import ROOT, smoke_config, smoke_study
 
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, made_by, rules_by_stage
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, artifact, rules_by_stage
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
@@ -15,13 +15,13 @@ from docmt.config.plan import Plan
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
     "split": "bca6f7e15245",
-    "subwords": "900298adbe36",
+    "subwords": "586b3e26c3d2",
     "trees": "251a2738cb7f",
-    "instances": "1269e432f676",
-    "model": "3af2a8cbb847",
-    "hypotheses": "9231b2211fa5",
-    "probabilities": "f8d116422e4d",
-    "scores": "fb46f7a628f4",
+    "instances": "5e3d3c7763d5",
+    "model": "cba63b380a7d",
+    "hypotheses": "675db28b5887",
+    "probabilities": "a013cd06b229",
+    "scores": "209cb9017e96",
 }
 
 
@@ -54,8 +54,8 @@ def test_what_rules_ask_for_is_declared():
     """Every name in `plan.X.input`, `plan.X.param` and `plan.X.options`: shipped configs, and one with given output."""
     asked = set()
     for file in (ROOT / "workflow/rules").glob("*.smk"):
-        for artifact, names in re.findall(r"plan\.(\w+)\.(?:input|param|options)\((.*?)\)", file.read_text("utf-8")):
-            asked |= {(artifact, name) for name in re.findall(r'"(\w+)"', names)}
+        for name, options in re.findall(r"plan\.(\w+)\.(?:input|param|options)\((.*?)\)", file.read_text("utf-8")):
+            asked |= {(name, option) for option in re.findall(r'"(\w+)"', options)}
     declared = set()
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
     suites = {
@@ -74,9 +74,9 @@ def test_what_rules_ask_for_is_declared():
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:
-        assert made.all_made
-        for (name, *_), artifact in made.known.items():
-            declared |= {(name, key) for key in (*artifact.inputs, *artifact.params)}
+        assert made.artifacts
+        for (name, *_), found in made.declared.items():
+            declared |= {(name, key) for key in (*found.inputs, *found.params)}
     assert asked <= declared
 
 
@@ -110,8 +110,8 @@ def test_another_version_of_a_package_that_scores_runs_scoring_again_and_nothing
     one, other = with_versions(sacrebleu="2.6.0"), with_versions(sacrebleu="2.7.0")
     for made in (one, other):
         made.differences("controlled", "rst_mix", "sentence_transformer")
-        assert made.all_made
-    changed = [made for key, made in one.known.items() if made.fingerprint != other.known[key].fingerprint]
+        assert made.artifacts
+    changed = [made for key, made in one.declared.items() if made.fingerprint != other.declared[key].fingerprint]
     rules = {made.rules[0] for made in changed}
     assert rules >= {"evaluate", "compare"}
     assert {made.stage for made in changed} == {"evaluation", "report"}
@@ -191,9 +191,9 @@ def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration():
     calls = []
 
     class Declarations:
-        known = {}
+        declared = {}
 
-        @made_by("rule", stage="text")
+        @artifact("rule", stage="text")
         def thing(self, name):
             calls.append(name)
             return Artifact([f"{name}.txt"], [1])
@@ -206,12 +206,14 @@ def test_an_artifact_is_declared_once_and_takes_the_stage_of_its_declaration():
 def test_inputs_are_files_of_artifacts_and_paths_of_the_user():
     source = Artifact(["a.en", "a.de", "a.documents.tsv"], stage="text")
     made = Artifact(
-        ["b"], inputs={"texts": [source.only(".en"), "own.txt"], "index": source.only(".tsv")}, stage="instances"
+        ["b"],
+        inputs={"texts": [source.select_suffix(".en"), "own.txt"], "index": source.select_suffix(".tsv")},
+        stage="instances",
     )
     assert made.input_files() == ["a.en", "own.txt", "a.documents.tsv"]
     assert made.input_files("index") == ["a.documents.tsv"]
     artifacts = Plan(smoke_config()).artifacts
-    artifacts.finals = [made]
+    artifacts.final_outputs = [made]
     assert artifacts.targets["text"] == ["a.en", "a.documents.tsv"]
 
 
@@ -219,7 +221,7 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     """Fingerprint, inputs, targets and the list of stages follow; the rule and its command come on top."""
 
     class WithCounts(StudyArtifacts):
-        @made_by("count_words", stage="text")
+        @artifact("count_words", stage="text")
         def word_counts(self, dataset):
             splits = [self.dataset_split(dataset, split) for split in self.config.datasets[dataset].parts()]
             file = f"results/{dataset}/text/words.json"
@@ -236,7 +238,7 @@ def test_a_new_rule_needs_no_more_than_its_declaration():
     assert options == f"--splits {' '.join(made.input_files())} --unit word"
     assert plan.word_counts.fingerprint(wildcards) == made.fingerprint
     assert rules_by_stage(WithCounts)["text"][-1] == "count_words"
-    plan.artifacts.finals = [plan.artifacts.report(), made]
+    plan.artifacts.final_outputs = [plan.artifacts.report(), made]
     assert "results/controlled/text/words.json" in plan.artifacts.targets["text"]
 
 
@@ -250,8 +252,8 @@ def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
 
 def test_loggers_are_in_no_fingerprint():
     with_logger = smoke_study({"training": {"scratch": {"loggers": ["csv"]}}})
-    assert [artifact.fingerprint for artifact in with_logger.all_made] == [
-        artifact.fingerprint for artifact in smoke_study().all_made
+    assert [artifact.fingerprint for artifact in with_logger.artifacts] == [
+        artifact.fingerprint for artifact in smoke_study().artifacts
     ]
 
 
@@ -271,8 +273,8 @@ def test_the_training_text_matters_to_scores_of_given_hypotheses_where_a_metric_
 
 def test_the_report_depends_on_the_histories_of_systems_that_are_not_scored():
     """Or a failed training of such a system would not run again: the report would seem to be up to date."""
-    row = {"cutting": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
-    base = {"systems": {"unscored": row | {"scored": False}}}
+    row = {"instances": "documents", "architecture": "document_transformer", "size": "tiny", "recipe": "scratch"}
+    base = {"systems": {"unscored": row | {"evaluate": False}}}
     change = {"systems": {"unscored": {"training": {"learning_rate": 2.0e-3}}}}
     before, after = (smoke_study(merge(base, each)) for each in ({}, change))
     assert (

@@ -14,9 +14,9 @@ def with_claims(*claims, **sections):
     return smoke_config({"report": {"claims": rows}, **sections})
 
 
-BLEU = {"metric": "s-BLEU", "test": "controlled", "relations": ["rst_mix > sentence_transformer"]}
-ACCURACY = {"metric": "contrastive accuracy", "test": "pronoun", "relations": ["rst_mix >= rst_mix_without_trees"]}
-LOSS = {"metric": "dev_loss", "relations": ["document_transformer > g_transformer_finetuned"]}
+BLEU = {"metric": "s-BLEU", "test": "controlled", "comparisons": ["rst_mix > sentence_transformer"]}
+ACCURACY = {"metric": "contrastive accuracy", "test": "pronoun", "comparisons": ["rst_mix >= rst_mix_without_trees"]}
+LOSS = {"metric": "dev_loss", "comparisons": ["document_transformer > g_transformer_finetuned"]}
 
 
 def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
@@ -57,7 +57,7 @@ def test_with_several_datasets_a_claim_must_name_one():
     other = {"datasets": {"other": values["datasets"]["controlled"]}}
     with pytest.raises(UserError, match="set dataset, or write rst_mix@DATASET"):
         with_claims(BLEU, **other)
-    both = BLEU | {"relations": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
+    both = BLEU | {"comparisons": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
     artifacts = StudyArtifacts(with_claims(both, **other))
     assert [file.split("/")[1] for file in artifacts.judged_claims("claims/claim_0").input_files()] == [
         "controlled",

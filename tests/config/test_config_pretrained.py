@@ -18,7 +18,7 @@ from docmt.models.published.catalog import load_models, study_folder
 from docmt.models.published.families import FAMILIES
 from docmt.models.settings import ModelSettings
 
-TEXT = {"tokenization": "sentencepiece", "truecase": False, "normalise": True, "pretrained": "opus"}
+TEXT = {"tokenization": "sentencepiece", "truecase": False, "normalize": True, "pretrained": "opus"}
 INIT = {"init": {"pretrained": "opus"}, "size": "opus_mt"}
 RUN = ("controlled", "sentence_transformer", "1")
 

@@ -53,7 +53,7 @@ def test_tables_3_6_and_7_say_what_was_changed(system, gap_ratio, objective, tas
 def test_a_system_on_instances_of_one_sentence_reads_sentences():
     values = read_config_file(EXAMPLES / "papers/paper_crosstask_zhen.yaml")
     alone = merge(values, {"instances": {"alone": {"max_tokens": 512, "max_sentences": 1}}})
-    alone["systems"]["scratch"]["cutting"] = "alone"
+    alone["systems"]["scratch"]["instances"] = "alone"
     assert paper_columns(load_config(alone), "scratch")["Input"] == "sentences"
 
 

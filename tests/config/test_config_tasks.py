@@ -81,7 +81,7 @@ def test_the_same_models_read_sentences_and_documents():
 
 def test_a_study_needs_a_system_that_is_scored():
     with pytest.raises(UserError, match="no system is scored"):
-        load(systems={name: {"scored": False} for name in CONTROLLED["systems"]})
+        load(systems={name: {"evaluate": False} for name in CONTROLLED["systems"]})
 
 
 def test_sentence_tasks_need_no_room_for_a_document():

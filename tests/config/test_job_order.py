@@ -6,7 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from docmt.config.loading import merge, read_config_file
-from docmt.config.plan import BYTES_PER_ANNOTATOR, BYTES_PER_PROCESS, MAX_PROCESSES, Plan, annotators, processes
+from docmt.config.plan import (
+    BYTES_PER_ANNOTATOR,
+    BYTES_PER_PROCESS,
+    MAX_PROCESSES,
+    Plan,
+    annotation_job_threads,
+    text_job_threads,
+)
 from docmt.config.systems import longest_chain
 
 ROOT = Path(__file__).parents[2]
@@ -18,8 +25,8 @@ def plan(file="config/config.yaml", **changes):
 
 def order(study):
     """The systems that train, the most urgent first."""
-    systems = [name for name, row in study.config.systems.items() if row.model_of is None]
-    return sorted(systems, key=lambda name: -study.urgency(SimpleNamespace(system=name)))
+    systems = [name for name, row in study.config.systems.items() if row.use_model_of is None]
+    return sorted(systems, key=lambda name: -study.training_priority(SimpleNamespace(system=name)))
 
 
 def test_trainings_that_others_wait_for_come_first_then_those_with_more_updates():
@@ -35,7 +42,7 @@ def test_a_chain_of_trainings_is_followed_to_its_end():
         systems={
             "g_transformer_finetuned": {"init": "document_transformer"},
             "last": {
-                "cutting": "documents",
+                "instances": "documents",
                 "architecture": "g_transformer",
                 "size": "tiny",
                 "recipe": "finetune",
@@ -56,7 +63,7 @@ def test_a_chain_of_trainings_is_followed_to_its_end():
 
 def test_every_training_is_more_urgent_than_jobs_without_a_priority():
     study = plan("config/examples/papers/paper_crosstask_zhen.yaml")
-    assert all(study.urgency(SimpleNamespace(system=name)) > 10 for name in study.config.systems)
+    assert all(study.training_priority(SimpleNamespace(system=name)) > 10 for name in study.config.systems)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_threads_grow_with_the_text(tmp_path, sizes, expected):
         files.append(tmp_path / str(number))
         with files[-1].open("wb") as file:
             file.truncate(size)
-    assert processes(None, [*files, tmp_path / "to be made"]) == expected
+    assert text_job_threads(None, [*files, tmp_path / "to be made"]) == expected
 
 
 def test_threads_of_a_parser_grow_with_its_part_of_the_text(tmp_path):
@@ -78,5 +85,5 @@ def test_threads_of_a_parser_grow_with_its_part_of_the_text(tmp_path):
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)
     paths = [str(tmp_path / name) for name in [*files, "to be made"]]
-    assert [annotators({"n_shards": n}, paths) for n in ("1", "2", "20")] == [MAX_PROCESSES, 6, 1]
-    assert annotators({}, paths) == MAX_PROCESSES
+    assert [annotation_job_threads({"n_shards": n}, paths) for n in ("1", "2", "20")] == [MAX_PROCESSES, 6, 1]
+    assert annotation_job_threads({}, paths) == MAX_PROCESSES

@@ -94,16 +94,16 @@ def test_every_system_of_a_paper_is_in_a_table_or_leads_to_one(config):
     shown = set(chain.from_iterable(table.systems for table in tables(config).values()))
     needed = set(shown)
     for name in shown:
-        origin = systems[name].model_of or systems[name].init_system
+        origin = systems[name].use_model_of or systems[name].init_system
         while origin:
             needed.add(origin)
-            origin = systems[origin].model_of or systems[origin].init_system
+            origin = systems[origin].use_model_of or systems[origin].init_system
     assert needed == set(systems)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_systems_that_train_differ(config, tmp_path, monkeypatch):
-    """Equal models are trained once and named a second time with `model_of`."""
+    """Equal models are trained once and named a second time with `use_model_of`."""
     monkeypatch.chdir(tmp_path)
     artifacts = plan(config).artifacts
     fingerprints = {
@@ -147,7 +147,7 @@ def test_words_are_dropped_only_where_the_authors_do():
     for config in CONFIGS:
         study = plan(config).config
         for name, system in study.systems.items():
-            if system.model_of is None and training_settings(study, name).word_dropout > 0:
+            if system.use_model_of is None and training_settings(study, name).word_dropout > 0:
                 assert system.architecture.startswith(("g_transformer", "rst_")), (config, name)
 
 

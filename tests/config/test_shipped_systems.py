@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).parents[2] / "config"
 
 
 def starts():
-    """Model settings and init's model settings (JSON; None without init), `new_parts` and `frozen` of each system."""
+    """Model settings and init's model settings (JSON; None without init), and the start and freezing of each system."""
     for file in CONFIGS.rglob("*.yaml"):
         config = load_config(read_config_file(file))
         for system, row in config.systems.items():
@@ -22,7 +22,7 @@ def starts():
                 names = [system, *([row.init_system] if row.init_system else [])]
                 model, *init = (model_settings(config, name).model_dump_json() for name in names)
                 training = training_settings(config, system)
-                yield model, *(init or [None]), training.new_parts, training.frozen
+                yield model, *(init or [None]), training.init_new_parameters, training.freeze
 
 
 def build(settings):
@@ -31,12 +31,12 @@ def build(settings):
 
 
 def test_every_system_can_start():
-    for settings, init, new_parts, frozen in dict.fromkeys(starts()):
+    for settings, init, new_parameters, frozen in dict.fromkeys(starts()):
         model = build(settings)
         if init is not None:
             copied = copy_weights(model, build(init).state_dict())
             assert copied
-            if new_parts == "silent":
+            if new_parameters == "zero":
                 silence_new_parts(model)
             if frozen == "pretrained":
                 freeze(model, copied)

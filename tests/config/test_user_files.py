@@ -7,7 +7,7 @@ import pytest
 from smoke_study import smoke_study
 
 from docmt.config import user_files
-from docmt.config.artifacts.base import Artifact, UserFile, leading_to
+from docmt.config.artifacts.base import Artifact, UserFile, ancestors
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.files import sha256_file
@@ -72,7 +72,7 @@ def test_user_files_are_found_also_where_they_are_the_artifact():
     own = UserFile.at("trees.jsonl", where="config.x")
     trees = Artifact(own.files, [own], {"own": own}, stage="discourse")
     final = Artifact(["b"], [trees], {"trees": [trees]}, stage="instances")
-    assert [type(made) for made in leading_to([final, final])] == [Artifact, Artifact, UserFile]
+    assert [type(made) for made in ancestors([final, final])] == [Artifact, Artifact, UserFile]
 
 
 def test_a_pattern_counts_by_the_files_that_it_fits(folder):

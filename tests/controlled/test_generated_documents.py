@@ -20,8 +20,8 @@ CLASS_OF_NOUN = {
 }
 SIZE = {"seed": 7, "n_train_documents": 300, "n_dev_documents": 20, "n_test_documents": 20, "n_suite_items": 60}
 SETTINGS = {
-    "selection": SelectionSettings.model_validate(SIZE),
-    "segments": SegmentsSettings.model_validate({"documents": "segments", **SIZE}),
+    "flat": SelectionSettings.model_validate(SIZE),
+    "nested": SegmentsSettings.model_validate({"generator": "nested", **SIZE}),
 }
 SPLITS = ("train", "dev", "test")
 
@@ -45,7 +45,7 @@ def train(settings):
 
 @pytest.fixture(scope="module")
 def selection():
-    return generate_split(SETTINGS["selection"], "train", seen=set())
+    return generate_split(SETTINGS["flat"], "train", seen=set())
 
 
 def read_all(corpus, split):
@@ -78,20 +78,20 @@ def test_documents_have_the_right_number_and_length(settings, corpus):
         documents = read_all(corpus, split)
         assert len(documents) == getattr(settings, f"n_{split}_documents")
         assert all(settings.min_sentences <= len(document) <= settings.max_sentences for document in documents)
-    if settings.documents == "selection":
+    if settings.generator == "flat":
         assert 9 < sum(map(len, documents)) / len(documents) < 12
 
 
 def test_no_document_is_duplicated(settings, corpus):
     documents = [document.src for split in SPLITS for document in read_all(corpus, split)]
     assert len(set(documents)) == len(documents)
-    suites = SUITES[settings.documents]
+    suites = SUITES[settings.generator]
     items = {tuple(item["src"]) for name in suites for item in read_jsonl(corpus / "suites" / f"{name}.jsonl")}
     assert not items & set(documents)
 
 
 def test_suites_have_discourse_too(settings, corpus):
-    for name in SUITES[settings.documents]:
+    for name in SUITES[settings.generator]:
         items = read_jsonl(corpus / "suites" / f"{name}.jsonl")
         discourse = read_jsonl(corpus / "suites" / "discourse" / f"{name}.jsonl")
         assert [row["document"] for row in discourse] == [item["id"] for item in items]
@@ -110,7 +110,7 @@ def test_manifest_counts_what_the_files_hold(settings, corpus):
         assert facts["n_word_types"]["en"] == len(words) < 500
         for name, count in facts["sentences_by_phenomenon"].items():
             assert sum(facts["distances"][name].values()) == count
-    for name in SUITES[settings.documents]:
+    for name in SUITES[settings.generator]:
         assert manifest["suites"][name]["n_items"] == settings.n_suite_items
 
 
@@ -141,11 +141,11 @@ def test_genders_and_addresses_are_even_given_the_sentence(train):
 def test_each_document_is_dense(selection):
     for item in selection:
         kinds = Counter(placed.kind for placed in item.placed)
-        assert kinds["pronoun"] >= SETTINGS["selection"].min_pronouns
-        assert kinds["deixis"] >= SETTINGS["selection"].min_deictic
+        assert kinds["pronoun"] >= SETTINGS["flat"].min_pronouns
+        assert kinds["deixis"] >= SETTINGS["flat"].min_deictic
         assert kinds["greeting"] == 1
     total = Counter(placed.phenomenon for item in selection for placed in item.placed)
-    assert min(total[name] for name in SUITES["selection"]) > 0.3 * len(selection)
+    assert min(total[name] for name in SUITES["flat"]) > 0.3 * len(selection)
 
 
 def test_deciding_sentence_comes_before_and_pronouns_are_near(selection):
@@ -205,8 +205,8 @@ def test_dependencies_are_the_conversion_of_the_tree(train):
 def test_antecedent_is_a_tree_neighbor_far_more_often_than_a_text_neighbor(selection):
     measured = measure_neighborhood((item.placed, item.discourse) for item in selection)
     assert measured["n"] > 500
-    assert measured["antecedent_is_tree_neighbour"] > 0.85
-    assert measured["antecedent_is_text_neighbour"] < 0.3
+    assert measured["antecedent_is_tree_neighbor"] > 0.85
+    assert measured["antecedent_is_text_neighbor"] < 0.3
 
 
 def test_nouns_and_pronouns_are_in_the_main_edu(selection):
@@ -228,7 +228,7 @@ def test_nouns_and_pronouns_are_in_the_main_edu(selection):
     ("values", "message"),
     [
         ({"min_sentences": 12, "max_sentences": 11}, "min_sentences 12 is above max_sentences 11"),
-        ({"documents": "segments", "min_sentences": 50}, "min_sentences 50 is above max_sentences 40"),
+        ({"generator": "nested", "min_sentences": 50}, "min_sentences 50 is above max_sentences 40"),
         ({"min_sentences": 6, "min_pronouns": 4}, "min_sentences 6 is too small: min_pronouns 4 and min_deictic 2"),
         ({"min_sentences": 14, "min_pronouns": 6, "min_deictic": 6}, "need 15"),
         ({"max_sentences": 9}, "max_sentences"),
@@ -236,11 +236,11 @@ def test_nouns_and_pronouns_are_in_the_main_edu(selection):
         ({"n_train_documents": 0}, "n_train_documents"),
         ({"n_train_document": 10}, "did you mean 'n_train_documents'"),
         ({"weights": {"pronouns": 1.0}}, "did you mean 'pronoun'"),
-        ({"documents": "segments", "weights": {"closes": 1.0}}, "weights.closes: unknown key; did you mean 'close'?"),
+        ({"generator": "nested", "weights": {"closes": 1.0}}, "weights.closes: unknown key; did you mean 'close'?"),
         ({"weights": {"pronoun": 0.0}}, "weights.pronoun"),
         ({"seed": "one"}, "seed"),
-        ({"documents": "segment"}, "corpora.controlled: documents must be one of selection, segments"),
-        ({"documents": "segments", "min_pronouns": 2}, "corpora.controlled.min_pronouns: unknown key"),
+        ({"generator": "segment"}, "corpora.controlled: generator must be flat or nested"),
+        ({"generator": "nested", "min_pronouns": 2}, "corpora.controlled.min_pronouns: unknown key"),
         ({"n_deictic": 1}, "corpora.controlled.n_deictic: unknown key"),
         ([], "corpora.controlled: must be a mapping"),
     ],
@@ -279,7 +279,7 @@ def test_extreme_settings_still_make_whole_corpora(values, tmp_path):
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_the_share_of_introductions_with_two_nouns(share):
-    settings = SETTINGS["selection"].model_copy(update={"paired_introductions": share})
+    settings = SETTINGS["flat"].model_copy(update={"paired_introductions": share})
     documents = [
         [" and " in item.sentence.src for item in document.placed if item.kind == "introduction"]
         for document in generate_split(settings, "train", seen=set())
@@ -290,7 +290,7 @@ def test_the_share_of_introductions_with_two_nouns(share):
 
 
 def test_more_documents_than_exist_are_refused():
-    settings = SETTINGS["selection"].model_copy(update={"n_dev_documents": 5})
+    settings = SETTINGS["flat"].model_copy(update={"n_dev_documents": 5})
 
     class Everything(set):
         def __contains__(self, _):

@@ -16,8 +16,8 @@ from docmt.controlled.settings import SegmentsSettings, SelectionSettings
 from docmt.controlled.suites import MAX_DISTANCE, SUITES, build_suite
 
 SETTINGS = {
-    "selection": SelectionSettings(seed=7, n_suite_items=240),
-    "segments": SegmentsSettings(documents="segments", seed=7, n_suite_items=300),
+    "flat": SelectionSettings(seed=7, n_suite_items=240),
+    "nested": SegmentsSettings(generator="nested", seed=7, n_suite_items=300),
 }
 
 
@@ -73,14 +73,14 @@ def test_only_the_target_differs_where_it_decides(documents):
 
 @pytest.mark.parametrize("name", MAX_DISTANCE)
 def test_distances_are_even(name):
-    counts = Counter(item["distance"] for item in items_of("selection", name))
+    counts = Counter(item["distance"] for item in items_of("flat", name))
     assert set(counts) == set(range(1, MAX_DISTANCE[name] + 1))
     assert max(counts.values()) - min(counts.values()) <= 6
 
 
 def test_suites_do_not_change_with_the_corpus(suite):
     documents, name, items = suite
-    changes = {"n_train_documents": 3} | ({"paired_introductions": 0.0} if documents == "selection" else {})
+    changes = {"n_train_documents": 3} | ({"paired_introductions": 0.0} if documents == "flat" else {})
     assert [item for item, _ in build_suite(name, SETTINGS[documents].model_copy(update=changes))] == items
 
 
@@ -166,7 +166,7 @@ def test_an_oracle_with_context_is_always_right_and_distances_are_true(suite):
 
 
 def test_pronoun_items_have_a_distractor():
-    for item in items_of("selection", "pronoun"):
+    for item in items_of("flat", "pronoun"):
         start = len(item["src"]) - 1 - item["distance"]
         words = [[word for word in split_words(text) if word in GENDERS] for text in item["src"]]
         near = words[start + 1 :] if item["distance"] > 1 else words[start - 1 : start]
@@ -188,10 +188,10 @@ def blind(item):
     ]
 
 
-@pytest.mark.parametrize("name", SUITES["selection"])
+@pytest.mark.parametrize("name", SUITES["flat"])
 def test_documents_of_a_group_differ_in_the_deciding_sentence_alone(name):
     """So whatever a reader makes of the others, it is right in half of the items."""
-    for first, second in groups_of(items_of("selection", name)):
+    for first, second in groups_of(items_of("flat", name)):
         assert blind(first) == blind(second)
 
 
@@ -278,7 +278,7 @@ def test_rules_that_do_not_read_what_decides_are_right_in_half(documents, name, 
 )
 def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents, name):
     """Naive Bayes over the words of the other sentences, learned on the items of four seeds; all five seeds in turn."""
-    labelled = [
+    labeled = [
         [
             (set(split_words(" ".join(chain(*blind(item))))), [*map(tuple, own_words(item))], item["correct"])
             for item in items
@@ -286,9 +286,9 @@ def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents
         for items in (of_seed(documents, name, seed) for seed in SEEDS)
     ]
     points = []
-    for held_out in labelled:
+    for held_out in labeled:
         counts, totals = defaultdict(Counter), Counter()
-        for words, own, correct in (row for rows in labelled if rows is not held_out for row in rows):
+        for words, own, correct in (row for rows in labeled if rows is not held_out for row in rows):
             counts[own[correct]].update(words)
             totals[own[correct]] += 1
         for words, own, correct in held_out:
@@ -302,16 +302,16 @@ def test_a_classifier_that_does_not_read_what_decides_is_right_in_half(documents
 
 
 def test_earlier_sentences_of_a_suite_keep_the_focus_secret():
-    for item in items_of("selection", "deixis"):
+    for item in items_of("flat", "deixis"):
         assert not re.search(r"\b[Yy]our?\b", " ".join(item["src"][:-1]))
-    for item in items_of("selection", "ellipsis"):
+    for item in items_of("flat", "ellipsis"):
         verbs = {p.english for p in (*lexicon.TRANSITIVE, *lexicon.INTRANSITIVE)}
         earlier = {word for text in item["src"][:-2] for word in split_words(text)} & verbs
         assert earlier, "the other verb occurs earlier in the document"
 
 
 def test_kinds_of_structure():
-    kinds = Counter(item["kind"] for item in items_of("segments", "structure"))
+    kinds = Counter(item["kind"] for item in items_of("nested", "structure"))
     assert kinds == {"shallow": 50, "inner": 100, "deep": 150}
 
 
@@ -373,7 +373,7 @@ EXACTLY_EVEN = {
 @pytest.mark.parametrize("rule", SHORTCUTS)
 def test_no_shortcut_is_better_than_chance(rule):
     points = []
-    for item in items_of("segments", "structure"):
+    for item in items_of("nested", "structure"):
         reading = read(item["src"])
         pair = [gender_of(candidate[-1]) for candidate in item["candidates"]]
         named = SHORTCUTS[rule](reading, pair)

@@ -9,7 +9,7 @@ from segment_reading import GENDERS, gender_of, read
 from docmt.controlled.generator import generate_split, split_words
 from docmt.controlled.settings import SegmentsSettings
 
-SETTINGS = SegmentsSettings(documents="segments", seed=7, n_train_documents=600)
+SETTINGS = SegmentsSettings(generator="nested", seed=7, n_train_documents=600)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_the_tree_attaches_each_sentence_to_its_parent(train):
 
 def test_phenomena_can_be_left_out():
     none = {"ellipsis": 0.0, "ambiguous": 0.0, "consistent": 0.0}
-    settings = SegmentsSettings.model_validate({"documents": "segments", "n_train_documents": 20, "weights": none})
+    settings = SegmentsSettings.model_validate({"generator": "nested", "n_train_documents": 20, "weights": none})
     documents = generate_split(settings, "train", seen=set())
     assert {placed.phenomenon for item in documents for placed in item.placed} == {"pronoun", "deixis", None}
 

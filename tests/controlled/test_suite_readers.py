@@ -12,14 +12,14 @@ from docmt.controlled.suites import SUITES, build_suite
 from docmt.discourse.dependencies import merge_to_sentences
 
 DOCS = Path(__file__).parents[2] / "docs/controlled-corpus.md"
-SETTINGS = SegmentsSettings(documents="segments", seed=1, n_suite_items=300)
+SETTINGS = SegmentsSettings(generator="nested", seed=1, n_suite_items=300)
 
 
 @pytest.fixture(scope="module")
 def suites():
     return {
         name: [(item, describe_discourse(item["id"], placed)) for item, placed in build_suite(name, SETTINGS)]
-        for name in SUITES["segments"]
+        for name in SUITES["nested"]
     }
 
 

@@ -105,7 +105,7 @@ def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
     for precision in ("float32", "bfloat16"):
         options = ["--model", str(overfitted("g_transformer")), "--suite", str(suite), "--out", str(out)]
         options += ["--settings", f'{{"precision": "{precision}"}}', "--score", "per_token", "--target-context", "own"]
-        assert main(["decode", "contrast", *options]) == 0
+        assert main(["decode", "score-candidates", *options]) == 0
         found[precision] = read_json(out)["items"]
     assert found["float32"] == found["bfloat16"]
     tests = [{"test": "t", "contrastive": str(suite), "outputs": [str(out)]}]

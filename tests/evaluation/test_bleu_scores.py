@@ -47,8 +47,8 @@ def test_perfect_translation_scores_hundred_in_every_metric():
         "s-BLEU": 6,
         "d-BLEU (instances)": 3,
         "d-BLEU (documents)": 2,
-        "tokenised s-BLEU": 6,
-        "tokenised d-BLEU (instances)": 3,
+        "tokenized s-BLEU": 6,
+        "tokenized d-BLEU (instances)": 3,
         "chrF": 6,
     }
 
@@ -66,8 +66,8 @@ FIXED = {
     "s-BLEU": 42.628701,
     "d-BLEU (instances)": 48.809603,
     "d-BLEU (documents)": 51.803550,
-    "tokenised s-BLEU": 46.237261,
-    "tokenised d-BLEU (instances)": 51.165759,
+    "tokenized s-BLEU": 46.237261,
+    "tokenized d-BLEU (instances)": 51.165759,
     "chrF": 72.353873,
 }
 
@@ -83,7 +83,7 @@ def test_tokenized_scores_equal_multi_bleu(seed):
     hypotheses = make_hypotheses(translation, (8, 4, 12))
     rows = scores_by_metric(hypotheses, reference)
     texts = tokenized_texts(make_test(hypotheses, reference))
-    for name, unit in (("tokenised s-BLEU", "sentences"), ("tokenised d-BLEU (instances)", "instances")):
+    for name, unit in (("tokenized s-BLEU", "sentences"), ("tokenized d-BLEU (instances)", "instances")):
         ours, (theirs,) = join_segments(hypotheses, *texts, unit)
         pairs = [[" ".join(segment.split()) for segment in side] for side in (ours, theirs)]
         assert rows[name]["value"] == pytest.approx(multi_bleu(*pairs), abs=1e-9)
@@ -91,7 +91,7 @@ def test_tokenized_scores_equal_multi_bleu(seed):
 
 def test_no_common_four_gram_is_zero_as_in_multi_bleu():
     rows = scores_by_metric(make_hypotheses(["eins", "zwei", "", "Das Haus ja nein so", "", ""]))
-    assert rows["tokenised s-BLEU"]["value"] == 0
+    assert rows["tokenized s-BLEU"]["value"] == 0
     assert rows["s-BLEU"]["value"] > 0  # sacreBLEU smooths
 
 
@@ -108,14 +108,15 @@ def test_unaligned_hypotheses_get_document_scores_only():
     assert "s-BLEU" not in scores_by_metric(mixed)
     translations = [["Der Hund ist müde, und er schläft. Sie sagte: „Komm her!“"], REFERENCE[2:4], ["Ende"]]
     rows = scores_by_metric(make_hypotheses(translations, aligned=False))
-    documents = ["d-BLEU (instances)", "d-BLEU (documents)", "tokenised d-BLEU (instances)"]
-    assert list(rows) == [*documents, "length ratio", "aligned instances"]
-    assert (rows["aligned instances"]["value"], rows["aligned instances"]["n"]) == (pytest.approx(100 / 3), 3)
+    documents = ["d-BLEU (instances)", "d-BLEU (documents)", "tokenized d-BLEU (instances)"]
+    assert list(rows) == [*documents, "length ratio", "sentence count preserved"]
+    preserved = rows["sentence count preserved"]
+    assert (preserved["value"], preserved["n"]) == (pytest.approx(100 / 3), 3)
 
 
 def test_forced_ends_are_a_share_of_sentences():
     rows = scores_by_metric(make_hypotheses(REFERENCE, forced_ends=1))
-    assert (rows["forced ends"]["value"], rows["forced ends"]["n"]) == (50.0, 6)
+    assert (rows["length-limited sentences"]["value"], rows["length-limited sentences"]["n"]) == (50.0, 6)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_forced_ends_are_a_share_of_sentences():
     [
         ({}, "de", "s-BLEU", "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"),
         ({}, "de", "s-BLEU", "|segments:sentences"),
-        ({}, "de", "tokenised d-BLEU (instances)", "segments:instances|words:moses-de (sacremoses "),
+        ({}, "de", "tokenized d-BLEU (instances)", "segments:instances|words:moses-de (sacremoses "),
         ({}, "zh", "s-BLEU", "tok:zh"),
         ({"lowercase": True}, "en", "s-BLEU", "case:lc"),
         ({"bleu_tokenizer": "intl"}, "de", "s-BLEU", "tok:intl"),
@@ -148,7 +149,7 @@ def test_lowercase_ignores_case():
 def test_several_references_are_those_of_sacrebleu_in_all_units():
     translation = ["Der Hund ist müde, er schläft.", "Sie sagte: „Komm!“", "", "Das Haus am Fluss.", "Nein.", "Ende"]
     more = [["Der Hund ist müde, er schläft."] + [""] * 5, translation]
-    settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "tokenised s-BLEU", "chrF"])
+    settings = EvaluationSettings(metrics=["s-BLEU", "d-BLEU (documents)", "tokenized s-BLEU", "chrF"])
 
     def rows(*references):
         return scores_by_metric(make_hypotheses(translation), *references, settings=settings)

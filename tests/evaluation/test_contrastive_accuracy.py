@@ -74,6 +74,9 @@ def test_wilson_interval_against_published_values():
     assert wilson_interval(5, 5)[1] == 1.0
 
 
+NO_OUTPUT = "not an output of `docmt decode score-candidates`"
+
+
 def test_scores_that_do_not_fit_are_refused():
     """For the other misfits, see `test_scores_of_another_suite_are_refused`."""
     with pytest.raises(UserError, match="1 scores for 2 candidates"):
@@ -85,9 +88,9 @@ def test_scores_that_do_not_fit_are_refused():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        *((content, "not an output of `docmt decode contrast`") for content in ("[]", '{"items": [{"id": 1}]}', "3")),
-        ('{"items": [{"id": "a", "scores": ["x"]}]}', "not an output of `docmt decode contrast`"),
-        (f'{{"items": [{{"id": "a", "scores": [{10**400}]}}]}}', "not an output of `docmt decode contrast`"),
+        *((content, NO_OUTPUT) for content in ("[]", '{"items": [{"id": 1}]}', "3")),
+        ('{"items": [{"id": "a", "scores": ["x"]}]}', NO_OUTPUT),
+        (f'{{"items": [{{"id": "a", "scores": [{10**400}]}}]}}', NO_OUTPUT),
         ('{"items": [], "provenance": []}', "must be objects"),
         ('{"items": [], "provenance": {"contrast": 1}}', "must be objects"),
     ],
@@ -136,5 +139,5 @@ def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):
 def test_the_command_writes_what_scoring_reads(tmp_path):
     suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(one)) for one in ITEMS))
     scores, out = write_lines(tmp_path / "s.txt", ["1 2", "3 4 5"]), tmp_path / "o.json"
-    assert evaluate("take-output", file=scores, suite=suite, out=out) == 0
+    assert evaluate("import-output", file=scores, suite=suite, out=out) == 0
     assert json.loads(out.read_text())["items"][1] == {"id": "j", "scores": [3, 4, 5]}

@@ -89,7 +89,7 @@ def test_own_jsonl_is_checked_and_kept(tmp_path):
 def test_the_command_writes_what_scoring_reads(tmp_path):
     prefix = write_split(tmp_path, {"a": 3, "b": 2})["prefix"]
     given, out = write_lines(tmp_path / "h.de", range(5)), tmp_path / "h.jsonl"
-    assert evaluate("take-output", file=given, prefix=prefix, out=out) == 0
+    assert evaluate("import-output", file=given, prefix=prefix, out=out) == 0
     assert read_user_hypotheses(out, INDEX) == read_user_hypotheses(given, INDEX)
 
 

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from docmt.checksums import record_of
+from docmt.checksums import checksum_path
 from docmt.corpora.documents import DocumentIndex
 from docmt.discourse.dependencies import DependencyTree
 from docmt.discourse.discourse_documents import DiscourseDocument, Edu, edus_from_starts, write_discourse
@@ -172,7 +172,7 @@ def test_a_file_that_does_not_fit_is_one_line(tmp_path, change, message):
     path = tmp_path / "train.discourse.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("".join(line + "\n" for line in change(lines)), encoding="utf-8")
-    record_of(path).unlink()
+    checksum_path(path).unlink()
     with pytest.raises(UserError, match=message) as error:
         list(iterate_trees([path], TEXT, INDEX))
     assert "\n" not in str(error.value)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from core_fixtures import make_model, model_settings
 
-from docmt.checksums import record_of
+from docmt.checksums import checksum_path
 from docmt.errors import UserError
 from docmt.models.initialization import copy_weights
 from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
@@ -44,7 +44,7 @@ def change(path, edit):
     content = torch.load(path, weights_only=True)
     edit(content)
     torch.save(content, path)
-    record_of(path).unlink()
+    checksum_path(path).unlink()
 
 
 def flip_a_bit(path):

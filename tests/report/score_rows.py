@@ -50,7 +50,7 @@ def difference(system, p, **keys):
 def render_report(folder, *files, manifest, **settings):
     """The text of the page that the commands make of score files; `folder/out` has it with its tables and figures."""
     scores = str(folder / "scores.csv")
-    assert main(["report", "gather", "--scores", *map(str, files), "--out", scores]) == 0
+    assert main(["report", "collect", "--scores", *map(str, files), "--out", scores]) == 0
     arguments = ["--settings", json.dumps(settings), "--manifest", json.dumps(manifest), "--out", str(folder / "out")]
     assert main(["report", "render", "--scores", scores, *arguments]) == 0
     return (folder / "out/report.html").read_text(encoding="utf-8")

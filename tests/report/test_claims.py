@@ -1,4 +1,4 @@
-"""Claims: relations between systems, intervals over seeds and items, and verdicts."""
+"""Claims: comparisons of systems, intervals over seeds and items, and verdicts."""
 
 import math
 from statistics import stdev
@@ -9,19 +9,19 @@ from score_rows import history, long_table, of_seeds, score, training
 
 from docmt.errors import UserError
 from docmt.evaluation.score_rows import group_means
-from docmt.report.claims.claim import Claim, Term, parse_relation
+from docmt.report.claims.claim import Claim, Term, parse_comparison
 from docmt.report.claims.judging import decide, half_width, judge, smallest_effect
 
 A, B, C = Term("a"), Term("b"), Term("c")
 
 
-def claim(*relations, **keys):
-    values = {"statement": "S", "metric": "s-BLEU", "test": "t", "relations": list(relations)} | keys
+def claim(*comparisons, **keys):
+    values = {"statement": "S", "metric": "s-BLEU", "test": "t", "comparisons": list(comparisons)} | keys
     return Claim.load(values, where="claim")
 
 
-def judged(rows, *relations, histories=(), control=None, **keys):
-    claims = {"name": claim(*relations, **keys, control="learned" if control else None), "learned": control}
+def judged(rows, *comparisons, histories=(), control=None, **keys):
+    claims = {"name": claim(*comparisons, **keys, control="learned" if control else None), "learned": control}
     return judge("name", claims, long_table(rows), histories)
 
 
@@ -44,14 +44,14 @@ def judged(rows, *relations, histories=(), control=None, **keys):
     ],
 )  # fmt: skip
 def test_a_relation_is_a_difference_and_what_is_claimed_about_it(text, weights, constant, kind):
-    (found,) = parse_relation(text)
+    (found,) = parse_comparison(text)
     assert (found.weights, found.constant, found.kind) == (weights, constant, kind)
 
 
 def test_a_bound_and_a_chain():
-    (found,) = parse_relation("|a - b| <= 1.5")
+    (found,) = parse_comparison("|a - b| <= 1.5")
     assert (found.weights, found.kind, found.bound) == ({A: 1, B: -1}, "within", 1.5)
-    first, second = parse_relation("a > b >= c")
+    first, second = parse_comparison("a > b >= c")
     assert (first.text, first.kind, first.weights) == ("a > b", "above", {A: 1, B: -1})
     assert (second.text, second.kind, second.weights) == ("b >= c", "not below", {B: 1, C: -1})
     assert first.difference({A: 5.0, B: 3.0}) == 2.0
@@ -63,7 +63,7 @@ def test_a_bound_and_a_chain():
      "|a - b| <= x", "|a - b| <= -1", "|a| - b <= 1", "a > b c", "a@ > b", "a > -5", "a == b"],
 )  # fmt: skip
 def test_what_is_no_relation_is_refused_with_examples(text):
-    with pytest.raises(UserError, match=r"claim\.relations\.0: .*write for example 'a > b'"):
+    with pytest.raises(UserError, match=r"claim\.comparisons\.0: .*write for example 'a > b'"):
         claim(text)
 
 
@@ -73,16 +73,16 @@ def test_what_is_no_relation_is_refused_with_examples(text):
         ({"metric": "s-BLUE"}, "must name a metric or a column of the training history (did you mean 's-BLEU'?)"),
         ({"test": None}, "test is missing: name the test set or suite that 's-BLEU' is measured on"),
         ({"metric": "dev_loss"}, "'dev_loss' is measured in training; leave out test"),
-        ({"at": 100}, "at is for columns of the training history, not for 's-BLEU'"),
-        ({"reaches": 1.5}, "reaches is for columns of the training history, not for 's-BLEU'"),
-        ({"metric": "dev_loss", "test": None, "at": 9, "reaches": 1.5}, "leave out one of them"),
+        ({"step": 100}, "step is for columns of the training history, not for 's-BLEU'"),
+        ({"first_step_below": 1.5}, "first_step_below is for columns of the training history, not for 's-BLEU'"),
+        ({"metric": "dev_loss", "test": None, "step": 9, "first_step_below": 1.5}, "leave out one of them"),
         (
             {"metric": "entropy_cross"},
             "'entropy_cross' depends on how many keys a mask leaves; name 'below_uniform_cross'",
         ),
         ({"distances": [1]}, "distances is for the metric 'contrastive accuracy', not for 's-BLEU'"),
         ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "leave out distances or kind"),
-        ({"relations": []}, "claim.relations"),
+        ({"comparisons": []}, "claim.comparisons"),
         ({"margin": -1.0}, "claim.margin"),
         ({"min_seeds": 1}, "claim.min_seeds"),
         ({"margn": 1.0}, "claim.margn: unknown key; did you mean 'margin'?"),
@@ -94,7 +94,7 @@ def test_contradictions_in_a_claim_are_named(keys, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("keys", [{}, {"metric": "dev_loss", "test": None, "at": 50}])
+@pytest.mark.parametrize("keys", [{}, {"metric": "dev_loss", "test": None, "step": 50}])
 def test_settings_with_all_their_defaults_are_those_of_the_command(keys):
     given = claim("a > b", **keys)
     assert Claim.load(given.model_dump(mode="json"), where="claim") == given
@@ -121,7 +121,7 @@ def test_items_of_a_test_widen_the_interval():
     rows = of_seeds("a", 56.0, 56.0, 56.0, **accuracy) + of_seeds("b", 53.0, 53.0, 53.0, **accuracy)
     found = judged(rows, "a > b", metric="contrastive accuracy")
     assert found.findings[0].high - found.findings[0].mean == pytest.approx(1.644854 * 2 * math.sqrt(2), abs=1e-3)
-    assert found.verdict == "untestable here"
+    assert found.verdict == "underpowered"
 
 
 def test_the_range_of_an_aligner_is_no_interval_over_items():
@@ -141,14 +141,14 @@ def test_what_all_systems_find_hard_does_not_widen_the_interval():
     hard, noise = rng.normal(-40, 20, 2000), rng.normal(0, 1, (2, 2000))
     b = verses("b", hard)
     better, no_better, other_verses = hard + 0.37 + noise[0], hard + noise[1], rng.permutation(hard) + 0.37
-    expected = {"holds": better, "does not hold": no_better, "untestable here": other_verses}
+    expected = {"supported": better, "refuted": no_better, "underpowered": other_verses}
     for verdict, values in expected.items():
         found = judged(verses("a", values) + b, "a > b", metric="log probability", margin=0.2)
         assert found.verdict == verdict
     found = judged(verses("a", better) + b, "a > b", metric="log probability").findings[0]
     assert found.high - found.mean == pytest.approx(1.645 / math.sqrt(2000), rel=0.35)
     old = judged(verses("a", better, groups=None) + b, "a > b", metric="log probability")
-    assert old.verdict == "untestable here", "without groups, as if systems had verses of their own"
+    assert old.verdict == "underpowered", "without groups, as if systems had verses of their own"
 
 
 def test_groups_of_several_distances_count_by_their_items():
@@ -181,41 +181,41 @@ def test_the_error_over_items_covers_suites_of_pairs(agreement, n_items):
 
 
 @pytest.mark.parametrize(
-    ("relation", "margin", "low", "high", "verdict"),
+    ("comparison", "margin", "low", "high", "verdict"),
     [
-        ("a > b", 1.0, 1.1, 2.0, "holds"),
-        ("a > b", 1.0, 1.0, 2.0, "cannot be told"),
-        ("a > b", 1.0, 0.5, 1.5, "cannot be told"),
-        ("a > b", 1.0, -0.5, 0.9, "does not hold"),
-        ("a > b", 0.0, 0.0, 0.0, "cannot be told"),
-        ("a >= b", 1.0, -1.0, 0.0, "holds"),
-        ("a >= b", 1.0, -1.1, 5.0, "cannot be told"),
-        ("a >= b", 1.0, -3.0, -1.1, "does not hold"),
-        ("a >= b", 0.0, 0.0, 0.0, "holds"),
-        ("|a - b| <= 1", 0.0, -1.0, 1.0, "holds"),
-        ("|a - b| <= 1", 0.0, -1.5, 0.0, "cannot be told"),
-        ("|a - b| <= 1", 0.0, -9.0, 9.0, "cannot be told"),
-        ("|a - b| <= 1", 0.0, 1.1, 9.0, "does not hold"),
-        ("|a - b| <= 1", 0.0, -9.0, -1.1, "does not hold"),
+        ("a > b", 1.0, 1.1, 2.0, "supported"),
+        ("a > b", 1.0, 1.0, 2.0, "inconclusive"),
+        ("a > b", 1.0, 0.5, 1.5, "inconclusive"),
+        ("a > b", 1.0, -0.5, 0.9, "refuted"),
+        ("a > b", 0.0, 0.0, 0.0, "inconclusive"),
+        ("a >= b", 1.0, -1.0, 0.0, "supported"),
+        ("a >= b", 1.0, -1.1, 5.0, "inconclusive"),
+        ("a >= b", 1.0, -3.0, -1.1, "refuted"),
+        ("a >= b", 0.0, 0.0, 0.0, "supported"),
+        ("|a - b| <= 1", 0.0, -1.0, 1.0, "supported"),
+        ("|a - b| <= 1", 0.0, -1.5, 0.0, "inconclusive"),
+        ("|a - b| <= 1", 0.0, -9.0, 9.0, "inconclusive"),
+        ("|a - b| <= 1", 0.0, 1.1, 9.0, "refuted"),
+        ("|a - b| <= 1", 0.0, -9.0, -1.1, "refuted"),
     ],
 )
-def test_the_interval_against_the_smallest_difference_that_matters_decides(relation, margin, low, high, verdict):
-    (found,) = parse_relation(relation)
+def test_the_interval_against_the_smallest_difference_that_matters_decides(comparison, margin, low, high, verdict):
+    (found,) = parse_comparison(comparison)
     assert decide(found, low, high, margin=margin) == verdict
 
 
 def test_equal_scores_are_not_better_but_not_worse_either():
     rows = of_seeds("a", 5.0, 5.0, 5.0) + of_seeds("b", 5.0, 5.0, 5.0)
-    assert judged(rows, "a > b", margin=1.0).verdict == "does not hold"
-    assert judged(rows, "a > b").verdict == "untestable here"
-    assert judged(rows, "a >= b").verdict == judged(rows, "|a - b| <= 0").verdict == "holds"
+    assert judged(rows, "a > b", margin=1.0).verdict == "refuted"
+    assert judged(rows, "a > b").verdict == "underpowered"
+    assert judged(rows, "a >= b").verdict == judged(rows, "|a - b| <= 0").verdict == "supported"
 
 
-def test_all_relations_are_claimed():
+def test_all_comparisons_are_claimed():
     rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2) + of_seeds("c", 1.0, 5.0, 9.0)
-    assert judged(rows, "a > b", "b > 4").verdict == "holds"
-    assert judged(rows, "a > b", "b > c").verdict == "untestable here"
-    assert judged(rows, "a > b", "b > c", "b > a").verdict == "does not hold"
+    assert judged(rows, "a > b", "b > 4").verdict == "supported"
+    assert judged(rows, "a > b", "b > c").verdict == "underpowered"
+    assert judged(rows, "a > b", "b > c", "b > a").verdict == "refuted"
     assert judged(rows, "a > b", "b > d").verdict == "not run"
 
 
@@ -240,14 +240,14 @@ def test_without_enough_seeds_there_is_no_verdict(rows):
 def test_the_seeds_that_all_systems_have_are_compared():
     rows = of_seeds("a", 9.0, 8.0, 7.0, 100.0) + of_seeds("b", 5.0, math.nan, 3.0)
     found = judged(rows, "a > b", min_seeds=2).findings[0]
-    assert (found.seeds, found.mean, found.verdict) == ((1, 3), 4.0, "holds")
+    assert (found.seeds, found.mean, found.verdict) == ((1, 3), 4.0, "supported")
 
 
 def test_datasets_of_one_relation_are_kept_apart():
     levels = {"x": 10.0, "y": 4.0}
     rows = [each for name, level in levels.items() for each in of_seeds("a", level, level, level, dataset=name)]
     assert judged(rows, "a@x - a@y > 5").findings[0].mean == 1.0
-    assert judged(rows, "a > 5", dataset="y").verdict == "does not hold"
+    assert judged(rows, "a > 5", dataset="y").verdict == "refuted"
 
 
 # Controls and power.
@@ -262,9 +262,9 @@ def suite(*values):
 @pytest.mark.parametrize(
     ("accuracies", "verdict"),
     [
-        (suite(99.0, 99.0, 99.0), "holds"),
-        (suite(50.0, 50.0, 50.0), "not learned yet"),
-        (suite(99.0, 99.0, 50.0), "not learned yet"),
+        (suite(99.0, 99.0, 99.0), "supported"),
+        (suite(50.0, 50.0, 50.0), "control failed"),
+        (suite(99.0, 99.0, 50.0), "control failed"),
         (suite(99.0, 99.0), "not run"),
         ([], "not run"),
     ],
@@ -272,24 +272,24 @@ def suite(*values):
 def test_a_claim_is_judged_only_if_its_control_holds(accuracies, verdict):
     rows = of_seeds("a", 9.0, 9.1, 9.2) + of_seeds("b", 5.0, 5.1, 5.2)
     assert judged(rows + accuracies, "a > b", control=LEARNED).verdict == verdict
-    assert judged(rows + accuracies, "a > b").verdict == "holds"
+    assert judged(rows + accuracies, "a > b").verdict == "supported"
 
 
 def test_what_a_claim_lacks_does_not_matter_before_its_control_holds():
-    assert judged(suite(50.0, 51.0, 52.0), "a > b", control=LEARNED).verdict == "not learned yet"
+    assert judged(suite(50.0, 51.0, 52.0), "a > b", control=LEARNED).verdict == "control failed"
     assert judged(suite(99.0, 99.0, 99.0), "a > b", control=LEARNED).verdict == "not run"
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ((4.0, 0.0, 4.0), "cannot be told"),  # 2.67 ± 2.31: ten seeds show 1.97
-        ((3.0, -1.0, 3.0), "untestable here"),  # 1.67 ± 2.31
-        ((-1.0, 1.0, 0.0), "untestable here"),
-        ((4.0, 3.9, 4.0), "holds"),
+        ((4.0, 0.0, 4.0), "inconclusive"),  # 2.67 ± 2.31: ten seeds show 1.97
+        ((3.0, -1.0, 3.0), "underpowered"),  # 1.67 ± 2.31
+        ((-1.0, 1.0, 0.0), "underpowered"),
+        ((4.0, 3.9, 4.0), "supported"),
     ],
 )
-def test_effects_that_ten_seeds_cannot_show_are_untestable(values, verdict):
+def test_effects_that_ten_seeds_cannot_show_are_underpowered(values, verdict):
     found = judged(of_seeds("a", *values) + of_seeds("b", 0.0, 0.0, 0.0), "a > b").findings[0]
     assert found.verdict == verdict
     assert found.shown == pytest.approx(2.6969 * found.sd / math.sqrt(10), rel=1e-4)
@@ -303,11 +303,11 @@ def test_the_smallest_effect_is_shown_in_four_of_five_studies(n_seeds, error):
     assert (studies.mean(1) > halves).mean() == pytest.approx(0.8, abs=0.03)
 
 
-def test_a_part_that_is_untestable_makes_the_claim_so():
+def test_a_part_that_is_underpowered_makes_the_claim_so():
     rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0) + of_seeds("c", -1.0, 1.0, 0.0)
-    assert judged(rows, "a > b").verdict == "cannot be told"
-    assert judged(rows, "a > b", "c > b").verdict == "untestable here"
-    assert judged(rows, "a > b", "c > b", "b > 5").verdict == "does not hold"
+    assert judged(rows, "a > b").verdict == "inconclusive"
+    assert judged(rows, "a > b", "c > b").verdict == "underpowered"
+    assert judged(rows, "a > b", "c > b", "b > 5").verdict == "refuted"
 
 
 # What is measured.
@@ -338,7 +338,7 @@ TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
 
 
 @pytest.mark.parametrize(
-    ("metric", "at", "value"),
+    ("metric", "step", "value"),
     [
         ("dev_loss", "best", 3.0),
         ("dev_loss", "last", 4.0),
@@ -351,9 +351,9 @@ TRAININGS = [training("a", seed) for seed in (1, 2, 3)]
         ("below_uniform_other", "best", None),
     ],
 )
-def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, at, value):
-    found = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, at=at)
-    assert found.verdict == ("not run" if value is None else "holds")
+def test_columns_of_the_history_are_read_at_an_update_the_best_loss_or_the_end(metric, step, value):
+    found = judged([], "a > 0", histories=TRAININGS, metric=metric, test=None, step=step)
+    assert found.verdict == ("not run" if value is None else "supported")
     if value is not None:
         assert found.findings[0].mean == value
 
@@ -366,27 +366,27 @@ def test_of_equal_losses_the_first_is_the_best():
 
 def test_the_update_at_which_a_loss_is_reached():
     """Losses are 4, 5 and 6 at update 50, 2, 3 and 4 at 150."""
-    found = judged([], "a > 0", histories=TRAININGS, metric="dev_loss", test=None, reaches=4.5)
+    found = judged([], "a > 0", histories=TRAININGS, metric="dev_loss", test=None, first_step_below=4.5)
     assert {seed: each.value for seed, each in found.measured[A].items()} == {1: 50, 2: 150, 3: 150}
-    assert found.verdict == "holds"
+    assert found.verdict == "supported"
 
 
 @pytest.mark.parametrize(
-    ("relation", "verdict", "low", "high"),
+    ("comparison", "verdict", "low", "high"),
     [
-        ("a > 100", "holds", 34.67, math.inf),
-        ("a > 300", "cannot be told", -165.33, math.inf),
-        ("a < 300", "cannot be told", -math.inf, 165.34),
-        ("a < 100", "does not hold", -math.inf, -34.66),
-        ("a - b > 30", "cannot be told", -math.inf, math.inf),
-        ("|a - 150| <= 100", "cannot be told", -15.34, math.inf),
-        ("|a - 10| <= 100", "does not hold", 124.66, math.inf),
+        ("a > 100", "supported", 34.67, math.inf),
+        ("a > 300", "inconclusive", -165.33, math.inf),
+        ("a < 300", "inconclusive", -math.inf, 165.34),
+        ("a < 100", "refuted", -math.inf, -34.66),
+        ("a - b > 30", "inconclusive", -math.inf, math.inf),
+        ("|a - 150| <= 100", "inconclusive", -15.34, math.inf),
+        ("|a - 10| <= 100", "refuted", 124.66, math.inf),
     ],
 )
-def test_an_update_that_is_never_reached_is_at_least_the_last(relation, verdict, low, high):
+def test_an_update_that_is_never_reached_is_at_least_the_last(comparison, verdict, low, high):
     """Seed 1 reaches 2.5 at update 150; the losses of the others stay above it until the end, at update 200."""
     histories = [training(system, seed=seed) for system in "ab" for seed in (1, 2, 3)]
-    found = judged([], relation, histories=histories, metric="dev_loss", test=None, reaches=2.5)
+    found = judged([], comparison, histories=histories, metric="dev_loss", test=None, first_step_below=2.5)
     updates = [(each.value, each.is_at_least) for each in found.measured[A].values()]
     assert updates == [(150, False), (200, True), (200, True)]
     assert found.verdict == verdict

@@ -15,10 +15,10 @@ SETTINGS = {
     "labels": {"a": "System A"},
     "claims": {
         "first": {
-            "statement": "A is better", "paper": "P", "place": "Table 1", "reported": "2 against 1", "metric": "s-BLEU",
-            "test": "t", "relations": ["a > b"], "margin": 0.5, "remark": "smaller",
+            "statement": "A is better", "paper": "P", "source": "Table 1", "reported": "2 against 1",
+            "metric": "s-BLEU", "test": "t", "comparisons": ["a > b"], "margin": 0.5, "remark": "smaller",
         },
-        "second": {"statement": "A is | known", "metric": "dev_loss", "at": 50, "relations": ["a > b"]},
+        "second": {"statement": "A is | known", "metric": "dev_loss", "step": 50, "comparisons": ["a > b"]},
     },
 }  # fmt: skip
 ROWS = of_seeds("a", 9.0, 9.5, 10.0) + of_seeds("b", 5.0, 5.5, 6.0)
@@ -31,19 +31,24 @@ def test_a_row_says_what_was_claimed_reported_measured_and_concluded():
         [
             "A is better (smaller)", "P, Table 1", "2 against 1",
             "s-BLEU, t: System A 9.50 ± 0.50 (3); b 5.50 ± 0.50 (3)",
-            "a > b, margin 0.5: 4.00 [4.00, 4.00]", "holds",
+            "a > b, margin 0.5: 4.00 [4.00, 4.00]", "supported",
         ],
         ["A is | known", "–", "–", "dev_loss at 50: System A 4.000 (1); b – (0)", "a > b: 0 of 3 seeds", "not run"],
     ]  # fmt: skip
-    assert found.full["verdict"].tolist() == ["holds", "not run"]
+    assert found.full["verdict"].tolist() == ["supported", "not run"]
     assert found.full["low"][0] == 4.0
     assert claims_table(long_table(ROWS), [], ReportSettings()) is None
 
 
 def test_a_row_names_its_control_and_what_ten_seeds_can_show():
     claims = {
-        "learned": {"statement": "A has learned", "metric": "dev_loss", "reaches": 4.5, "relations": ["a < 100"]},
-        "third": SETTINGS["claims"]["first"] | {"relations": ["a > b"], "control": "learned"},
+        "learned": {
+            "statement": "A has learned",
+            "metric": "dev_loss",
+            "first_step_below": 4.5,
+            "comparisons": ["a < 100"],
+        },
+        "third": SETTINGS["claims"]["first"] | {"comparisons": ["a > b"], "control": "learned"},
     }
     rows = of_seeds("a", 4.0, 0.0, 4.0) + of_seeds("b", 0.0, 0.0, 0.0)
     settings = ReportSettings.load(SETTINGS | {"claims": claims}, where="report")
@@ -60,12 +65,14 @@ def test_a_row_names_its_control_and_what_ten_seeds_can_show():
 
 
 def test_a_row_says_which_update_was_never_reached():
-    claims = {"late": {"statement": "A is late", "metric": "dev_loss", "reaches": 2.5, "relations": ["a > 100"]}}
+    claims = {
+        "late": {"statement": "A is late", "metric": "dev_loss", "first_step_below": 2.5, "comparisons": ["a > 100"]}
+    }
     trainings = [training("a", seed) for seed in (1, 2, 3)]
     found = claims_table(long_table(ROWS), trainings, ReportSettings.load({"claims": claims}, where="report"))
     assert found is not None
     assert found.rows[0][3:] == [
-        "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "holds",
+        "first update with dev_loss of at most 2.5: a at least 183 ± 29 (3)", "a > 100: 83 [35, inf]", "supported",
     ]  # fmt: skip
 
 
@@ -97,7 +104,7 @@ def test_the_command_writes_and_prints_all_claims_or_one(tmp_path, capsys):
     scores = ["--scores", str(tmp_path / "a.json"), str(tmp_path / "b.json")]
     assert main([*arguments, *scores]) == 0
     assert "does not" not in (printed := capsys.readouterr().out)
-    assert "holds" in printed
+    assert "supported" in printed
     assert "not run" in printed
     assert (tmp_path / "claims.txt").read_text() in printed
     assert r"A is \| known" in (tmp_path / "claims.md").read_text()

@@ -21,7 +21,7 @@ LINES = {"Transformer": ["a512", "a64"], "G-Transformer": ["b64", "b512"]}
 
 
 def settings_of(*, published=None, datasets=None, labels=None, **layout):
-    figure = {"title": "Figure 2", "lines": LINES, "x": "Instance length"} | layout
+    figure = {"title": "Figure 2", "series": LINES, "x": "Instance length"} | layout
     values = {"figures": {"figure_2": figure}, "published": published or {}, "datasets": datasets or {}}
     return ReportSettings.load(values | {"labels": labels or {}}, where="report")
 
@@ -57,28 +57,28 @@ def test_points_are_means_with_deviations_over_seeds_where_there_are_several():
 
 
 def test_a_given_place_replaces_that_of_the_config():
-    plot = draw([score("a64", 1), score("b64", 2)], values={"a64": 7})
+    plot = draw([score("a64", 1), score("b64", 2)], x_values={"a64": 7})
     assert [point[2] for point in points(plot)] == [7, 64]
 
 
 def test_numbers_are_in_order_and_words_at_equal_steps():
     assert list(axis_positions([512.0, 64.0, 512.0]).items()) == [(64.0, 64.0), (512.0, 512.0)]
     sizes = {"a64": "large", "a512": "base", "b64": "base", "b512": "large"}
-    plot = draw([score(name, 1) for name in FACTS], x=None, values=sizes)
+    plot = draw([score(name, 1) for name in FACTS], x=None, x_values=sizes)
     assert [point[2] for point in points(plot)] == ["base", "large", "base", "large"]
     assert axis_positions(["base", "large", "base"]) == {"base": 0, "large": 1}
 
 
 @pytest.mark.parametrize("odd", ["inf", "nan", float("inf")])
 def test_what_is_no_finite_number_is_a_word(odd):
-    plot = draw([score(name, 1) for name in FACTS], x=None, values={"a64": 64, "a512": odd, "b64": 64, "b512": odd})
+    plot = draw([score(name, 1) for name in FACTS], x=None, x_values={"a64": 64, "a512": odd, "b64": 64, "b512": odd})
     assert [point[2] for point in points(plot)] == [str(odd), "64", "64", str(odd)]
 
 
 def test_dollars_are_no_formulas():
     keys = {"test": "s", "metric": "contrastive accuracy"}
     rows = [score("a64", 3, phenomenon=name, **keys) for name in (r"$\foo$", "$")]
-    plot = draw(rows, metrics=["contrastive accuracy"], x_label="$_$", lines=LINES | {"$^$": ["a64"]})
+    plot = draw(rows, metrics=["contrastive accuracy"], x_label="$_$", series=LINES | {"$^$": ["a64"]})
     assert r"<!-- $\foo$ -->" in plot.picture.svg
     assert "<!-- $^$ -->" in plot.picture.svg
 
@@ -154,13 +154,13 @@ def test_what_no_history_has_is_named_and_its_panel_left_out():
     ("values", "message"),
     [
         (
-            {"figures": {"x": {"title": "x", "lines": {"A": ["a"]}}}, "curves": {"x": CURVES["loss"]}},
+            {"figures": {"x": {"title": "x", "series": {"A": ["a"]}}}, "curves": {"x": CURVES["loss"]}},
             "both contain 'x'",
         ),
         ({"curves": {"contrastive_x": CURVES["loss"]}}, "must not begin like those of the report's own pictures"),
         ({"curves": {"x": CURVES["loss"] | {"panels": {}}}}, "panels"),
-        ({"figures": {"x": {"title": "x", "lines": {"A": []}}}}, "lines"),
-        ({"figures": {"x": {"title": "x", "lines": {"A": ["a"]}, "x": "Length"}}}, "Instance length"),
+        ({"figures": {"x": {"title": "x", "series": {"A": []}}}}, "series"),
+        ({"figures": {"x": {"title": "x", "series": {"A": ["a"]}, "x": "Length"}}}, "Instance length"),
     ],
 )
 def test_impossible_figures_are_refused(values, message):
@@ -169,7 +169,7 @@ def test_impossible_figures_are_refused(values, message):
 
 
 def run_figure(folder, *arguments, name="figure_2"):
-    settings = {"figures": {"figure_2": {"title": "Figure 2", "lines": LINES, "x": "Instance length"}}}
+    settings = {"figures": {"figure_2": {"title": "Figure 2", "series": LINES, "x": "Instance length"}}}
     options = ["--settings", json.dumps(settings | {"curves": CURVES}), "--paper-columns", json.dumps(FACTS)]
     return main(["report", "figure", *options, "--name", name, *arguments, "--out", str(folder / name)])
 

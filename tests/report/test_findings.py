@@ -120,7 +120,7 @@ def test_who_is_best_above_chance_on_contrastive_sets(rows, expected):
 
 
 def test_limits_are_one_sentence():
-    rows = [*THREE, bleu("b", 95, metric="forced ends"), bleu("a", 3, metric="forced ends")]
+    rows = [*THREE, bleu("b", 95, metric="length-limited sentences"), bleu("a", 3, metric="length-limited sentences")]
     *_, limits = findings(rows, updates_note="Trained with more updates.", generated=["d"])
     assert limits == (
         "These results are limited, since most sentences of B reach the length limit, trainings differ in length (see "
@@ -135,5 +135,6 @@ def test_many_names_are_numbers_and_no_scores_say_nothing():
 
 
 def test_the_page_has_three_sentences_at_most():
-    rows = long_table([bleu("base", 20), bleu("a", 22), accuracy("a", 90), bleu("a", 95, metric="forced ends")])
+    limited = bleu("a", 95, metric="length-limited sentences")
+    rows = long_table([bleu("base", 20), bleu("a", 22), accuracy("a", 90), limited])
     assert len(build_report(rows, ReportSettings()).findings) == 3

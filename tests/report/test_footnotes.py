@@ -203,7 +203,7 @@ def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconf
     assert manifest["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
     assert manifest["generated"] == ["controlled"]
     with_model_of = merge(
-        values, {"systems": {"again": {"cutting": "documents", "model_of": "g_transformer_finetuned"}}}
+        values, {"systems": {"again": {"instances": "documents", "use_model_of": "g_transformer_finetuned"}}}
     )
     manifest = json.loads(StudyArtifacts(load_config(with_model_of)).report().params["manifest"])
     assert manifest["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]

@@ -19,7 +19,7 @@ SETTINGS = ReportSettings(
     baseline="base",
     labels={"a": "A system with a long name"},
     short_labels={"a": "Long"},
-    tables={"t": PaperTable(title="Table 1", systems=["base", "a"], note=HOSTILE, facts=["Bi-sent", "Size"])},
+    tables={"t": PaperTable(title="Table 1", systems=["base", "a"], note=HOSTILE, columns=["Bi-sent", "Size"])},
     cases={"c": CaseTable(title="Case", system="a", baseline="base", test="d/t")},
 )
 SCORES = [

@@ -36,7 +36,7 @@ def lay_out(rows, *, published=None, datasets=None, labels=None, differences=(),
 
 def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says():
     rows = [score("b", 30), score("a", 20), score("c", 99), score("a", 7, metric="METEOR")]
-    table = lay_out(rows, facts=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
+    table = lay_out(rows, columns=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
     assert table.header == ["System", "Bi-sent", "Input", "s-BLEU", "METEOR"], "what no system has is no column"
     assert table.rows == [["#1", "✗", "sentences", "20.00", "7.00"], ["b", "✓", "documents", "30.00", "–"]]
     assert table.best == {(1, 3)}
@@ -122,7 +122,7 @@ def test_the_report_opens_with_them_and_prints_them():
 
 def run_table(folder, row, *, name="table_6"):
     scores = write_scores(folder / "scores.json", [row])
-    settings = {"tables": {"table_6": {"title": "Table 6", "systems": ["a"], "facts": ["Gap ratio"]}}}
+    settings = {"tables": {"table_6": {"title": "Table 6", "systems": ["a"], "columns": ["Gap ratio"]}}}
     options = ["--settings", json.dumps(settings), "--paper-columns", '{"a": {"Gap ratio": "20%"}}', "--name", name]
     return main(["report", "table", *options, "--scores", str(scores), "--out", str(folder / "table_6")])
 

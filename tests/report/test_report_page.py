@@ -143,7 +143,7 @@ def test_a_bad_manifest_or_history_gives_one_line_and_no_report(tmp_path, study,
     (tmp_path / "text.json").write_text('{"languages": {"en": {"causes": "none"}}}')
     (tmp_path / "overlap.json").write_text('{"tests": {"test_t": {"seen_pairs": 1, "seen_pairs_percent": "x"}}}')
     (tmp_path / "t.csv").write_text("name,edus\nd/parsed/train,many\n")
-    main(["report", "gather", "--scores", *map(str, study[0]), "--out", "scores.csv"])
+    main(["report", "collect", "--scores", *map(str, study[0]), "--out", "scores.csv"])
     (tmp_path / "manifest.json").write_text(json.dumps({"runs": {"d": {"s": [1]}}} | changes))
     arguments = ["--scores", "scores.csv", "--out", "out", "--manifest", "@manifest.json"]
     assert main(["report", "render", *arguments]) == 2

@@ -39,7 +39,7 @@ def test_generative_accuracy_has_a_table_without_guessing():
     summary = summarize(long_table(rows))
     table = contrastive_table(summary, SETTINGS, metric="generative accuracy")
     assert (table.key, table.title, table.rows) == ("generative", "Generative accuracy", [["a", "40.0"]])
-    assert [row[0] for row in contrastive_table(summary, SETTINGS).rows] == ["a", "(guessing)"]
+    assert [row[0] for row in contrastive_table(summary, SETTINGS).rows] == ["a", "(chance)"]
     split = split_table(summary, SETTINGS, by="kind", metric="generative accuracy")
     assert (split.key, split.header[-1], split.rows[0][-1]) == ("generative_by_kind", "DO.ELL", "50.0")
     assert main_table(summary, SETTINGS) is None
@@ -96,7 +96,7 @@ def test_contrastive_table_ends_with_guessing():
     table = contrastive_table(summarize(long_table(rows)), SETTINGS)
     assert table.heading == "Contrastive accuracy (dataset d, 1 seed)"
     assert table.header == ["System", "pronoun", "deixis"]
-    assert table.rows == [["a", "50.2 °", "51.0 °"], ["b", "90.0", "–"], ["(guessing)", "50.0", "50.0"]]
+    assert table.rows == [["a", "50.2 °", "51.0 °"], ["b", "90.0", "–"], ["(chance)", "50.0", "50.0"]]
     assert table.muted == {2}
     assert table.best == {(1, 1)}
 

@@ -63,7 +63,7 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
     assert "nowhere: no such folder: give the folder of a study" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["status", "tidy"])
+@pytest.mark.parametrize("command", ["status", "clean"])
 def test_paths_of_a_configuration_start_in_the_folder_of_the_study(command, folder, tmp_path, monkeypatch, capsys):
     files = {"en": "da ta/a.en", "de": "da ta/a.de"}
     own = {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": {"all": {"files": files}}}

@@ -65,9 +65,9 @@ def test_metrics_of_words_say_what_they_cannot_count(tmp_path, capsys):
         settings = f'{{"metrics": ["{metric}"], "bleu_tokenizer": "char"}}'
         assert main([*call, "--tgt-lang", "tha", "--settings", settings]) == 2
         assert f"{metric}: tha separates no words by blanks" in capsys.readouterr().err
-    settings = '{"metrics": ["tokenised s-BLEU", "chrF"], "bleu_tokenizer": "char"}'
+    settings = '{"metrics": ["tokenized s-BLEU", "chrF"], "bleu_tokenizer": "char"}'
     assert main([*call, "--tgt-lang", "th", "--settings", settings]) == 0
-    assert "tokenised s-BLEU is not computed: th separates no words by blanks" in capsys.readouterr().err
+    assert "tokenized s-BLEU is not computed: th separates no words by blanks" in capsys.readouterr().err
 
 
 def test_sacrebleu_gets_the_language():

@@ -40,7 +40,7 @@ def test_causes(line, restored, cause):
 def test_normalization_is_counted_by_cause():
     truecasers = {"en": Truecaser([]), "de": Truecaser([])}
     codes = learn_merges(["ab ab"], merges=1, min_frequency=1)
-    settings = TextSettings(normalise=True)
+    settings = TextSettings(normalize=True)
     pipeline = TextPipeline(settings, languages=("en", "de"), truecasers=truecasers, codes=codes)
     lines = ["Plain.", "“So.”", "A – b", "  x", "Well…"] + ["„Q“"] * 9
     result = measure_roundtrip(pipeline, lines, lang="de")

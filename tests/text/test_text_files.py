@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     run("learn-vocabulary", "--inputs", *subwords, "--out", folder / "vocabulary.txt")
     truecasers = [folder / f"truecaser.{lang}.json" for lang in LANGUAGES]
     languages = ("--src-lang", "en", "--tgt-lang", "zh")
-    run("pack", *languages, "--truecasers", *truecasers, "--codes", codes, "--out", folder / "pipeline.json")
+    run("save-pipeline", *languages, "--truecasers", *truecasers, "--codes", codes, "--out", folder / "pipeline.json")
     return folder
 
 
@@ -144,7 +144,7 @@ def test_truecasing_can_be_switched_off(tmp_path):
             ["tokenize", "--lang", "en", "--input", "good", "--settings", '{"lowercase": true}'],
             "truecase and lowercase",
         ),
-        (["tokenize", "--lang", "en", "--input", "good", "--settings", '{"normalize": true}'], "'normalise'"),
+        (["tokenize", "--lang", "en", "--input", "good", "--settings", '{"normalise_": true}'], "'normalize'"),
         (["learn-bpe", "--inputs", "empty"], "no text"),
         (["learn-vocabulary", "--inputs", "empty"], "no text"),
         (["apply-bpe", "--codes", "good", "--input", "good"], "learn-bpe"),

@@ -15,7 +15,7 @@ from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
 CONTEXT = "context."  # how the names of the parameters of context modules begin
-FROZEN = {"frozen": "pretrained"}
+FROZEN = {"freeze": "pretrained"}
 STEPS = {"max_steps": 24, "validate_every_steps": 8, "word_dropout": 0.0}
 
 
@@ -95,5 +95,5 @@ def test_recipes_that_freeze_too_little_or_too_much_are_refused(sentence_model, 
 
 
 def test_recipes_without_the_key_are_written_as_they_were():
-    assert "frozen" not in TrainingSettings().model_dump()
-    assert TrainingSettings(frozen="pretrained").model_dump()["frozen"] == "pretrained"
+    assert "freeze" not in TrainingSettings().model_dump()
+    assert TrainingSettings(freeze="pretrained").model_dump()["freeze"] == "pretrained"

@@ -118,7 +118,8 @@ def test_every_new_part_gets_a_gradient_within_two_updates(sentence_model, maria
     settings = changed_settings(trained.model.settings, architecture).model_dump(exclude={"encoder_layers"})
     settings = {key: value for key, value in settings.items() if key not in SIZE or key == "dropout"}
     before = grown(folder, trained, architecture).model.state_dict()
-    recipe = {"new_parts": "silent", "max_steps": 3, "warmup_steps": 0, "word_dropout": 0.0, "validate_every_steps": 3}
+    recipe = {"init_new_parameters": "zero", "max_steps": 3, "warmup_steps": 0}
+    recipe |= {"word_dropout": 0.0, "validate_every_steps": 3}
     tuned, _ = run_training(
         marian_study, tmp_path, architecture=architecture, init=folder, model=settings, training=recipe
     )
@@ -131,7 +132,8 @@ def test_fine_tuning_on_documents_learns(sentence_model, marian_study, tmp_path)
     folder, trained = sentence_model("marian")
     values = changed_settings(trained.model.settings, "g_transformer").model_dump()
     settings = {key: values[key] for key in ("positions", "form", "marks", "dropout")}
-    recipe = {"new_parts": "silent", "max_steps": 60, "validate_every_steps": 20, "pretrained_learning_rate": 3e-3}
+    recipe = {"init_new_parameters": "zero", "max_steps": 60, "validate_every_steps": 20}
+    recipe |= {"pretrained_learning_rate": 3e-3}
     tuned, history = run_training(marian_study, tmp_path, init=folder, model=settings, training=recipe)
     assert history["dev_loss"].dropna().iloc[-1] < 0.7 * history["train_loss"].iloc[0]
     assert Translator(tuned, DecodingSettings()).translate_documents([["the dog sees", "a house"]])
@@ -161,7 +163,8 @@ def test_an_imported_file_and_its_folder_are_the_same_start(sentence_model, mari
     save_model(tmp_path / "imported.pt", trained)
     values = changed_settings(trained.model.settings, "g_transformer").model_dump()
     settings = {key: values[key] for key in ("positions", "form", "marks", "dropout")}
-    options = {"model": settings, "training": {"new_parts": "silent", "max_steps": 2, "validate_every_steps": 2}}
+    recipe = {"init_new_parameters": "zero", "max_steps": 2, "validate_every_steps": 2}
+    options = {"model": settings, "training": recipe}
     weights = [
         run_training(marian_study, tmp_path / name, init=init, **options)[0].model.state_dict()
         for name, init in (("folder", folder), ("file", tmp_path / "imported.pt"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from docmt.checksums import record_of
+from docmt.checksums import checksum_path
 from docmt.cli.main import main
 
 DAMAGES = ("flipped", "cut", "emptied", "swapped", "reordered", "doubled")
@@ -144,7 +144,7 @@ class Laboratory:
 
     def _contents(self, names):
         """The content of files and of their checksums."""
-        paths = [each for name in names for each in (Path(name), record_of(Path(name))) if each.exists()]
+        paths = [each for name in names for each in (Path(name), checksum_path(Path(name))) if each.exists()]
         return {path: path.read_bytes() for path in paths}
 
     def _restore(self, contents):

@@ -49,7 +49,7 @@ def write_config(folder, smoke):
     values["corpora"]["custom"] = {"mine": custom}
     values["datasets"]["controlled"]["suites"] = [f"mine/{name}" for name in splits]
     model = values["systems"]["document_transformer"] | {"architecture": "g_transformer"}
-    greedy = {"cutting": "documents", "model_of": "g_transformer", "decoding": {"beam_size": 1}}
+    greedy = {"instances": "documents", "use_model_of": "g_transformer", "decoding": {"beam_size": 1}}
     values["systems"] = {"g_transformer": model, "greedy": greedy}
     values["evaluation"]["metrics"] = METRICS
     values["evaluation"]["aligner_runs"] = 1

@@ -58,7 +58,7 @@ def call_of(folder, arguments, config):
 
 
 def clean_environment(imports=None):
-    """The environment without what changes the behaviour of Snakemake or docmt.
+    """The environment without what changes the behavior of Snakemake or docmt.
 
     Commands note what they import in the folder `imports` (recorder/sitecustomize.py) where they start anew.
     """

@@ -27,7 +27,7 @@ ADDED = {
     "discourse": {"trees": {"elsewhere": {"files": TREES}}},
     "instances": {"with_files": {"max_tokens": 64, "trees": "elsewhere"}},
     "systems": {
-        "reader": {"cutting": "with_files", "architecture": "rst_mix", "size": "tiny", "recipe": "scratch"},
+        "reader": {"instances": "with_files", "architecture": "rst_mix", "size": "tiny", "recipe": "scratch"},
         "document_transformer": {"training": {"tasks": ["documents", "pairs"]}},
     },
 }

@@ -20,7 +20,7 @@ CALLS = re.compile(r"^Shell command: (?:exec )?(docmt (\w+) ([a-z]\S+) .*)", re.
 
 ALLOWED_WITH_SUITES = {
     "corpora suite": set(),
-    "decode generate": TORCH | TEXT,
+    "decode translate-suite": TORCH | TEXT,
     "evaluate cxmi": TORCH | TEXT,
     "evaluate run": {"numpy", "sacrebleu", "lxml"} | TEXT,
     "evaluate difference": {"numpy", "sacrebleu", "lxml", "scipy"} | TEXT,

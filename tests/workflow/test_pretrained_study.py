@@ -18,7 +18,7 @@ pytest.importorskip("sentencepiece")
 
 NAME = "opus-mt-en-de"
 SIZE = {"encoder_layers": LAYERS, "decoder_layers": LAYERS, "width": WIDTH, "heads": HEADS, "feed_forward_width": INNER}
-MODEL = {"size": "opus_mt", "model": {**SIZE, "dropout": 0.0}, "cutting": "documents", "recipe": "finetune"}
+MODEL = {"size": "opus_mt", "model": {**SIZE, "dropout": 0.0}, "instances": "documents", "recipe": "finetune"}
 STUDY = {
     "corpora": {
         "mirror": "mirror",
@@ -32,11 +32,11 @@ STUDY = {
             }
         },
     },
-    "text": {"tokenization": "sentencepiece", "truecase": False, "normalise": True, "pretrained": NAME},
+    "text": {"tokenization": "sentencepiece", "truecase": False, "normalize": True, "pretrained": NAME},
     "instances": {"documents": {"max_tokens": 64}},
     "training": {
         "finetune": {
-            "new_parts": "silent",
+            "init_new_parameters": "zero",
             "learning_rate": 5.0e-3,
             "pretrained_learning_rate": 5.0e-3,
             "warmup_steps": 20,

@@ -53,10 +53,13 @@ def read_rows(path):
     [
         ({"hypotheses": {"made/tset": "a"}}, "no test set 'made/tset'; did you mean 'made/test'?"),
         ({"log_probabilities": {"made/test": "a"}}, "no suite 'made/test'"),
-        ({"hypotheses": {"made/test": "a"}, "recipe": "b"}, "docmt trains no model: leave out recipe"),
+        (
+            {"hypotheses": {"made/test": "a"}, "recipe": "b"},
+            "has no other keys: leave out recipe",
+        ),
         ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: a path must contain no braces"),
-        ({"model_of": "one", "cutting": "c"}, "no cutting 'c'"),
-        ({"seeds": [1]}, "cutting is missing"),
+        ({"use_model_of": "one", "instances": "c"}, "no instances 'c'"),
+        ({"seeds": [1]}, "instances is missing"),
     ],
 )
 def test_mistakes_are_named(row, words):
@@ -69,8 +72,8 @@ def test_nothing_is_claimed_or_shown_of_what_a_given_system_lacks():
     cases = {"title": "c", "system": "one", "baseline": "two", "test": "made/dev"}
     with pytest.raises(UserError, match="'two' has no output for 'made/dev'"):
         load_config(STUDY | {"report": {"cases": {"c": cases}}})
-    taken = {"x": {"model_of": "one", "cutting": "c"}}
-    with pytest.raises(UserError, match="'one' has no model, its output is given"):
+    taken = {"x": {"use_model_of": "one", "instances": "c"}}
+    with pytest.raises(UserError, match="'one' is an external system without a model"):
         load_config(STUDY | {"instances": {"c": {}}, "systems": STUDY["systems"] | taken})
 
 
@@ -100,7 +103,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
     (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
-    assert planned >= {"take_output", "evaluate", "render_reader"}
+    assert planned >= {"import_output", "evaluate", "render_reader"}
     assert not planned & {"train", "translate", "contrast", "build_instances"}
     done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stderr[-5000:]

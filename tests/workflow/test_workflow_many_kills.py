@@ -86,7 +86,7 @@ def test_a_study_that_is_killed_twenty_times_ends_in_the_same_files(finished, tm
     assert len(killed) >= 16, killed
     done = study.run()
     assert done.returncode == 0, done.stderr
-    assert main(["tidy", "--directory", str(tmp_path), "--configfile", str(config), "--delete"]) == 0
+    assert main(["clean", "--directory", str(tmp_path), "--configfile", str(config), "--delete"]) == 0
     expected = results(finished.folder)
     assert len(expected) > 100
     found = results(tmp_path)

@@ -65,7 +65,7 @@ FROM_TREES = {
 }
 """What follows from other trees: the text stages are not among it."""
 NEW_SYSTEM = {
-    "cutting": "documents",
+    "instances": "documents",
     "architecture": "concatenation",
     "size": "tiny",
     "recipe": "scratch",

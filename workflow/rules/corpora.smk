@@ -18,7 +18,7 @@ rule fetch_corpus:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=1000, runtime=120),
+        **scale_with_attempt(mem_mb=1000, runtime=120),
     params:
         mirror=plan.fetched.options("mirror", is_recorded=False),
     shell:
@@ -36,14 +36,14 @@ rule fetch_model:
     benchmark:
         "results/benchmarks/fetch_model/{published}_{version}.tsv"
     wildcard_constraints:
-        published=one_of(load_models()),
+        published=wildcard_regex(load_models()),
         version="[^/]+",
     retries: 2
     localrule: True
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=1000, runtime=240),
+        **scale_with_attempt(mem_mb=1000, runtime=240),
     params:
         mirror=plan.fetched_model.options("mirror", is_recorded=False),
     shell:
@@ -130,7 +130,7 @@ rule generate_corpus:
     benchmark:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("selection"),
+        corpus=plan.controlled_corpora("flat"),
     priority: 30
     conda:
         "../../environment.yml"
@@ -159,7 +159,7 @@ use rule generate_corpus as generate_segments with:
     benchmark:
         "results/benchmarks/generate_segments/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("segments"),
+        corpus=plan.controlled_corpora("nested"),
 
 
 rule combine_corpora:

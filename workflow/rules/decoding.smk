@@ -13,12 +13,12 @@ rule translate:
     benchmark:
         "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", lacking="has_user_output"),
+        system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -42,11 +42,11 @@ rule contrast:
     benchmark:
         "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", lacking="has_user_output"),
+        system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=120),
+        **scale_with_attempt(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -55,7 +55,7 @@ rule contrast:
         discourse=plan.probabilities.options("discourse"),
         rules=plan.probabilities.options("score", "target_context"),
     shell:
-        "docmt decode contrast --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.discourse} {params.rules} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
         " 2> {log}"
 
@@ -76,7 +76,7 @@ rule generate:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -84,11 +84,11 @@ rule generate:
         settings=plan.generated_documents.settings,
         discourse=plan.generated_documents.options("discourse"),
     shell:
-        "docmt decode generate --settings {params.settings:q} --model {input.model} --suite {input.suite}"
+        "docmt decode translate-suite --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule measure_context:
+rule score_cxmi:
     """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
     input:
         model=plan.cxmi.input("model"),
@@ -97,13 +97,13 @@ rule measure_context:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
-        "logs/measure_context/{dataset}_{system}_seed{seed}_{part}.log",
+        "logs/score_cxmi/{dataset}_{system}_seed{seed}_{part}.log",
     benchmark:
-        "results/benchmarks/measure_context/{dataset}_{system}_seed{seed}_{part}.tsv"
+        "results/benchmarks/score_cxmi/{dataset}_{system}_seed{seed}_{part}.tsv"
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=120),
+        **scale_with_attempt(mem_mb=8000, runtime=120),
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
@@ -118,7 +118,7 @@ rule measure_context:
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule take_output:
+rule import_output:
     """Check what {wildcards.system}, made elsewhere, wrote for {wildcards.dataset}: {wildcards.file}."""
     input:
         own=plan.user_output.input("own"),
@@ -126,11 +126,11 @@ rule take_output:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
-        "logs/take_output/{dataset}_{system}_seed{seed}_{file}.log",
+        "logs/import_output/{dataset}_{system}_seed{seed}_{file}.log",
     benchmark:
-        "results/benchmarks/take_output/{dataset}_{system}_seed{seed}_{file}.tsv"
+        "results/benchmarks/import_output/{dataset}_{system}_seed{seed}_{file}.tsv"
     wildcard_constraints:
-        system=plan.names("systems", having="has_user_output"),
+        system=plan.row_pattern("systems", where="has_user_output"),
         file=r"test_[A-Za-z0-9_-]+\.jsonl|suite_[A-Za-z0-9_-]+\.json",
     localrule: True
     conda:
@@ -139,5 +139,5 @@ rule take_output:
         fingerprint=plan.user_output.fingerprint,
         tested=plan.user_output.options("prefix", "suite"),
     shell:
-        "docmt evaluate take-output --file={input.own:q} {params.tested} --out {output}"
+        "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

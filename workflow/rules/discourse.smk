@@ -40,7 +40,7 @@ rule train_segmenter:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
         fingerprint=plan.segmenter.fingerprint,
         settings=plan.segmenter.settings,
@@ -88,7 +88,7 @@ rule train_parser:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
         fingerprint=plan.parser.fingerprint,
         settings=plan.parser.settings,
@@ -137,15 +137,15 @@ rule annotate:
     benchmark:
         "results/benchmarks/annotate/{dataset}_{trees}_{part}_{shard}-of-{n_shards}.tsv"
     wildcard_constraints:
-        trees=plan.names("discourse.trees", having="segmenter"),
+        trees=plan.row_pattern("discourse.trees", where="segmenter"),
         shard="[0-9]+",
         n_shards="[0-9]+",
     priority: 20
     conda:
         "../../environment.yml"
-    threads: annotators
+    threads: annotation_job_threads
     resources:
-        **growing(mem_mb=6000, runtime=240),
+        **scale_with_attempt(mem_mb=6000, runtime=240),
     params:
         fingerprint=plan.trees.fingerprint,
         models=plan.trees.options("segmenter", "parser", "sentences"),
@@ -169,13 +169,13 @@ rule gather_gold:
     benchmark:
         "results/benchmarks/gather_gold/{dataset}_{trees}_{part}.tsv"
     wildcard_constraints:
-        trees=plan.names("discourse.trees", having="gold"),
+        trees=plan.row_pattern("discourse.trees", where="gold"),
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.trees.fingerprint,
     shell:
-        "docmt discourse gather --inputs {input.inputs} --documents {input.documents} --out {output}"
+        "docmt discourse merge --inputs {input.inputs} --documents {input.documents} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 

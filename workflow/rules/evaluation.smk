@@ -42,7 +42,7 @@ rule evaluate_comet:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=12000, runtime=120),
+        **scale_with_attempt(mem_mb=12000, runtime=120),
         gpu=int(
             plan.config.evaluation.comet is not None
             and plan.config.evaluation.comet.gpus

@@ -2,7 +2,7 @@
 
 
 rule build_instances:
-    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.cutting}."""
+    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.instances}."""
     input:
         texts=plan.instances.input("texts"),
         documents=plan.instances.input("documents"),
@@ -10,16 +10,16 @@ rule build_instances:
         discourse=plan.instances.input("discourse"),
     output:
         # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
-        "results/{dataset}/instances/{cutting}/{split}/manifest.json",
+        "results/{dataset}/instances/{instances}/{split}/manifest.json",
     log:
-        "logs/build_instances/{dataset}_{cutting}_{split}.log",
+        "logs/build_instances/{dataset}_{instances}_{split}.log",
     benchmark:
-        "results/benchmarks/build_instances/{dataset}_{cutting}_{split}.tsv"
+        "results/benchmarks/build_instances/{dataset}_{instances}_{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=60),
+        **scale_with_attempt(mem_mb=8000, runtime=60),
     params:
         fingerprint=plan.instances.fingerprint,
         settings=plan.instances.settings,

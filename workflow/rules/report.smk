@@ -25,7 +25,7 @@ rule gather:
         fingerprint=plan.scores_table.fingerprint,
         fingerprints=plan.scores_table.score_fingerprints,
     shell:
-        "docmt report gather --scores {input} {params.fingerprints} --out {output}"
+        "docmt report collect --scores {input} {params.fingerprints} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
@@ -115,7 +115,7 @@ rule judge_claims:
     benchmark:
         "results/benchmarks/judge_claims/{claims}.tsv"
     wildcard_constraints:
-        claims=f"claims(/({plan.names('report.claims')}))?",
+        claims=f"claims(/({plan.row_pattern('report.claims')}))?",
     localrule: True
     conda:
         "../../environment.yml"

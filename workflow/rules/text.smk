@@ -14,9 +14,9 @@ rule tokenize:
     priority: 30
     conda:
         "../../environment.yml"
-    threads: processes
+    threads: text_job_threads
     resources:
-        **growing(mem_mb=4000, runtime=120),
+        **scale_with_attempt(mem_mb=4000, runtime=120),
     params:
         fingerprint=plan.tokens.fingerprint,
         settings=plan.tokens.settings,
@@ -38,7 +38,7 @@ rule learn_truecaser:
     priority: 30
     conda:
         "../../environment.yml"
-    threads: processes
+    threads: text_job_threads
     params:
         fingerprint=plan.truecaser.fingerprint,
         settings=plan.truecaser.settings,
@@ -61,7 +61,7 @@ rule truecase:
     priority: 30
     conda:
         "../../environment.yml"
-    threads: processes
+    threads: text_job_threads
     params:
         fingerprint=plan.truecased.fingerprint,
     shell:
@@ -84,7 +84,7 @@ rule learn_bpe:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=8000, runtime=240),
+        **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
         fingerprint=plan.codes.fingerprint,
         settings=plan.codes.settings,
@@ -108,7 +108,7 @@ rule apply_bpe:
     priority: 30
     conda:
         "../../environment.yml"
-    threads: processes
+    threads: text_job_threads
     params:
         fingerprint=plan.subwords.fingerprint,
     shell:
@@ -158,7 +158,7 @@ rule pack_pipeline:
         settings=plan.pipeline.settings,
         languages=plan.pipeline.options("src_lang", "tgt_lang"),
     shell:
-        "docmt text pack --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
+        "docmt text save-pipeline --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
         " --codes {input.codes} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 

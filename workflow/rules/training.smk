@@ -30,15 +30,14 @@ rule train:
         "logs/train/{dataset}_{system}_seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    priority: plan.urgency
+    priority: plan.training_priority
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
     resources:
-        **spread_training(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra
+        **training_resources(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra, micro_batch_tokens
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
-        device_tokens=0,  # of a micro-batch; 0 is chosen by memory
     params:
         fingerprint=plan.model.fingerprint,
         settings=plan.model.settings,
@@ -54,4 +53,4 @@ rule train:
         " {params.monolingual} --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
-        " --device-tokens {resources.device_tokens} {params.loggers} --fingerprint {params.fingerprint} 2> {log}"
+        " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint} 2> {log}"

@@ -20,10 +20,10 @@ STAGE_VERSIONS = {
     "instances": 2,
     "training": 4,
     "decoding": 3,
-    "evaluation": 3,
-    "report": 6,
+    "evaluation": 4,
+    "report": 7,
 }
-"""The stages in order. Raise a number when the code of a stage changes what it makes: every study then rebuilds it."""
+"""Versions of the stages, in order. If the code of a stage changes its output, raise the number: studies rebuild it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Artifact:
         inputs: what their rule reads, by the names of the rule's inputs.
         params: what their rule passes to the command and no wildcard or file says, by the options of the command.
         is_kept: whether the files stay; False for intermediate text.
-        stage: the stage of the rules; `made_by` fills in both.
+        stage: the stage of the rules; `artifact` fills in both.
         rules: the alternative rules; one of them makes the files.
     """
 
@@ -56,22 +56,22 @@ class Artifact:
 
     @property
     def file(self) -> str:
-        """The path of an artifact with one file."""
+        """Path of the only file."""
         (path,) = self.files
         return path
 
-    def only(self, suffix: str) -> "Artifact":
-        """The same artifact reduced to the files whose names end in `suffix`."""
+    def select_suffix(self, suffix: str) -> "Artifact":
+        """Return the same artifact with only the files whose names end in `suffix`."""
         return replace(self, files=[path for path in self.files if path.endswith(suffix)])
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
-        """The inputs of the rule, under one name or under all."""
+        """Yield the inputs of the rule with one name, or all."""
         for key, value in self.inputs.items():
             if name in (None, key):
                 yield from [value] if isinstance(value, Artifact | str) else value
 
     def input_files(self, name: str | None = None) -> list[str]:
-        """The paths of `sources`."""
+        """Return the paths of `sources`."""
         return [
             path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
         ]
@@ -79,7 +79,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class UserFile(Artifact):
-    """A file of the user's: its fingerprint is the checksum of its content, whatever its name and times are.
+    """A user-supplied file. Its fingerprint is the checksum of the content, independent of name and times.
 
     Attributes:
         where: the key of the config that names it.
@@ -89,7 +89,7 @@ class UserFile(Artifact):
 
     @classmethod
     def at(cls, path: str, *, where: str) -> "UserFile":
-        """The file of a path, relative to the folder of the study."""
+        """Declare a file by its path, relative to the folder of the study."""
         return cls([path], is_kept=False, stage="corpora", where=where)
 
     @cached_property
@@ -118,12 +118,12 @@ P = ParamSpec("P")
 Declaration = Callable[Concatenate[Owner, P], Artifact]
 
 
-def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
-    """Mark a method that declares an artifact.
+def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
+    """Decorate a method that declares an artifact.
 
     Args:
         rules: the rules that make its files.
-        stage: their stage: they stand in `workflow/rules/{stage}.smk`.
+        stage: their stage (they are in `workflow/rules/{stage}.smk`).
 
     The arguments of the method are wildcards of these rules. Each artifact is declared once and then remembered.
     """
@@ -133,42 +133,42 @@ def made_by(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declar
         def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
             key = (declare.__name__, args, tuple(sorted(kwargs.items())))
             # Remembered: artifacts share their sources, and each fingerprint follows all of them.
-            if key not in self.known:
+            if key not in self.declared:
                 made = declare(self, *args, **kwargs)
-                self.known[key] = made if made.stage else replace(made, stage=stage, rules=rules)
-            return self.known[key]
+                self.declared[key] = made if made.stage else replace(made, stage=stage, rules=rules)
+            return self.declared[key]
 
-        once.made_by = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
+        once.declares = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
         return once
 
     return mark
 
 
 def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
-    """The rules of each stage, in the order of the declarations."""
+    """Return the rules of each stage, in the order of the declarations."""
     found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
     # From the base class on: classes inherit from each other in the order of the stages.
     for cls in reversed(declarations.__mro__):
         for method in vars(cls).values():
-            if mark := getattr(method, "made_by", None):
+            if mark := getattr(method, "declares", None):
                 stage, rules = mark
                 found[stage] += rules
     return found
 
 
 class Declarations:
-    """The declarations of a study's artifacts; a class per stage adds its own."""
+    """Declarations of a study's artifacts. Each stage is a subclass."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.known: dict[Any, Artifact] = {}
+        self.declared: dict[Any, Artifact] = {}
 
 
-def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
-    """All artifacts that `finals` are made from, directly or not, and `finals` themselves, each once."""
+def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
+    """Yield `final_outputs` and all artifacts that they depend on, without duplicates."""
     # The class is part of the key: a file of the user's and the trees read from it have one path.
     seen: set[tuple[type, *tuple[str, ...]]] = set()
-    waiting = list(finals)
+    waiting = list(final_outputs)
     while waiting:
         artifact = waiting.pop()
         if (key := (type(artifact), *artifact.files)) not in seen:
@@ -178,5 +178,5 @@ def leading_to(finals: Iterable[Artifact]) -> Iterator[Artifact]:
 
 
 def once(artifacts: Iterable[Artifact]) -> list[Artifact]:
-    """Artifacts in order, each once: several scores, say, are in one file."""
+    """Return artifacts without duplicates, in order. For example, several scores are in one file."""
     return list({tuple(artifact.files): artifact for artifact in artifacts}.values())

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, Declarations, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, Declarations, UserFile, artifact
 from docmt.config.references import CONTROLLED_LANGUAGES, corpus_kind, corpus_languages, readable_corpus
 from docmt.config.study_rows import SENTENCES
 from docmt.corpora.catalog import load_catalog
@@ -19,9 +19,9 @@ from docmt.settings import nearest
 class CorporaArtifacts(Declarations):
     """Corpora as fetched, read or generated, and the splits of datasets."""
 
-    @made_by("fetch_corpus", stage="corpora")
+    @artifact("fetch_corpus", stage="corpora")
     def fetched(self, corpus: str, split: str) -> Artifact:
-        """The mark that all files of a split (or suite) of the catalog are in its folder."""
+        """Mark that all files of a split (or suite) of the catalog have been fetched."""
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
@@ -29,15 +29,15 @@ class CorporaArtifacts(Declarations):
         # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
         return Artifact([f"{folder}.fetched"], params=params)
 
-    @made_by("fetch_model", stage="corpora")
+    @artifact("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
-        """The config.json of a published model of the catalog, which is fetched last: where it is, all files are."""
+        """The config.json of a published model of the catalog, which is fetched after all other files."""
         folder, sources = study_folder(published), find_model(published).sources()
         checks = [[name, source.check] for name, source in sources.items()]
         params = {"mirror": self.config.corpora.mirror}
         return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
-    @made_by("read_corpus", "read_monolingual", stage="corpora")
+    @artifact("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
@@ -45,13 +45,13 @@ class CorporaArtifacts(Declarations):
         files = _with_index(prefix, params["languages"])
         return self._of_corpus(corpus, split, files, params)
 
-    @made_by("convert_suite", stage="corpora")
+    @artifact("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
         """A contrastive test set of a corpus."""
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
-    @made_by("generate_corpus", "generate_segments", stage="corpora")
+    @artifact("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """A controlled corpus as a whole."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
@@ -83,7 +83,7 @@ class CorporaArtifacts(Declarations):
         params |= {"corpus": corpus, "files": fetched.params["out"]}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @made_by("combine_corpora", "combine_monolingual", stage="corpora")
+    @artifact("combine_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
         """The text of a dataset's split in its languages, and its document index."""
         row = self.config.datasets[dataset]
@@ -100,16 +100,16 @@ class CorporaArtifacts(Declarations):
             },
         )
 
-    @made_by(stage="corpora")
+    @artifact(stage="corpora")
     def suite(self, dataset: str, suite: str) -> Artifact:
         """A contrastive test set of a dataset."""
         row = self.config.datasets[dataset]
         corpus, name = row.suite_reference(suite).split("/")
         return self.corpus_suite(corpus, name, "-".join(row.languages))
 
-    @made_by("count_overlap", stage="corpora")
+    @artifact("count_overlap", stage="corpora")
     def overlap(self, dataset: str) -> Artifact:
-        """Counts of what the training and test data of a dataset share."""
+        """Counts of sentences and documents that occur in both training and test data of a dataset."""
         row = self.config.datasets[dataset]
         splits = [self.dataset_split(dataset, split) for split in row.parallel_parts()]
         training = ["train", *([SENTENCES] if row.sentences else [])]
@@ -122,7 +122,7 @@ class CorporaArtifacts(Declarations):
         return Artifact(files, [splits], {"splits": splits}, params)
 
     def member(self, dataset: str, reference: str, part: str) -> Artifact:
-        """A corpus split behind a part of a dataset, read in the direction of the dataset if it has two languages."""
+        """Return a corpus split of a dataset, in the direction of the dataset if it is parallel."""
         corpus, split = reference.split("/")
         languages = corpus_languages(self.config, corpus)
         pair = self.config.datasets[dataset].languages
@@ -133,7 +133,7 @@ class CorporaArtifacts(Declarations):
         return replace(read, files=_with_index(_prefix(read), wanted))
 
     def published_files(self, name: str, names: Sequence[str], *, where: str) -> list[Artifact]:
-        """Files of a published model that a study reads: from the user's folder, or fetched from the catalog.
+        """Return files of a published model, from the user's folder or fetched from the catalog.
 
         `names` are patterns of file names.
         """
@@ -149,7 +149,7 @@ class CorporaArtifacts(Declarations):
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
-        """The counts of all splits that are read from files, by dataset, corpus and split."""
+        """Return the counts of all splits that are read from files, by dataset, corpus and split."""
         return {
             f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
@@ -159,17 +159,17 @@ class CorporaArtifacts(Declarations):
         }
 
     def prefix(self, dataset: str, split: str) -> str:
-        """The prefix of a dataset's split as text."""
+        """Return the path prefix of a dataset's split."""
         languages = "-".join(self.config.datasets[dataset].part_languages(split))
         return f"results/{dataset}/corpora/{languages}/{split}"
 
     def scoring_options(self, dataset: str, split: str) -> dict[str, str]:
-        """Options by which the commands of `docmt evaluate` find the text of a test split."""
+        """Return the options of `docmt evaluate` for the text of a test split."""
         prefix, test = self.prefix(dataset, split), split.removeprefix("test_")
         return {**self.language_pair(dataset), "prefix": prefix, "test": test}
 
     def language_pair(self, dataset: str) -> dict[str, str]:
-        """Source and target language of a dataset, as commands take them."""
+        """Return the language options of a dataset."""
         return dict(zip(("src_lang", "tgt_lang"), self.config.datasets[dataset].languages, strict=True))
 
 

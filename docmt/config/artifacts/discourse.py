@@ -4,23 +4,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, artifact
 from docmt.config.artifacts.text import TextArtifacts
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
 from docmt.corpora.catalog import load_catalog
 
 TREEBANK_SPLIT = "all"
-"""The split of the catalog that holds all files of a treebank."""
+"""Split of the catalog with all files of a treebank."""
 
 BASELINES = ["chain"]
-"""Baselines scored beside each parser."""
+"""Baselines to score with each parser."""
 
 
 class DiscourseArtifacts(TextArtifacts):
-    """EDUs and trees, and what is trained to find them."""
+    """Treebanks, segmenters, parsers and trees."""
 
-    @made_by("read_treebank", stage="discourse")
+    @artifact("read_treebank", stage="discourse")
     def treebank(self, treebank: str) -> Artifact:
         """A treebank as documents with trees: of the catalog, or a generated corpus."""
         if treebank in self.config.corpora.controlled:
@@ -37,7 +37,7 @@ class DiscourseArtifacts(TextArtifacts):
             {"format": TREEBANKS[treebank], "files": fetched.params["out"], "out": prefix},
         )
 
-    @made_by("train_segmenter", stage="discourse")
+    @artifact("train_segmenter", stage="discourse")
     def segmenter(self, segmenter: str) -> Artifact:
         """A trained segmenter."""
         row = self.config.discourse.segmenters[segmenter]
@@ -49,7 +49,7 @@ class DiscourseArtifacts(TextArtifacts):
             _training_params(row, treebank),
         )
 
-    @made_by("train_parser", stage="discourse")
+    @artifact("train_parser", stage="discourse")
     def parser(self, parser: str) -> Artifact:
         """A trained parser, with the segmenter that it reads."""
         row = self.config.discourse.parsers[parser]
@@ -62,19 +62,19 @@ class DiscourseArtifacts(TextArtifacts):
             _training_params(row, treebank),
         )
 
-    @made_by("evaluate_segmenter", stage="discourse")
+    @artifact("evaluate_segmenter", stage="discourse")
     def segmenter_evaluation(self, segmenter: str) -> Artifact:
         """The scores of a segmenter on the test split of its treebank."""
         model = self.segmenter(segmenter)
         return _evaluation(model, {})
 
-    @made_by("evaluate_parser", stage="discourse")
+    @artifact("evaluate_parser", stage="discourse")
     def parser_evaluation(self, parser: str) -> Artifact:
         """The scores of a parser on the test split of its treebank."""
         model = self.parser(parser)
         return _evaluation(model, {"baselines": BASELINES})
 
-    @made_by("annotate", "gather_gold", stage="discourse")
+    @artifact("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, part: str) -> Artifact:
         """The trees of the source documents of a split, or of `suite_{suite}`."""
         row, data = self.config.discourse.trees[trees], self.config.datasets[dataset]
@@ -86,22 +86,24 @@ class DiscourseArtifacts(TextArtifacts):
         n_shards = row.n_shards if row.segmenter and part == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
-        inputs: dict[str, Any] = {"suite": text} if suite is not None else {"documents": text.only(".documents.tsv")}
+        inputs: dict[str, Any] = (
+            {"suite": text} if suite is not None else {"documents": text.select_suffix(".documents.tsv")}
+        )
         if row.gold and suite is not None:
             corpus, name = data.suite_reference(suite).split("/")
             files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
         elif row.gold:
             inputs["inputs"] = [
-                self.treebank(corpus).only(f"/{split}.discourse.jsonl")
+                self.treebank(corpus).select_suffix(f"/{split}.discourse.jsonl")
                 for corpus, split in (reference.split("/") for reference in data.parallel_parts()[part])
             ]
         elif row.segmenter:
             inputs["models"] = self._models(trees)
             if suite is None:
-                inputs["text"] = text.only(f".{data.src_lang}")
+                inputs["text"] = text.select_suffix(f".{data.src_lang}")
         return Artifact(files, [self._tree_parts(trees), text], inputs, self._annotation_params(dataset, trees))
 
-    @made_by("count_trees", stage="discourse")
+    @artifact("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
         """Counts of the trees of all splits of a dataset, and of their relations."""
         splits = {split: self.trees(dataset, trees, split) for split in self.config.datasets[dataset].parts()}
@@ -115,14 +117,14 @@ class DiscourseArtifacts(TextArtifacts):
         )
 
     def _tree_parts(self, trees: str) -> list[Any]:
-        """The origin of trees: a segmenter and a parser, or gold."""
+        """Return the origin of trees: a segmenter and a parser, or gold."""
         row = self.config.discourse.trees[trees]
         # `sentences` came later: at its default it is left out, so that older fingerprints stay.
         later = [row.sentences] if row.sentences != "parser" else []
         return [*self._annotators(trees), row.gold, {}, *later]  # {}: once the names of files, see `_user_trees`
 
     def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
-        """The segmenter of trees, and their parser, or the name of a control that needs no training."""
+        """Return the segmenter of trees, and their parser or the name of an untrained control."""
         row = self.config.discourse.trees[trees]
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
         return self.segmenter(row.segmenter) if row.segmenter else None, parser

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, leading_to, made_by, once, rules_by_stage
+from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, ancestors, artifact, once, rules_by_stage
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
@@ -22,16 +22,16 @@ PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENC
 class StudyArtifacts(ScoreArtifacts):
     """All artifacts of a study, up to the report."""
 
-    @made_by("gather", stage="report")
+    @artifact("gather", stage="report")
     def scores_table(self, scope: str) -> Artifact:
-        """All scores in one table: of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
+        """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
         runs = [run for run in self.scored if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
         scores = once(made for run in runs for made in self.run_scores(run).values())
         return Artifact([f"results/{scope}/scores.csv"], [scores], {"scores": scores})
 
-    @made_by("study_table", stage="report")
+    @artifact("study_table", stage="report")
     def table(self, table: str) -> Artifact:
-        """One table of `report.tables`, from the scores of its systems alone."""
+        """One table of `report.tables`. Requires only the scores of its systems."""
         row = self.config.report.tables[table]
         scores = self._shown_scores(row)
         differences = self._differences(row.baseline or self.config.report.baseline, row)
@@ -40,7 +40,7 @@ class StudyArtifacts(ScoreArtifacts):
         hashed = self._report_params()
         return Artifact(files, [scores, *differences, *_as_text(hashed)], inputs, hashed)
 
-    @made_by("study_cases", stage="report")
+    @artifact("study_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
         """One case study of `report.cases`, from the translations of its two systems."""
         row = self.config.report.cases[cases]
@@ -61,9 +61,9 @@ class StudyArtifacts(ScoreArtifacts):
             },
         )
 
-    @made_by("study_figure", stage="report")
+    @artifact("study_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
-        """One picture of `report.figures` or `report.curves`, from the scores or histories of its systems alone."""
+        """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
         files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
         if (row := self.config.report.figures.get(figure)) is not None:
             read: list[Artifact] = self._shown_scores(row)
@@ -75,11 +75,11 @@ class StudyArtifacts(ScoreArtifacts):
                 for run in self.trained
                 if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
             ]
-            read = [self.model(run.dataset, run.system, str(run.seed)).only("history.csv") for run in runs]
+            read = [self.model(run.dataset, run.system, str(run.seed)).select_suffix("history.csv") for run in runs]
             inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
         return Artifact(files, [read, *_as_text(hashed)], inputs, hashed)
 
-    @made_by("judge_claims", stage="report")
+    @artifact("judge_claims", stage="report")
     def judged_claims(self, claims: str = "claims") -> Artifact:
         """All claims of `report.claims` (`claims`), or `claims/{claim}` from the scores or histories of its systems."""
         rows, name = self.config.report.claims, claims.removeprefix("claims").removeprefix("/")
@@ -88,7 +88,7 @@ class StudyArtifacts(ScoreArtifacts):
         for claim in [*chosen, *(rows[claim.control] for claim in chosen if claim.control)]:
             for run in claim_runs(self.config, claim):
                 if claim.is_of_history:
-                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).only("history.csv")
+                    histories[run] = self.model(run.dataset, run.system, str(run.seed)).select_suffix("history.csv")
                 else:
                     part = f"{PARTS.get(claim.metric, 'test')}_{claim.test}"
                     if claim.metric in (*OF_REFERENCES, COMET):
@@ -102,14 +102,14 @@ class StudyArtifacts(ScoreArtifacts):
         files = [f"results/{claims}.{suffix}" for suffix in ("txt", "md", "csv")]
         return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, {**hashed, "name": name})
 
-    @made_by("render", stage="report")
+    @artifact("render", stage="report")
     def report(self) -> Artifact:
-        """Tables, pictures and the page."""
+        """Tables, figures and the report page."""
         scores, counts = self.scores_table("report"), self.counts()
         differences = {made.file: made for made in self._differences(self.config.report.baseline)}
         for table in self.config.report.tables.values():
             differences |= {made.file: made for made in self._differences(table.baseline, table)}
-        cases = {name: self.case_study(name).only(".csv") for name in self.config.report.cases}
+        cases = {name: self.case_study(name).select_suffix(".csv") for name in self.config.report.cases}
         makers = {"statistics": self.instance_statistics, "overlaps": self.overlap, "roundtrips": self.roundtrip}
         data = {name: {dataset: make(dataset) for dataset in self.config.datasets} for name, make in makers.items()}
         # Instances are built only where systems are trained, not for datasets whose translations the user supplies.
@@ -143,7 +143,7 @@ class StudyArtifacts(ScoreArtifacts):
         parts += [
             self.model(run.dataset, run.system, str(run.seed))
             for run in self.trained
-            if not self.config.systems[run.system].scored
+            if not self.config.systems[run.system].evaluate
         ]
         parts += _as_text(self._report_params())
         params = {
@@ -152,9 +152,9 @@ class StudyArtifacts(ScoreArtifacts):
         }
         return Artifact(["results/report/report.html"], parts, inputs, params)
 
-    @made_by("render_reader", stage="report")
+    @artifact("render_reader", stage="report")
     def reader(self) -> Artifact:
-        """The page in which one reads the translations and the items of suites of all scored runs."""
+        """Reader page with the translations and suite items of all scored runs."""
         shown = seeds_by_system(self.scored)
         for systems in shown.values():
             for system, seeds in systems.items():
@@ -213,7 +213,7 @@ class StudyArtifacts(ScoreArtifacts):
         )
 
     def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
-        """Paired tests of all systems against a baseline, or of those that a table shows."""
+        """Return the paired tests of all systems, or of the systems of a table, against a baseline."""
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
@@ -229,13 +229,13 @@ class StudyArtifacts(ScoreArtifacts):
         ]
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
-        """Files on trees, segmenters and parsers, by the names of the report's manifest."""
+        """Return the files on trees, segmenters and parsers, by their names in the report's manifest."""
         discourse, used = self.config.discourse, self.used_trees
         rows = [discourse.trees[trees] for _, trees in used]
         counts = {f"{dataset}/{trees}": self.tree_statistics(dataset, trees) for dataset, trees in used}
         return {
-            "tree_statistics": {name: made.only("/statistics.csv") for name, made in counts.items()},
-            "tree_relations": {name: made.only("/relations.csv") for name, made in counts.items()},
+            "tree_statistics": {name: made.select_suffix("/statistics.csv") for name, made in counts.items()},
+            "tree_relations": {name: made.select_suffix("/relations.csv") for name, made in counts.items()},
             "segmenters": {row.segmenter: self.segmenter_evaluation(row.segmenter) for row in rows if row.segmenter},
             "parsers": {
                 row.parser: self.parser_evaluation(row.parser)
@@ -245,25 +245,25 @@ class StudyArtifacts(ScoreArtifacts):
         }
 
     @cached_property
-    def finals(self) -> list[Artifact]:
-        """The results of a study: the report, the reader and the models. All else leads to these."""
-        # Models of systems that are trained and never scored lead to no other final.
-        models = [self.model(run.dataset, run.system, str(run.seed)).only("model.pt") for run in self.trained]
+    def final_outputs(self) -> list[Artifact]:
+        """Final results of a study: report, reader and models. All other artifacts are their inputs."""
+        # Models of systems that are trained and never scored are inputs of no other final output.
+        models = [self.model(run.dataset, run.system, str(run.seed)).select_suffix("model.pt") for run in self.trained]
         return [self.report(), self.reader(), *models]
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """The files of each stage that later stages or the user need."""
+        """Output files of each stage that later stages or the user need."""
         files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
-        read = [(source, reader.stage) for reader in leading_to(self.finals) for source in reader.sources()]
-        for made, stage in [*((final, None) for final in self.finals), *read]:
+        read = [(source, reader.stage) for reader in ancestors(self.final_outputs) for source in reader.sources()]
+        for made, stage in [*((final, None) for final in self.final_outputs), *read]:
             if isinstance(made, Artifact) and made.is_kept and made.stage != stage:
                 files[made.stage] |= dict.fromkeys(made.files)
         return {stage: list(paths) for stage, paths in files.items()}
 
     @cached_property
-    def all_made(self) -> list[Artifact]:
-        """Everything that a study may make or read, each file once."""
+    def artifacts(self) -> list[Artifact]:
+        """All artifacts of the study, without duplicates."""
         models = [self.model(run.dataset, run.system, str(run.seed)) for run in self.trained]
         report = self.config.report
         laid_out = [self.table(name) for name in report.tables]
@@ -272,11 +272,11 @@ class StudyArtifacts(ScoreArtifacts):
         laid_out += [self.judged_claims(claims) for claims in ("claims", *(f"claims/{name}" for name in report.claims))]
         scopes = [scope for run in self.scored for scope in (run.dataset, f"{run.dataset}/runs/{run.system}")]
         more = [self.scores_table(scope) for scope in dict.fromkeys(scopes)]
-        return list(leading_to([self.report(), self.reader(), *models, *laid_out, *more]))
+        return list(ancestors([self.report(), self.reader(), *models, *laid_out, *more]))
 
     def user_files(self) -> list[UserFile]:
-        """The user's files that the study reads."""
-        return [artifact for artifact in self.all_made if isinstance(artifact, UserFile)]
+        """Return the user-supplied files of the study."""
+        return [artifact for artifact in self.artifacts if isinstance(artifact, UserFile)]
 
     @cached_property
     def used_trees(self) -> list[tuple[str, str]]:
@@ -284,12 +284,12 @@ class StudyArtifacts(ScoreArtifacts):
         pairs = {}
         for run in list_runs(self.config):
             row = self.config.systems[run.system]
-            if not row.has_user_output and (trees := self.config.instances[row.cutting].trees):
+            if not row.has_user_output and (trees := self.config.instances[row.instances].trees):
                 pairs[run.dataset, trees] = None
         return list(pairs)
 
     def _report_params(self) -> dict[str, Any]:
-        """The settings of the report, and the columns on systems that its tables can show."""
+        """Return the settings of the report, and the properties of systems for its tables."""
         report = self.config.report
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
@@ -303,7 +303,7 @@ class StudyArtifacts(ScoreArtifacts):
 
 
 def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
-    """The seeds of runs by dataset and system, as in the manifest of a report."""
+    """Return the seeds of runs by dataset and system, as in the manifest of a report."""
     seeds: dict[str, dict[str, list[int]]] = {}
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
@@ -311,7 +311,7 @@ def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
 
 
 def _as_text(params: Mapping[str, Any]) -> list[str]:
-    """Parameters in the form that fingerprints have always held."""
+    """Return parameters as text for fingerprints."""
     return [as_argument(value) for value in params.values()]
 
 

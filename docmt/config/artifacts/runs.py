@@ -1,8 +1,8 @@
-"""Artifacts of instances, training, decoding and evaluation: what is made once per run (dataset × system × seed)."""
+"""Artifacts of instances, training and decoding, most of them once per run (dataset × system × seed)."""
 
 from pathlib import Path
 
-from docmt.config.artifacts.base import Artifact, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, artifact
 from docmt.config.artifacts.discourse import DiscourseArtifacts
 from docmt.config.study_rows import MONOLINGUAL, SENTENCES, PretrainedInit
 from docmt.config.systems import (
@@ -20,9 +20,9 @@ from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
 CONTRAST_KEYS = {"max_batch_tokens", "context"}
-"""Keys of section `decoding` that matter when given targets are scored: no beam, no lengths, always in float32."""
+"""Keys of section `decoding` that matter for scoring candidates: no beam, no lengths, always in float32."""
 NO_RULES = ContrastSettings()
-"""The rules of contrastive test sets at their defaults."""
+"""Default settings of contrastive test sets."""
 
 CXMI_PREFIX = "cxmi_"
 """File-name prefix of CXMI's scores of a test split or suite."""
@@ -31,10 +31,10 @@ CXMI_PREFIX = "cxmi_"
 class RunArtifacts(DiscourseArtifacts):
     """Instances, models, translations and scores."""
 
-    @made_by("build_instances", stage="instances")
-    def instances(self, dataset: str, cutting: str, split: str) -> Artifact:
-        """The instances of a split in one cutting, with trees where it names some."""
-        chosen = self.config.instances[cutting].instances()
+    @artifact("build_instances", stage="instances")
+    def instances(self, dataset: str, instances: str, split: str) -> Artifact:
+        """Instances of a split, by a row of section `instances`, with its trees if it has any."""
+        chosen = self.config.instances[instances].instances()
         if split == SENTENCES:  # pairs stay single
             chosen = chosen.model_copy(update={"max_sentences": 1})
         # Documents are chosen for training only. Fingerprints of other splits hold the defaults of these keys.
@@ -44,26 +44,26 @@ class RunArtifacts(DiscourseArtifacts):
             )
         texts = [self.subwords(dataset, split, lang) for lang in self.config.datasets[dataset].part_languages(split)]
         trees = []
-        if (name := self.config.instances[cutting].trees) and split != MONOLINGUAL:
+        if (name := self.config.instances[instances].trees) and split != MONOLINGUAL:
             trees = [self.trees(dataset, name, split)]
         return Artifact(
-            [f"results/{dataset}/instances/{cutting}/{split}/manifest.json"],
+            [f"results/{dataset}/instances/{instances}/{split}/manifest.json"],
             [chosen, texts[0], *trees],
             {
                 "texts": texts,
-                "documents": self.dataset_split(dataset, split).only(".documents.tsv"),
+                "documents": self.dataset_split(dataset, split).select_suffix(".documents.tsv"),
                 "vocabulary": self.vocabulary(dataset),
                 "discourse": trees,
             },
             {"settings": chosen},
         )
 
-    @made_by("count_instances", stage="instances")
+    @artifact("count_instances", stage="instances")
     def instance_statistics(self, dataset: str) -> Artifact:
         """Counts of all instances of a dataset."""
         made = {
-            f"{dataset}/{cutting}/{part}": self.instances(dataset, cutting, part)
-            for cutting, part in dataset_instances(self.config, dataset)
+            f"{dataset}/{instances}/{part}": self.instances(dataset, instances, part)
+            for instances, part in dataset_instances(self.config, dataset)
         }
         return Artifact(
             [f"results/{dataset}/instances/statistics.csv"],
@@ -72,13 +72,13 @@ class RunArtifacts(DiscourseArtifacts):
             {"folders": [f"{name}={made.file}" for name, made in made.items()]},
         )
 
-    @made_by("train", stage="training")
+    @artifact("train", stage="training")
     def model(self, dataset: str, system: str, seed: str) -> Artifact:
-        """The trained model of a run with its history, or that of the system whose models it takes."""
+        """Trained model and training history of a run (with `use_model_of`: of the other system)."""
         owner = model_owner(self.config, system)
         row = self.config.systems[owner]
         model, training = model_settings(self.config, owner), training_settings(self.config, owner)
-        folders = {split: self.instances(dataset, row.cutting, split) for split in ("train", "dev")}
+        folders = {split: self.instances(dataset, row.instances, split) for split in ("train", "dev")}
         (monolingual_lang,) = self.config.datasets[dataset].part_languages(MONOLINGUAL)
         init: list[Artifact] = []
         if isinstance(row.init, PretrainedInit):
@@ -88,7 +88,7 @@ class RunArtifacts(DiscourseArtifacts):
             init = [self.model(dataset, row.init, seed)]
         # Inputs by task: a training that lacks a task must not wait for, nor depend on, its data.
         more = {
-            option: [self.instances(dataset, row.cutting, PARTS_OF_TASKS[task])] if task in training.tasks else []
+            option: [self.instances(dataset, row.instances, PARTS_OF_TASKS[task])] if task in training.tasks else []
             for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
         }
         folder = run_folder(dataset, owner, seed)
@@ -107,7 +107,7 @@ class RunArtifacts(DiscourseArtifacts):
                 **folders,
                 "vocabulary": self.vocabulary(dataset),
                 "pipeline": self.pipeline(dataset),
-                "init": [file.only("model.pt") for file in init[:1]] if row.init_system else init[:1],
+                "init": [file.select_suffix("model.pt") for file in init[:1]] if row.init_system else init[:1],
                 "pretrained": init[1:],
                 **more,
             },
@@ -118,9 +118,9 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("take_output", stage="decoding")
+    @artifact("import_output", stage="decoding")
     def user_output(self, dataset: str, system: str, seed: str, file: str) -> Artifact:
-        """Output of a system made elsewhere, from the user's file: the same files as for systems that docmt trains."""
+        """Output of an external system, converted to the same file as for systems that docmt trains."""
         part, _, _ = file.partition(".")
         kind, _, test = part.partition("_")
         key = "hypotheses" if kind == "test" else "log_probabilities"
@@ -128,7 +128,7 @@ class RunArtifacts(DiscourseArtifacts):
         own = UserFile.at(path, where=f"config.systems.{system}.{key}.{dataset}/{test}")
         if kind == "test":
             text = self.dataset_split(dataset, part)
-            tested, params = text.only(".documents.tsv"), {"prefix": self.prefix(dataset, part)}
+            tested, params = text.select_suffix(".documents.tsv"), {"prefix": self.prefix(dataset, part)}
         else:
             text = tested = self.suite(dataset, test)
             params = {"suite": text.file}
@@ -139,14 +139,14 @@ class RunArtifacts(DiscourseArtifacts):
             params,
         )
 
-    @made_by("translate", stage="decoding")
+    @artifact("translate", stage="decoding")
     def hypotheses(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """Translations of a split by a run, or read from the user's files."""
+        """Translations of a split by a run, or by an external system."""
         if self.config.systems[system].has_user_output:
             return self.user_output(dataset, system, seed, f"{split}.jsonl")
         settings = decoding_settings(self.config, system)
-        model = self.model(dataset, system, seed).only("model.pt")
-        instances = self.instances(dataset, self.config.systems[system].cutting, split)
+        model = self.model(dataset, system, seed).select_suffix("model.pt")
+        instances = self.instances(dataset, self.config.systems[system].instances, split)
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/{split}.jsonl"],
             [settings, model, instances],
@@ -154,13 +154,13 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("contrast", stage="decoding")
+    @artifact("contrast", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
-        """Log probabilities of a contrastive test set by a run, or by a system made elsewhere."""
+        """Log probabilities of the candidates of a contrastive test set."""
         if self.config.systems[system].has_user_output:
             return self.user_output(dataset, system, seed, f"suite_{suite}.json")
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
-        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        model, items = self.model(dataset, system, seed).select_suffix("model.pt"), self.suite(dataset, suite)
         # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
         own = [settings] if rules.context == "own" else []
         given = [rules.score, rules.context]
@@ -177,11 +177,11 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @made_by("generate", stage="decoding")
+    @artifact("generate", stage="decoding")
     def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Translations of the documents of a generative test set by a run."""
         settings = decoding_settings(self.config, system)
-        model, items = self.model(dataset, system, seed).only("model.pt"), self.suite(dataset, suite)
+        model, items = self.model(dataset, system, seed).select_suffix("model.pt"), self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, f"suite_{suite}")
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/decoding/generated_{suite}.jsonl"],
@@ -190,11 +190,11 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @made_by("measure_context", stage="decoding")
+    @artifact("score_cxmi", stage="decoding")
     def cxmi(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
-        """What context adds to the log probability of the reference: scores of a test split, or of `suite_{suite}`."""
+        """Gain in reference log probability from context (CXMI) on a test split, or on `suite_{suite}`."""
         settings = decoding_settings(self.config, system)
-        model = self.model(dataset, system, seed).only("model.pt")
+        model = self.model(dataset, system, seed).select_suffix("model.pt")
         suite = part.removeprefix("suite_") if part.startswith("suite_") else None
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
         trees = self._read_trees(dataset, system, part)
@@ -209,24 +209,24 @@ class RunArtifacts(DiscourseArtifacts):
         )
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
-        """The runs of a system on a dataset, one per seed."""
+        """Return the runs of a system on a dataset, one per seed."""
         return [run for run in list_runs(self.config) if (run.dataset, run.system) == (dataset, system)]
 
     @property
     def trained(self) -> list[Run]:
-        """The runs that train their own model."""
+        """Runs that train a model."""
         return [run for run in list_runs(self.config) if is_trained(self.config, run.system)]
 
     @property
     def scored(self) -> list[Run]:
-        """The runs whose translations are scored."""
-        return [run for run in list_runs(self.config) if self.config.systems[run.system].scored]
+        """Runs whose translations are scored."""
+        return [run for run in list_runs(self.config) if self.config.systems[run.system].evaluate]
 
     def _read_trees(self, dataset: str, system: str, part: str) -> list[Artifact]:
-        name = self.config.instances[self.config.systems[system].cutting].trees
+        name = self.config.instances[self.config.systems[system].instances].trees
         return [self.trees(dataset, name, part)] if name else []
 
 
 def run_folder(dataset: str, system: str, seed: str | int) -> str:
-    """The folder of a run."""
+    """Return the folder of a run."""
     return f"results/{dataset}/runs/{system}/seed{int(seed)}"

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from docmt.commands import as_argument
-from docmt.config.artifacts.base import Artifact, UserFile, made_by
+from docmt.config.artifacts.base import Artifact, UserFile, artifact
 from docmt.config.artifacts.runs import CXMI_PREFIX, NO_RULES, RunArtifacts, run_folder
 from docmt.config.references import is_generative
 from docmt.config.systems import Run
@@ -21,7 +21,7 @@ PAIRED_TESTS = 2
 class ScoreArtifacts(RunArtifacts):
     """Scores."""
 
-    @made_by("evaluate", stage="evaluation")
+    @artifact("evaluate", stage="evaluation")
     def scores(self, dataset: str, system: str, seed: str) -> Artifact:
         """Scores of a run on all its test splits, contrastive and generative test sets."""
         parts = self.tested_parts(dataset, system)
@@ -38,9 +38,9 @@ class ScoreArtifacts(RunArtifacts):
             {**params, "training": self.prefix(dataset, "train") if reads_training else None},
         )
 
-    @made_by("evaluate_comet", stage="evaluation")
+    @artifact("evaluate_comet", stage="evaluation")
     def comet(self, dataset: str, system: str, seed: str, split: str) -> Artifact:
-        """COMET of a run on a test split."""
+        """COMET scores of a run on a test split."""
         chosen = self.config.evaluation.comet
         context = chosen.context if chosen else 0
         hypotheses, references = self.hypotheses(dataset, system, seed, split), self.dataset_split(dataset, split)
@@ -55,7 +55,7 @@ class ScoreArtifacts(RunArtifacts):
             },
         )
 
-    @made_by("compare", stage="evaluation")
+    @artifact("compare", stage="evaluation")
     def differences(self, dataset: str, system: str, baseline: str) -> Artifact:
         """Paired tests of a system against a baseline on all tests of both, over all seeds."""
         parts = self.tested_parts(dataset, system, baseline)
@@ -77,7 +77,7 @@ class ScoreArtifacts(RunArtifacts):
         outputs: Mapping[str, Sequence[Artifact]],
         baseline: Mapping[str, Sequence[Artifact]] | None = None,
     ) -> tuple[dict[str, list[Artifact]], dict[str, Any]]:
-        """Inputs and parameters of the commands that score outputs, by part."""
+        """Return inputs and parameters of the commands that score outputs, by part."""
         texts: list[Artifact] = []
         tests: list[dict[str, Any]] = []
         for part, files in outputs.items():
@@ -103,14 +103,14 @@ class ScoreArtifacts(RunArtifacts):
         return inputs, {"settings": settings, "tests": as_argument(tests), **self.language_pair(dataset)}
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
-        """The test splits of a dataset that all of these systems translate or have user output for."""
+        """Return the test splits for which all of these systems have translations."""
         rows = [self.config.systems[system] for system in systems]
         tests = self.config.datasets[dataset].test
         supplied = [row.hypotheses for row in rows if row.has_user_output]
         return [f"test_{test}" for test in tests if all(f"{dataset}/{test}" in files for files in supplied)]
 
     def suites_by_kind(self, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
-        """The contrastive and the generative test sets of a dataset for which all of these systems have output."""
+        """Return the contrastive and the generative test sets for which all of these systems have output."""
         row, rows = self.config.datasets[dataset], [self.config.systems[system] for system in systems]
         names: tuple[list[str], list[str]] = ([], [])
         for suite in row.suite_names():
@@ -121,13 +121,13 @@ class ScoreArtifacts(RunArtifacts):
         return names
 
     def tested_parts(self, dataset: str, *systems: str) -> list[str]:
-        """What all of these systems are scored on: test splits, `suite_{suite}` and `generated_{suite}`."""
+        """Tests on which all of these systems are scored: splits, `suite_{suite}` and `generated_{suite}`."""
         contrastive, generative = self.suites_by_kind(dataset, *systems)
         splits = self.test_splits(dataset, *systems)
         return [*splits, *(f"suite_{suite}" for suite in contrastive), *(f"generated_{suite}" for suite in generative)]
 
     def output(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
-        """What a run has decoded for one of its `tested_parts`."""
+        """Output of a run for one of its `tested_parts`."""
         if part.startswith("test_"):
             return self.hypotheses(dataset, system, seed, part)
         kind, _, suite = part.partition("_")
@@ -135,7 +135,7 @@ class ScoreArtifacts(RunArtifacts):
         return decoded(dataset, system, seed, suite)
 
     def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """The scores of a run by its `tested_parts`, which are in one file; COMET and CXMI of a part have a prefix."""
+        """Return the scores of a run by part. The names of COMET and CXMI scores have a prefix."""
         place = (run.dataset, run.system, str(run.seed))
         parts = self.tested_parts(run.dataset, run.system)
         found = {part: self.scores(*place) for part in parts}

@@ -3,33 +3,33 @@
 from collections.abc import Mapping
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, made_by
+from docmt.config.artifacts.base import Artifact, artifact
 from docmt.config.artifacts.corpora import CorporaArtifacts
 from docmt.config.systems import text_settings
 from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
-"""Keys of section `text` that matter to BPE and what follows, not to tokens."""
+"""Keys of section `text` that affect BPE and later steps, but not tokens."""
 
 
 class TextArtifacts(CorporaArtifacts):
     """Tokens, truecased text, BPE, subwords."""
 
-    @made_by("tokenize", stage="text")
+    @artifact("tokenize", stage="text")
     def tokens(self, dataset: str, split: str, lang: str) -> Artifact:
-        """Tokens of one side of a split; deleted when they are truecased."""
+        """Tokens of one side of a split. Deleted after truecasing."""
         text = self.dataset_split(dataset, split)
         settings = self._token_settings(dataset)
         return Artifact(
             [f"results/{dataset}/text/{split}.tok.{lang}"],
             [settings, text],
-            {"input": text.only(f".{lang}")},
+            {"input": text.select_suffix(f".{lang}")},
             {"settings": settings},
             is_kept=False,
         )
 
-    @made_by("learn_truecaser", stage="text")
+    @artifact("learn_truecaser", stage="text")
     def truecaser(self, dataset: str, lang: str) -> Artifact:
         """The truecaser of a language. A change of any training text rebuilds both languages' truecasers."""
         row = self.config.datasets[dataset]
@@ -46,7 +46,7 @@ class TextArtifacts(CorporaArtifacts):
             {"settings": self._token_settings(dataset)},
         )
 
-    @made_by("truecase", stage="text")
+    @artifact("truecase", stage="text")
     def truecased(self, dataset: str, split: str, lang: str) -> Artifact:
         """Truecased text of one side of a split; kept, so that other BPE merges start here."""
         tokens, truecaser = self.tokens(dataset, split, lang), self.truecaser(dataset, lang)
@@ -54,15 +54,15 @@ class TextArtifacts(CorporaArtifacts):
         inputs = {"model": truecaser, "input": tokens}
         return Artifact(files, [tokens, truecaser], inputs)
 
-    @made_by("learn_bpe", stage="text")
+    @artifact("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
         """The BPE merges of a dataset, learned on both sides of its training text."""
         inputs = {"inputs": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
         return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset))
 
-    @made_by("learn_vocabulary", stage="text")
+    @artifact("learn_vocabulary", stage="text")
     def vocabulary(self, dataset: str) -> Artifact:
-        """The subwords of the training text; with masks and language tags in a dataset for pre-training."""
+        """Vocabulary of the training text, with masks and language tags for pre-training."""
         row, settings = self.config.datasets[dataset], text_settings(self.config, dataset)
         is_for_pretraining = row.sentences or row.monolingual
         params: dict[str, Any] = {"tags": list(row.languages) if is_for_pretraining else []}
@@ -72,21 +72,21 @@ class TextArtifacts(CorporaArtifacts):
         inputs = {"inputs": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
         return self._of_bpe(dataset, "vocabulary.txt", inputs, params)
 
-    @made_by("pack_pipeline", stage="text")
+    @artifact("pack_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
         """Settings, truecasers and codes in one file."""
         truecasers = [self.truecaser(dataset, lang) for lang in self.config.datasets[dataset].languages]
         inputs = {"truecasers": truecasers, "codes": self.codes(dataset)}
         return self._of_bpe(dataset, "pipeline.json", inputs, self.language_pair(dataset))
 
-    @made_by("apply_bpe", stage="text")
+    @artifact("apply_bpe", stage="text")
     def subwords(self, dataset: str, split: str, lang: str) -> Artifact:
         """One side of a split in subwords."""
         codes, text = self.codes(dataset), self.truecased(dataset, split, lang)
         files = [f"results/{dataset}/text/{split}.bpe.{lang}"]
         return Artifact(files, [codes, text], {"codes": codes, "input": text})
 
-    @made_by("count_roundtrip", stage="text")
+    @artifact("count_roundtrip", stage="text")
     def roundtrip(self, dataset: str) -> Artifact:
         """The share of lines that are restored from subwords unchanged."""
         row = self.config.datasets[dataset]
@@ -107,7 +107,7 @@ class TextArtifacts(CorporaArtifacts):
         )
 
     def _of_bpe(self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any]) -> Artifact:
-        """Codes, vocabulary or pipeline: files that the same settings and text determine."""
+        """Declare codes, vocabulary or pipeline, which depend on the same settings and text."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
         # Either truecaser covers the text of both languages, see `truecaser`: the one of the source suffices.

@@ -16,31 +16,31 @@ WORD = re.compile(r"\w+")
 
 
 class ClozeSuite(SuiteFormat):
-    """Parallel documents as a contrastive suite: which of two forms follows, given the reference up to there?
+    """A contrastive test set from parallel documents: which of two forms comes next in the reference?
 
-    An item is a sentence whose reference has forms of one kind only (*du*, *dich* against *ihr*, *euch*), with its
-    context. Its candidates end in the first of these forms and in its counterpart.
+    An item is a sentence in context whose reference has forms of one kind only, for example *du* and *dich*, not *ihr*
+    and *euch*. Its candidates end in the first of these forms, and in its counterpart.
     """
 
     reader: FormatName[Literal["cloze_suite"]]
     documents: Documents
-    """The format of the documents."""
+    """Format of the parallel documents."""
     languages: list[str] = Field(min_length=2, max_length=2)
     """Source and target language."""
     phenomenon: str
     """Tested phenomenon."""
     forms: dict[str, list[str]]
-    """Kind → its forms, in lower case, paired by order. A form with two counterparts is repeated."""
+    """Forms of both kinds in lower case, paired by order. Repeat a form that has two counterparts."""
     source_words: list[str]
-    """Lower-case words of which the source must have one."""
+    """Lower-case words, at least one of which the source must contain."""
     other_source_words: list[str] = []
-    """Lower-case words that the source must not have, since a form could translate them, too."""
+    """Lower-case words that the source must not contain, because a form could translate them."""
     has_polite_capitals: bool = False
-    """Whether a capital may be polite (*Ihr*): each counterpart is a candidate with and without a capital."""
+    """Capitals can be polite (*Ihr*), so that each counterpart is a candidate with and without a capital."""
     context_sentences: int = Field(default=10, ge=1)
-    """Most sentences before the tested one."""
+    """Maximum number of sentences before the tested one."""
     context: Literal["own", "foreign"] = "own"
-    """`foreign`, a control, takes them from anywhere in other documents."""
+    """Preceding sentences: from the `own` document, or a control from `foreign` documents."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -43,7 +43,7 @@ Message = tuple[Pair, str | None]
 
 
 class PoPages(DocumentFormat):
-    """One PO file (role `both`): messages are source sentences, translations target sentences."""
+    """One PO file (role `both`) with source and target sentences as messages."""
 
     reader: FormatName[Literal["po_pages"]]
 
@@ -57,29 +57,29 @@ class PoPages(DocumentFormat):
 
 
 class PoFiles(DocumentFormat):
-    """PO files (role `both`: a pattern such as `de/*.po`, or a tar), whose `#:` references name pages: documents."""
+    """PO files (role `both`, a pattern such as `de/*.po`, or a tar). `#:` references name the pages (documents)."""
 
     reader: FormatName[Literal["po_files"]]
     pages: list[str] = ["*"]
-    """Patterns of the ids of the documents to read (`*` also matches `/`)."""
+    """Patterns of document ids to read (`*` also matches `/`)."""
     except_pages: list[str] = []
-    """Patterns of the ids of the documents to leave out."""
+    """Patterns of document ids to leave out."""
     tags: Literal["keep", "remove"] = "keep"
-    """Inline tags, such as `<emph>`: kept in the text, or removed."""
+    """`keep` or `remove` inline tags such as `<emph>`."""
     accelerator: str | None = None
-    """Mark of menu keys, for example `~`, removed before letters."""
+    """Mark of menu keys to remove before letters, for example `~`. Default: none."""
     hint_mark: str | None = None
-    """End of a hint before a source message, for example `^` in `female^cured`; both are removed."""
+    """End of a hint to remove before a source message, for example `^` in `female^cured`. Default: none."""
     except_tags: list[str] = []
-    """Tags such as `bookmark_value`: messages that begin with one are left out."""
+    """Tags, such as `bookmark_value`, of messages to leave out."""
     identical: Literal["keep", "drop"] = "keep"
-    """Whether messages that equal their translation are read."""
+    """`keep` or `drop` messages that equal their translation."""
     listings: Literal["keep", "drop"] = "keep"
-    """Whether messages of several lines (listings in manuals) are read."""
+    """`keep` or `drop` messages of several lines (listings in manuals)."""
     speakers: bool = False
-    """Whether a source message begins with the name in the comment `[message]: speaker=NAME`, as `NAME: `."""
+    """Prefix a source message with `NAME: ` if its comment has `[message]: speaker=NAME`."""
     units: Literal["messages", "sentences"] = "messages"
-    """`sentences`: messages are split if both sides have equally many sentences of similar lengths."""
+    """`sentences`: split messages whose sides have the same number of sentences of similar lengths."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

@@ -23,13 +23,13 @@ CONLLU_CELLS = 10
 
 
 class MarkedLines(SideFormat):
-    """One file per language, one sentence per line, and a marker line before each document."""
+    """One file per language with one sentence per line, and a marker line before each document."""
 
     n_languages = (1, 2)
 
     reader: FormatName[Literal["marked_lines"]]
     marker: str = "<d>"
-    """The line that begins a document."""
+    """Line that begins a document."""
 
     @override
     def side_documents(self, path: Path) -> list[SideDocument]:
@@ -45,7 +45,7 @@ class MarkedLines(SideFormat):
 
 
 class BlankLines(SideFormat):
-    """One file per language, one sentence per line, and blank lines between documents."""
+    """One file per language with one sentence per line, and blank lines between documents."""
 
     n_languages = (1, 2)
 
@@ -65,7 +65,7 @@ class BlankLines(SideFormat):
 
 
 class DocumentFiles(DocumentFormat):
-    """A pattern of files per language (`en/*.txt`): a file is a document, one sentence per line."""
+    """One pattern of files per language, for example `en/*.txt`. Each file is a document with one sentence per line."""
 
     reader: FormatName[Literal["document_files"]]
 
@@ -79,7 +79,7 @@ class DocumentFiles(DocumentFormat):
 
 
 class SingleLines(DocumentFormat):
-    """One file per language; every line is a document."""
+    """One file per language. Each line is a document."""
 
     holds = "sentences"
 
@@ -105,7 +105,7 @@ class SingleLines(DocumentFormat):
 
 
 class IndexedLines(DocumentFormat):
-    """One file per language, and a third (role `index`) with the line numbers (from 0) of each document."""
+    """One file per language, and a file (role `index`) with the line numbers of each document, from 0."""
 
     reader: FormatName[Literal["indexed_lines"]]
 
@@ -137,9 +137,9 @@ class IndexedLines(DocumentFormat):
 
 
 class Conllu(SideFormat):
-    """CoNLL-U, role: the language: a file, or a tar (or tar.gz) of files. Documents begin at `# newdoc`.
+    """CoNLL-U (the role is the language), as a file or as a tar or tar.gz of files. Documents begin at `# newdoc`.
 
-    A sentence is its `# text` or, without one, its words.
+    The text of a sentence is its `# text`, or else its words.
     """
 
     n_languages = (1,)

@@ -12,7 +12,7 @@ from docmt.errors import UserError
 
 
 class PlainFiles(CorpusFormat):
-    """Files fetched but not read as text: treebanks, and facts on test sets."""
+    """Files that are only fetched: treebanks, and metadata of test sets."""
 
     holds = "files"
 

@@ -39,11 +39,11 @@ TRAIN_TAG = re.compile(
 
 
 class Segments(DocumentFormat):
-    """One file per language with `<doc docid>` and `<seg id>`: WMT's SGML, IWSLT's XML."""
+    """One file per language with `<doc docid>` and `<seg id>` (SGML of WMT, XML of IWSLT)."""
 
     reader: FormatName[Literal["segments"]]
     plain: list[str] = Field(default=[])
-    """Languages whose file has plain lines instead: line i for the i-th `<seg>` of the other file."""
+    """Languages whose file is plain text, with line i for the i-th `<seg>` of the other file."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -63,11 +63,11 @@ class Segments(DocumentFormat):
 
 
 class WmtXml(DocumentFormat):
-    """One file (role `both`) in the XML of WMT 2021 and later: `<doc>` with `<src>` and `<ref>`."""
+    """One XML file (role `both`) of WMT 2021 or later: `<doc>` with `<src>` and `<ref>`."""
 
     reader: FormatName[Literal["wmt_xml"]]
     translator: str | None = None
-    """The `<ref translator>` to read; null: the first."""
+    """`translator` of the `<ref>` to read. Default: the first."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -111,7 +111,7 @@ class WmtXml(DocumentFormat):
 
 
 class IwsltTrain(SideFormat):
-    """One file per language: IWSLT's training text, tagged lines (`<url>`, `<talkid>`, …) before each talk."""
+    """One file per language of IWSLT's training text, with tagged lines (`<url>`, `<talkid>`, …) before each talk."""
 
     reader: FormatName[Literal["iwslt_train"]]
 

@@ -28,7 +28,7 @@ Item = dict[str, Any]
 
 
 class VoitaSuite(SuiteFormat):
-    """Contrastive sets of Voita et al. 2019: one JSON list per phenomenon (the roles are the phenomena)."""
+    """Contrastive test sets of Voita et al. (2019): one JSON list per phenomenon (the role)."""
 
     reader: FormatName[Literal["voita_suite"]]
 
@@ -49,9 +49,9 @@ class VoitaSuite(SuiteFormat):
 
 
 class ContraProSuite(SuiteFormat):
-    """ContraPro as lines for scoring (roles `en` and `de`): `previous sentence <SEP> sentence`, a variant per line.
+    """ContraPro as text (roles `en` and `de`), with a candidate per line: `previous sentence <SEP> sentence`.
 
-    The role `fields` adds distances of items in JSON files of ContraPro.
+    ContraPro's JSON files (role `fields`) add the distances of items.
     """
 
     reader: FormatName[Literal["contrapro_suite"]]
@@ -62,7 +62,7 @@ class ContraProSuite(SuiteFormat):
 
 
 class ContraProGenerative(SuiteFormat):
-    """ContraPro, read as `contrapro_suite`: a translation is right if it has the reference's pronoun."""
+    """ContraPro, read as `contrapro_suite`. A translation is correct if it contains the reference's pronoun."""
 
     holds = "generative"
 
@@ -79,7 +79,7 @@ class ContraProGenerative(SuiteFormat):
 
 
 class BawdenSuite(SuiteFormat):
-    """Contrastive sets of Bawden et al. 2018: JSON of example blocks (the roles are the phenomena)."""
+    """Contrastive test sets of Bawden et al. (2018): JSON with example blocks per phenomenon (the role)."""
 
     reader: FormatName[Literal["bawden_suite"]]
 
@@ -108,13 +108,13 @@ class BawdenSuite(SuiteFormat):
 
 
 class CtxproGenerative(SuiteFormat):
-    """ctxpro: JSON of items (role `items`), and a line of sentences per item, the payload last (role `inputs`)."""
+    """ctxpro: JSON with items (role `items`), and a line with each item's sentences, the tested one last (`inputs`)."""
 
     holds = "generative"
 
     reader: FormatName[Literal["ctxpro_generative"]]
     phenomenon: str
-    """Tested phenomenon, such as `formality`."""
+    """Tested phenomenon, for example `formality`."""
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:
@@ -148,7 +148,7 @@ class CtxproGenerative(SuiteFormat):
 
 
 class JsonSuite(SuiteFormat):
-    """Contrastive items in docmt's own format (role `items`), see docs/files.md."""
+    """Contrastive items in docmt's format (role `items`, docs/files.md)."""
 
     reader: FormatName[Literal["jsonl_suite"]]
 
@@ -158,7 +158,7 @@ class JsonSuite(SuiteFormat):
 
 
 class JsonGenerative(SuiteFormat):
-    """Generative items in docmt's own format (role `items`), see docs/files.md."""
+    """Generative items in docmt's format (role `items`, docs/files.md)."""
 
     holds = "generative"
 

@@ -25,13 +25,13 @@ PARADOCS_CELLS = 18
 
 
 class TsvLines(DocumentFormat):
-    """One file (role `both`): source, tab, target on each line, without quoting; blank lines between documents."""
+    """One file (role `both`) with source, tab and target per line, without quoting. Blank lines separate documents."""
 
     reader: FormatName[Literal["tsv"]]
     columns: list[PositiveInt] = Field(default=[1, 2], min_length=2, max_length=2)
-    """Numbers, from 1, of the columns of source and target."""
+    """Columns of source and target, counted from 1."""
     id_column: int | None = Field(default=None, ge=1)
-    """Column of the document's id; null: blank lines separate documents."""
+    """Column of the document id. Default: blank lines separate documents."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -62,7 +62,7 @@ class NamedColumns(DocumentFormat):
     """A table whose columns have names."""
 
     id: str | None = "id"
-    """Column of the document's id; null makes each row a document."""
+    """Column of the document id. null: each row is a document."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
@@ -77,15 +77,15 @@ class NamedColumns(DocumentFormat):
 
 
 class DialogueCsv(NamedColumns):
-    """One file (role `both`): rows with the dialogue's id and both sides, a header line first."""
+    """One CSV file (role `both`) with a header line and columns for the dialogue id and both languages."""
 
     later = ("quotes",)
 
     reader: FormatName[Literal["dialogue_csv"]]
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
-    """The character between cells."""
+    """Character between cells."""
     quotes: bool = True
-    """Whether quotation marks enclose cells; false: they are text, as in TSV."""
+    """Quotation marks enclose cells. Set to false if they are text, as in TSV."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -110,13 +110,13 @@ class DialogueCsv(NamedColumns):
 
 
 class NamedLines(DocumentFormat):
-    """One file per language, one sentence per line, and a third (role `ids`) with the document id of each line."""
+    """One file per language with one sentence per line, and a file (role `ids`) with the document id of each line."""
 
     later = ("id_cells",)
 
     reader: FormatName[Literal["named_lines"]]
     id_cells: int | None = Field(default=None, ge=1)
-    """Tab-separated cells of the id: 2 in OPUS's `.ids` files; null: the whole line."""
+    """Number of tab-separated cells in the id, for example 2 in OPUS's `.ids` files. Default: the whole line."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -129,17 +129,17 @@ class NamedLines(DocumentFormat):
 
 
 class ParaDocs(DocumentFormat):
-    """A file (role `both`, or a pattern) of ParaDocs, filtered as its publishers do (Wicks et al. 2024)."""
+    """ParaDocs files (role `both`), filtered as by their publishers (Wicks et al. 2024)."""
 
     reader: FormatName[Literal["paradocs"]]
     max_frequency: int = 100
-    """More frequent lines in the collection are left out and end a document."""
+    """Maximum frequency of a line in the collection. More frequent lines are left out and end a document."""
     min_language: float = 0.5
-    """So are lines with a lower probability of a language."""
+    """Minimum probability of both languages. Lines below it are left out and end a document."""
     max_gap: int = 2
-    """Most missing lines between two sentences of a document."""
+    """Maximum number of missing lines between two sentences of a document."""
     min_sentences: int = 2
-    """Shorter documents are left out."""
+    """Minimum number of sentences per document."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -194,7 +194,7 @@ class ParaDocs(DocumentFormat):
 
 
 class ParquetTable(NamedColumns):
-    """A Parquet file (role `both`), read by pandas: a row is a sentence pair. Needs the package pyarrow."""
+    """A Parquet file (role `both`) with one sentence pair per row. Requires the package pyarrow."""
 
     reader: FormatName[Literal["parquet"]]
 
@@ -220,11 +220,11 @@ class ParquetTable(NamedColumns):
 
 
 class DialogueJson(DocumentFormat):
-    """One file (role `both`): `{dialogue: [{speaker, source, target}, …]}`, as in BConTrasT."""
+    """One JSON file (role `both`) of the form `{dialogue: [{speaker, source, target}, …]}`, as in BConTrasT."""
 
     reader: FormatName[Literal["dialogue_json"]]
     reversed_speakers: list[str] = Field(default=[])
-    """Speakers whose `source` is in the target language: their sides are swapped."""
+    """Speakers whose `source` is in the target language. Their sides are swapped."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -249,7 +249,7 @@ class DialogueJson(DocumentFormat):
 
 
 class JsonLines(DocumentFormat):
-    """One file (role `both`): one JSON object per line and document, `{"id", "src": […], "tgt": […]}`."""
+    """One file (role `both`) with one JSON object per document and line: `{"id", "src": […], "tgt": […]}`."""
 
     n_languages = (1, 2)
 

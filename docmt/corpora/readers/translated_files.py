@@ -48,11 +48,11 @@ class Cue:
 
 
 class SrtPairs(DocumentFormat):
-    """SRT or WebVTT files, a pattern or a file per language, paired by name; cues are paired by time."""
+    """SRT or WebVTT subtitles, one file or pattern per language. Files are paired by name, and cues by time."""
 
     reader: FormatName[Literal["srt_pairs"]]
     min_overlap: float = Field(default=0.5, gt=0, le=1)
-    """Least share of the shorter cue shown together with the other."""
+    """Minimum share of the shorter cue that overlaps with the other."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -104,11 +104,11 @@ class SrtPairs(DocumentFormat):
 
 
 class Tmx(DocumentFormat):
-    """A TMX translation memory (role `both`; a pattern such as `*.tmx` reads many): a file is a document."""
+    """TMX translation memories (role `both`, or a pattern such as `*.tmx`). Each file is a document."""
 
     reader: FormatName[Literal["tmx"]]
     document_prop: str | None = None
-    """Type of the `<prop>` that names a unit's document; null makes each file one document."""
+    """Type of the `<prop>` that contains the document id. Default: each file is one document."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

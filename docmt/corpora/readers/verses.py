@@ -20,18 +20,18 @@ VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 
 
 class Verses(DocumentFormat):
-    """One file per language with `### Book` and `[chapter:verse] text` lines."""
+    """One file per language with lines `### Book` and `[chapter:verse] text`."""
 
     later = ("part",)
 
     reader: FormatName[Literal["verses"]]
     has_equal_chapters_only: bool = False
-    """Pair only chapters with the same verse numbers on both sides."""
+    """Use only chapters whose verse numbers are the same in both languages."""
     skipped_books: list[str] = Field(default=[])
     """Books to leave out."""
     part: Literal["train", "dev", "test", "books"] | None = None
-    """Chapters of one part: `books`: John, Ruth, Jonah, James; of the others, every tenth is `test`, every twentieth
-    `dev`, the rest `train`."""
+    """Part to read. `books`: John, Ruth, Jonah and James. Of the other books, every tenth chapter is `test`, every
+    twentieth is `dev`, and the rest is `train`. Default: everything."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

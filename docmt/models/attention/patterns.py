@@ -375,8 +375,8 @@ PATTERNS: dict[str, Pattern | Fusion] = {
 need parameters or layers of their own. docs/models.md shows how to add a pattern."""
 
 NO_GATE = (
-    "new_parts 'silent': this model has several attentions in one place with no gate between them, so it cannot start "
-    "as the sentence model that it is initialized from; use an architecture with gates"
+    "init_new_parameters 'zero': this model has several attentions in one place with no gate between them, so it "
+    "cannot start as the sentence model that it is initialized from; use an architecture with gates"
 )
 
 

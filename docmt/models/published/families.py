@@ -73,7 +73,7 @@ FAMILIES: dict[str, PublishedFamily] = {
             "static_position_embeddings": True,
         },
         start="pad_token_id",
-        text={"normalise": True},
+        text={"normalize": True},
     ),
     "mbart": PublishedFamily(**MBART, has_learned_positions=True),
     "mbart50": PublishedFamily(MBART["form"], M2M_MARKS, has_learned_positions=True),

@@ -1,4 +1,4 @@
-"""Claims as settings, with relations between the scores of systems such as `a > b >= c` or `|a - b| <= 1`."""
+"""Claims as settings, with comparisons of the scores of systems such as `a > b >= c` or `|a - b| <= 1`."""
 
 import re
 from collections import Counter
@@ -46,10 +46,10 @@ class ClaimedDifference:
         return sum(weight * scores[term] for term, weight in self.weights.items()) + self.constant
 
 
-def parse_relation(text: str) -> list[ClaimedDifference]:
-    """The comparisons of a relation: one for each of its operators, all of which are claimed.
+def parse_comparison(text: str) -> list[ClaimedDifference]:
+    """Return the claimed differences of a comparison such as `a > b >= c`, one for each operator.
 
-    Raises ValueError when it cannot be read.
+    Raises ValueError if the text cannot be parsed.
     """
     text = " ".join(text.split())
     if bounded := BOUND.fullmatch(text):
@@ -60,12 +60,12 @@ def parse_relation(text: str) -> list[ClaimedDifference]:
     sides = OPERATOR.split(text)
     if len(sides) < 3:
         raise ValueError(f"it has no comparison; {HINT}")
-    comparisons = []
+    differences = []
     for left, operator, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
         high, low = (left, right) if operator.startswith(">") else (right, left)
         kind = "not below" if operator.endswith("=") else "above"
-        comparisons.append(_compare(f"{left} {operator} {right}", high, low, kind=kind))
-    return comparisons
+        differences.append(_compare(f"{left} {operator} {right}", high, low, kind=kind))
+    return differences
 
 
 def _compare(
@@ -112,57 +112,59 @@ def _metric(name: str) -> str:
 
 
 class Claim(Settings):
-    """A claim about systems, tested over their seeds (verdicts: docs/claims.md)."""
+    """A claim about systems, tested over seeds (docs/claims.md)."""
 
-    later: ClassVar[tuple[str, ...]] = ("reaches", "control")
+    later: ClassVar[tuple[str, ...]] = ("first_step_below", "control")
 
     statement: str
-    """The claim, in a sentence."""
+    """Statement of the claim, in one sentence."""
     paper: str = ""
-    """Who claims it."""
-    place: str = ""
-    """Where: tables, figures, sections."""
+    """Paper that makes the claim."""
+    source: str = ""
+    """Tables, figures or sections of the paper, for example `Table 2`."""
     reported: str = ""
-    """The published finding."""
+    """Published result."""
     metric: Annotated[str, AfterValidator(_metric)]
-    """A metric of the scores, or a column of the training history (such as `dev_loss`, `dev_nll`,
-    `below_uniform_cross`)."""
+    """Metric, or column of the training history such as `dev_loss`, `dev_nll` or `below_uniform_cross`."""
     test: str | None = None
-    """Test set or suite; needed by metrics of the scores."""
+    """Test set or suite. Required for metrics of translations."""
     phenomenon: str | None = None
-    """Phenomenon of a suite; null means the whole suite."""
+    """Phenomenon of a suite. Default: the whole suite."""
     distances: list[int] = []
-    """Distances of contrastive items; empty means all."""
+    """Distances of contrastive items. Default: all."""
     kind: str | None = None
-    """Kind of contrastive items; null means all."""
-    at: int | Literal["best", "last"] = "best"
-    """Place in the history: after that many updates, at the lowest validation loss, or at the end."""
-    reaches: float | None = None
-    """Measures time instead: the first update at which the column is at most that, or at least the last one."""
+    """Kind of contrastive items. Default: all."""
+    step: int | Literal["best", "last"] = "best"
+    """Row of the training history: an update, `best` (lowest validation loss) or `last`."""
+    first_step_below: float | None = None
+    """Compare training time: the first update at which the column is at most this value. Default: compare the
+    column."""
     dataset: str | None = None
-    """Dataset of systems in `relations` without one (`SYSTEM@DATASET`); needed if there are several."""
-    relations: list[Annotated[str, AfterValidator(lambda text: parse_relation(text) and text)]] = Field(min_length=1)
-    """Relations between systems' scores, such as `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`; all are
-    claimed."""
+    """Dataset for systems in `comparisons` without one (`SYSTEM@DATASET`). Required if the study has several."""
+    comparisons: list[Annotated[str, AfterValidator(lambda text: parse_comparison(text) and text)]] = Field(
+        min_length=1
+    )
+    """Comparisons of scores, for example `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`. All must hold."""
     margin: float = Field(default=0.0, ge=0)
-    """Smallest difference that matters: `a > b` claims more, `a >= b` allows as much in the other direction."""
+    """Smallest relevant difference: `a > b` requires a larger one, and `a >= b` tolerates one in the other
+    direction."""
     min_seeds: int = Field(default=3, ge=2)
-    """Fewest seeds per system for a verdict."""
+    """Minimum number of seeds per system."""
     control: str | None = None
-    """Another claim, that the systems have learned what they can (`a > 90`); unless it holds, the verdict is *not
-    learned yet*."""
+    """Another claim, which states that the systems have learned enough to be compared (for example `a > 90`). Unless it
+    is supported, the verdict is *control failed*. Default: no control."""
     remark: str = ""
-    """Differences from the paper's systems, or other remarks for readers."""
+    """Remark for readers, for example a difference from the paper's systems."""
 
     @cached_property
-    def comparisons(self) -> list[ClaimedDifference]:
-        """The comparisons of all relations."""
-        return [comparison for relation in self.relations for comparison in parse_relation(relation)]
+    def differences(self) -> list[ClaimedDifference]:
+        """The claimed differences of all comparisons."""
+        return [difference for comparison in self.comparisons for difference in parse_comparison(comparison)]
 
     @property
     def terms(self) -> list[Term]:
         """The scores that the claim is about, each once."""
-        return list(dict.fromkeys(term for comparison in self.comparisons for term in comparison.weights))
+        return list(dict.fromkeys(term for difference in self.differences for term in difference.weights))
 
     @property
     def is_of_history(self) -> bool:
@@ -175,11 +177,11 @@ class Claim(Settings):
             raise ValueError(f"{self.metric!r} is measured in training; leave out test")
         if not self.is_of_history and self.test is None:
             raise ValueError(f"test is missing: name the test set or suite that {self.metric!r} is measured on")
-        for name, default in (("at", "best"), ("reaches", None)):
+        for name, default in (("step", "best"), ("first_step_below", None)):
             if not self.is_of_history and getattr(self, name) != default:
                 raise ValueError(f"{name} is for columns of the training history, not for {self.metric!r}")
-        if self.reaches is not None and self.at != "best":
-            raise ValueError("reaches looks for an update, at names one: leave out one of them")
+        if self.first_step_below is not None and self.step != "best":
+            raise ValueError("first_step_below and step exclude each other: leave out one of them")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
         if items and self.metric not in ACCURACIES:
             raise ValueError(f"{items[0]} is for the metric {ACCURACY!r}, not for {self.metric!r}")

@@ -16,21 +16,21 @@ from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import MISSING, Table, format_score, label
 
-Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told", "untestable here", "not run"]
+Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "underpowered", "not run"]
 
 CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
 POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
-MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
+MANY_SEEDS = 10  # as many as a patient user trains: a claim that they could not decide is underpowered
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
-WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
+WIDTHS = (30, 16, 24, 34, 24, 12)  # characters of the columns in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
-    f"Difference: of the relation, mean and {CONFIDENCE:.0%} interval, with the smallest difference that matters. "
-    f"Where it decides nothing, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
+    f"Difference: mean and {CONFIDENCE:.0%} interval, with the margin. "
+    f"For undecided claims, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
 )
-UNDECIDED = ("cannot be told", "untestable here")
+UNDECIDED = ("inconclusive", "underpowered")
 HISTORY_DIGITS = 3
 
 
@@ -80,10 +80,10 @@ class Judgment:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict over all comparisons: one that does not hold decides; the control comes before them all."""
-        if self.control is not None and self.control.verdict != "holds":
-            return "not run" if self.control.verdict == "not run" else "not learned yet"
-        order: list[Verdict] = ["not run", "does not hold", "untestable here", "cannot be told", "holds"]
+        """The verdict over all comparisons: a refuted one decides; the control comes before them all."""
+        if self.control is not None and self.control.verdict != "supported":
+            return "not run" if self.control.verdict == "not run" else "control failed"
+        order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
         return min((finding.verdict for finding in self.findings), key=order.index)
 
 
@@ -94,7 +94,7 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
         for term in claim.terms
     }
-    findings = [_compare(claim, each, measured) for each in claim.comparisons]
+    findings = [_compare(claim, each, measured) for each in claim.differences]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
     return Judgment(name, claim, measured, findings, control)
 
@@ -141,11 +141,11 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
     """A column at an update, or the update that reaches a value; None where it was not measured."""
-    name, at = claim.metric, claim.at
-    needed = "dev_loss" if at == "best" and claim.reaches is None else name
+    name, at = claim.metric, claim.step
+    needed = "dev_loss" if at == "best" and claim.first_step_below is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
-    if claim.reaches is not None and rows:
-        reached = [row["step"] for row in rows if row[name] <= claim.reaches]
+    if claim.first_step_below is not None and rows:
+        reached = [row["step"] for row in rows if row[name] <= claim.first_step_below]
         return Measured(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
     if at == "best":  # of equal losses the first, whose weights a training keeps
         rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
@@ -176,8 +176,8 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     shown = smallest_effect(sd, MANY_SEEDS, error=error)
     verdict = decide(comparison, low, high, margin=claim.margin)
     is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
-    if verdict == "cannot be told" and is_near and math.isfinite(high - low):
-        verdict = "untestable here"
+    if verdict == "inconclusive" and is_near and math.isfinite(high - low):
+        verdict = "underpowered"
     return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
 
 
@@ -222,9 +222,9 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
     """The verdict on a comparison whose difference lies between `low` and `high`."""
     least, most = claimed_range(comparison, margin)
     if high < least or low > most:
-        return "does not hold"
+        return "refuted"
     holds = low > least if comparison.kind == "above" else least <= low and high <= most
-    return "holds" if holds else "cannot be told"
+    return "supported" if holds else "inconclusive"
 
 
 def claims_table(
@@ -252,8 +252,12 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
     only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
     what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
     if claim.is_of_history:
-        what = claim.metric if claim.at == "best" else f"{claim.metric} at {claim.at}"
-        what = f"first update with {what} of at most {claim.reaches:g}" if claim.reaches is not None else what
+        what = claim.metric if claim.step == "best" else f"{claim.metric} at {claim.step}"
+        what = (
+            f"first update with {what} of at most {claim.first_step_below:g}"
+            if claim.first_step_below is not None
+            else what
+        )
     measured = []
     for term in claim.terms:
         runs = judgment.measured[term].values()
@@ -266,7 +270,7 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
         measured.append(f"control {judgment.control.name}: {judgment.control.verdict}")
     return [
         f"{claim.statement} ({claim.remark})" if claim.remark else claim.statement,
-        ", ".join(filter(None, (claim.paper, claim.place))) or MISSING,
+        ", ".join(filter(None, (claim.paper, claim.source))) or MISSING,
         claim.reported or MISSING,
         f"{what}: {'; '.join(measured)}",
         "; ".join(_difference(claim, finding) for finding in judgment.findings),
@@ -276,17 +280,17 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
 
 def _difference(claim: Claim, finding: Finding) -> str:
     digits = _digits(claim)
-    relation = finding.comparison.text + (
+    comparison = finding.comparison.text + (
         f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
     )
     if finding.verdict == "not run":
-        return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
+        return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
     shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
-    return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
+    return f"{comparison}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
 
 
 def _digits(claim: Claim) -> int:
-    if claim.reaches is not None:
+    if claim.first_step_below is not None:
         return 0
     return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
 
@@ -294,15 +298,15 @@ def _digits(claim: Claim) -> int:
 def _records(judgment: Judgment) -> list[dict]:
     """One record per comparison."""
     claim = judgment.claim
-    names = ("statement", "paper", "place", "reported", "metric", "test")
+    names = ("statement", "paper", "source", "reported", "metric", "test")
     facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}
     facts |= {name: getattr(claim, name) for name in names}
     return [
         facts
         | {
-            "relation": finding.comparison.text,
+            "comparison": finding.comparison.text,
             "margin": claim.margin,
-            "relation_verdict": finding.verdict,
+            "comparison_verdict": finding.verdict,
             "seeds": len(finding.seeds),
             "difference": finding.mean,
             "sd": finding.sd,

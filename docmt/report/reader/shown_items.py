@@ -12,7 +12,7 @@ from docmt.evaluation.metrics import Ties
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "wrong") -> list[dict[str, Any]]:
-    """The items of a suite, with the log probabilities of `docmt decode contrast`, given by number of the run.
+    """The items of a suite, with the log probabilities of `docmt decode score-candidates`, given by number of the run.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
@@ -38,7 +38,7 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
 
 
 def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
-    """The items of a generative suite, with the translations of `docmt decode generate`, given by number of the run.
+    """Return the items of a generative suite with their translations of `docmt decode translate-suite`, by run number.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,

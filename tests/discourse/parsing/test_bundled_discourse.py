@@ -31,7 +31,7 @@ def files(study_files, tmp_path_factory):
 
 
 def bundle(files, out, *options, parser=None):
-    command = ["models", "bundle", "--model", f"{files}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
+    command = ["models", "add-parser", "--model", f"{files}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
     return main([*command, "--parser", parser or f"{files}/parser.pt", "--out", str(out), *options])
 
 
@@ -102,7 +102,8 @@ def test_suites_are_scored_with_the_trees_with_which_texts_are_translated(files,
     write_jsonl(tmp_path / "suite.jsonl", [item | {"sentence": len(document) - 1}])
     command = f"discourse annotate --suite {tmp_path}/suite.jsonl --lang en --out {tmp_path}/trees.jsonl".split()
     assert main([*command, "--segmenter", f"{files}/segmenter.pt", "--parser", f"{files}/parser.pt"]) == 0
-    call = ["decode", "contrast", "--suite", f"{tmp_path}/suite.jsonl", "--device", "cpu", "--target-context", context]
+    call = ["decode", "score-candidates", "--suite", f"{tmp_path}/suite.jsonl", "--device", "cpu"]
+    call += ["--target-context", context]
     scores = []
     trees = ["--discourse", f"{tmp_path}/trees.jsonl"]
     for model, options in ((tmp_path / "bundled.pt", []), (files / "model.pt", trees), (files / "model.pt", [])):
@@ -125,13 +126,13 @@ def test_without_a_bundle_auto_is_refused(files, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("the dog\n", encoding="utf-8")
     call = ["translate", "--model", f"{files}/model.pt", "--device", "cpu", "--discourse", "auto", f"{tmp_path}/a.txt"]
     assert main(call) == 2
-    assert "add them with `docmt models bundle`" in capsys.readouterr().err
+    assert "add them with `docmt models add-parser`" in capsys.readouterr().err
 
 
 def test_what_does_not_belong_together_is_refused(files, tmp_path, study_files, capsys):
     model = make_model("g_transformer", n_symbols=len(study_files.vocabulary))
     save_model(tmp_path / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))
-    command = ["models", "bundle", "--model", f"{tmp_path}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
+    command = ["models", "add-parser", "--model", f"{tmp_path}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
     assert main([*command, "--parser", "chain", "--out", f"{tmp_path}/out.pt"]) == 2
     assert "reads no trees" in capsys.readouterr().err
     assert bundle(files, tmp_path / "out.pt", parser=f"{files}/segmenter.pt") == 2

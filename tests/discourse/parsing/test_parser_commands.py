@@ -9,7 +9,7 @@ import torch
 from parsing_fixtures import COARSE, complete_units, random_document, save_tiny_segmenter
 from tree_fixtures import run
 
-from docmt.checksums import record_of
+from docmt.checksums import checksum_path
 from docmt.discourse.discourse_documents import DocumentUnits, read_discourse, sentences_of, write_discourse
 from docmt.discourse.parsing.parser import load_parser, load_trained_parser, reads_states_of, word_states
 from docmt.discourse.segmentation.segmenter import Segmenter
@@ -126,7 +126,7 @@ def test_a_parser_without_its_segmenter_is_refused(folder, tmp_path):
     model = train(folder, tmp_path / "parser.pt")
     content = torch.load(model, weights_only=True)
     torch.save({**content, "segmenter": None}, model)
-    record_of(model).unlink()
+    checksum_path(model).unlink()
     with pytest.raises(UserError, match="do not match"):
         load_parser(str(model))
 

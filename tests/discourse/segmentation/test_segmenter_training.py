@@ -7,7 +7,7 @@ import pytest
 import torch
 from segmenter_fixtures import EXAMPLES, example, tiny_settings, untrained
 
-from docmt.checksums import record_of
+from docmt.checksums import checksum_path
 from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts, write_discourse
 from docmt.discourse.segmentation.segmenter import (
     ExampleSet,
@@ -107,7 +107,7 @@ def test_damaged_files_are_one_line(trained, tmp_path):
         "damaged": {"vocabulary": {"words": [1]}},
     }.items():
         torch.save(content | change, path)
-        record_of(path).unlink(missing_ok=True)
+        checksum_path(path).unlink(missing_ok=True)
         with pytest.raises(UserError, match=name):
             Segmenter.load(path)
     with pytest.raises(UserError, match="no such file"):

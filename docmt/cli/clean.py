@@ -1,4 +1,4 @@
-"""`docmt tidy`: checkpoints, runs that the configuration does not have, and what killed jobs left."""
+"""`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and files of killed jobs."""
 
 import re
 import shutil
@@ -17,21 +17,21 @@ from docmt.snakemake import read_workflow
 
 QUEUE_SECONDS = 2.0  # after which Slurm's controller counts as down
 
-command = CommandGroup("tidy")
+command = CommandGroup("clean")
 
 
 @command.default
-def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
-    """List what a study no longer needs, with sizes.
+def clean(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
+    """List files that a study no longer needs, with sizes.
 
     Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
     scores stay.
 
     Example:
-        docmt tidy --configfile config/examples/smoke.yaml --delete
+        docmt clean --configfile config/examples/smoke.yaml --delete
 
     Args:
-        delete: delete what is listed.
+        delete: delete the listed files.
     """
     with study.opened() as (plan, folder):
         if not (folder / "results").is_dir():
@@ -49,7 +49,7 @@ def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
     for leftover in leftovers:
         print(f"{leftover.n_bytes / 1e6:10.1f} MB  {leftover.path}  ({leftover.why})")
     total = f"{sum(leftover.n_bytes for leftover in leftovers) / 1e6:10.1f} MB in {len(leftovers)} folders"
-    print(f"{total}, {'deleted' if delete else 'which docmt tidy --delete deletes'}")
+    print(f"{total}, {'deleted' if delete else 'delete them with docmt clean --delete'}")
 
 
 # The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)
@@ -66,7 +66,7 @@ class Leftover:
 
 
 def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
-    """The folders that can be deleted; none of them is inside another."""
+    """Yield the folders that can be deleted. None of them is inside another."""
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):

@@ -1,10 +1,10 @@
-"""`docmt tidy`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
+"""`docmt clean`: finds what nothing needs, and deletes nothing else, and not while the study runs."""
 
 import pytest
 from smoke_study import SMOKE, smoke_config
 
+from docmt.cli.clean import find_leftovers
 from docmt.cli.main import main
-from docmt.cli.tidy import find_leftovers
 from docmt.config.plan import Plan
 
 FINISHED = "results/controlled/runs/sentence_transformer/seed1"
@@ -23,8 +23,8 @@ def study(tmp_path):
     return tmp_path
 
 
-def tidy(study, *options):
-    return main(["tidy", "--directory", str(study), "--configfile", str(SMOKE), *options])
+def clean(study, *options):
+    return main(["clean", "--directory", str(study), "--configfile", str(SMOKE), *options])
 
 
 def test_what_nothing_needs_is_listed_and_kept(study, capsys):
@@ -35,8 +35,8 @@ def test_what_nothing_needs_is_listed_and_kept(study, capsys):
         OTHER_SEED: 1000,
     }
     before = sorted(study.rglob("*"))
-    assert tidy(study) == 0
-    assert "in 3 folders, which docmt tidy --delete deletes" in capsys.readouterr().out
+    assert clean(study) == 0
+    assert "in 3 folders, delete them with docmt clean --delete" in capsys.readouterr().out
     assert sorted(study.rglob("*")) == before
 
 
@@ -47,7 +47,7 @@ def test_it_is_deleted_and_all_else_stays(study, tmp_path_factory, capsys):
     own[0].touch()
     own[1].symlink_to(elsewhere.parent)
     own[2].mkdir()
-    assert tidy(study, "--delete") == 0
+    assert clean(study, "--delete") == 0
     assert all(place.exists() for place in [*own, elsewhere])
     assert "removed/seed1  (the configuration has no such run)" in capsys.readouterr().out
     assert not any((study / name).exists() for name in (f"{FINISHED}/checkpoints", UNKNOWN, OTHER_SEED))
@@ -67,7 +67,7 @@ def test_what_killed_jobs_left_is_found_once(study, capsys):
     assert "unfinished" in found["results/controlled/text/.train.tok.de.4rmkout2"].why
     assert found[UNKNOWN].n_bytes == 1007
     assert len(found) == 4
-    assert tidy(study, "--delete") == 0
+    assert clean(study, "--delete") == 0
     assert (study / "results/controlled/text/.checksums").is_dir()
     assert not (study / "results/controlled/text/.train.tok.de.4rmkout2").exists()
 
@@ -79,11 +79,11 @@ def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
     (study / ".snakemake/log/2026-11-21T054307.000000.snakemake.log").write_text(
         "SNAKEMAKE\n=========\n  Host: other\n"
     )
-    assert tidy(study, "--delete") == 2
+    assert clean(study, "--delete") == 2
     assert "are running: delete when they have ended" in capsys.readouterr().err
     assert (study / UNKNOWN).exists()
 
 
 def test_a_folder_without_results_is_refused(tmp_path, capsys):
-    assert tidy(tmp_path) == 2
+    assert clean(tmp_path) == 2
     assert "has no results" in capsys.readouterr().err
