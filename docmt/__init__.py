@@ -6,7 +6,7 @@ As a library (docs/translation.md): `from docmt import load_model, Translator, D
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "DecodingSettings": "docmt.decoding.settings",
