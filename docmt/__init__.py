@@ -1,6 +1,6 @@
 """docmt: document-level neural machine translation, from raw corpora to a results report.
 
-As a library (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings`.
+Library use (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings`.
 """
 
 import importlib
@@ -14,7 +14,7 @@ _PUBLIC = {
     "UserError": "docmt.errors",
     "load_model": "docmt.models.model_file",
 }
-"""What can be imported from here, and where it is: imported when it is asked for, because torch takes seconds."""
+"""Public names and their modules, which are imported on first use because torch takes seconds."""
 
 
 def __getattr__(name: str) -> Any:

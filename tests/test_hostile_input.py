@@ -16,13 +16,13 @@ from docmt.cli.main import main
 from docmt.corpora.download import AddressError, Patience, download
 from docmt.corpora.fetching import fetch_corpus, unpack
 from docmt.corpora.readers.tar_files import read_members
-from docmt.decompression import HARMLESS_BYTES, LARGEST_RATIO
+from docmt.decompression import MAX_RATIO, MAX_UNCHECKED_BYTES
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, read_lines
 from docmt.models.model_file import load_model
 
-BOMB = b"\n".join([b"x" * 1000] * (HARMLESS_BYTES // 1000 + 100_000))
+BOMB = b"\n".join([b"x" * 1000] * (MAX_UNCHECKED_BYTES // 1000 + 100_000))
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def bomb():
 def test_gzip_that_expands_without_end_is_refused(bomb, tmp_path, read):
     path = tmp_path / "bomb.tar.gz"
     path.write_bytes(bomb)
-    assert len(BOMB) > LARGEST_RATIO * len(bomb)
+    assert len(BOMB) > MAX_RATIO * len(bomb)
     with pytest.raises(UserError, match=rf"bomb\.tar\.gz: expands to more than 200 times its {len(bomb):,} compressed"):
         read(path)
     out = tmp_path / "out"
-    assert not out.exists() or out.stat().st_size <= max(HARMLESS_BYTES, LARGEST_RATIO * len(bomb))
+    assert not out.exists() or out.stat().st_size <= max(MAX_UNCHECKED_BYTES, MAX_RATIO * len(bomb))
 
 
 def test_small_files_may_be_compressed_as_well_as_can_be(tmp_path):
@@ -57,12 +57,12 @@ def test_small_files_may_be_compressed_as_well_as_can_be(tmp_path):
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(docmt_files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(docmt_files, "MAX_LINE_BYTES", 100)
     path = tmp_path / "a.en"
     path.write_bytes(b"short\n" + b"x" * 98 + b"\n" + b"y" * 101)
     lines = iterate_lines(path)
     assert [next(lines), next(lines)] == ["short", "x" * 98]
-    with pytest.raises(UserError, match=r"a\.en: line 3 has 100 bytes or more: this is no text"):
+    with pytest.raises(UserError, match=r"a\.en: line 3 has 100 bytes or more: this does not look like text"):
         next(lines)
 
 

@@ -18,7 +18,7 @@ from docmt.config.artifacts.report import STAGES
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
-from docmt.files import atomic_writer, made_folder
+from docmt.files import atomic_writer, temporary_folder
 from docmt.gpu_locks import visible_gpus
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS
@@ -73,7 +73,7 @@ def run(
     values = read_config_files(files)
     for change in changes or []:
         values = merge(values, read_change(change))
-    with made_folder(directory), chdir(directory):
+    with temporary_folder(directory), chdir(directory):
         check_user_files(load_config(values))
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:

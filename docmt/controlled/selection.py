@@ -22,7 +22,7 @@ def build_document(rng: Random, settings: SelectionSettings) -> "SelectionBuilde
     """Build a document with a greeting near its start and the required numbers of pronouns and deictic sentences."""
     n_sentences = draw_length(rng, settings)
     builder = SelectionBuilder(rng, settings)
-    builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.least_sentences()))
+    builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.min_length()))
     while len(builder) < n_sentences:
         builder.add_random(allowed=builder.still_needed(n_sentences))
     return builder

@@ -34,7 +34,7 @@ GeneratedItem = tuple[dict[str, Any], Sequence[Placed]]
 """An item and the sentences of its document, which ends with the focus sentence."""
 
 
-class Contrast(NamedTuple):
+class MinimalPair(NamedTuple):
     """A group: two documents that end with the focus sentence, and the variant of it that each requires."""
 
     variants: tuple[str, str]
@@ -56,7 +56,7 @@ def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
     return [({"id": f"{name}-{number:05d}", **item}, placed) for number, (item, placed) in enumerate(first)]
 
 
-def _items(name: str, number: int, contrast: Contrast) -> Iterator[GeneratedItem]:
+def _items(name: str, number: int, contrast: MinimalPair) -> Iterator[GeneratedItem]:
     """The two items of a group; their candidates are in the same order."""
     group = f"{name}-{number}-{''.join(contrast.variants)}" if name == "pronoun" else f"{name}-{number}"
     for correct, placed in enumerate(contrast.documents):
@@ -83,7 +83,7 @@ def _draw_lead(rng: Random, settings: SelectionSettings, *, distance: int, fixed
     return max(0, n_sentences - fixed - distance - 1)
 
 
-def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
+def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
     """Lead, antecedent, sentences between, focus, for every pair of genders; all have the same focus.
 
     A noun of another class, of any gender, the same in all documents, occurs between the last two or, if nothing is
@@ -116,10 +116,10 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         return builder.placed
 
     for pair in combinations(GENDERS, 2):
-        yield Contrast(pair, (document(pair[0]), document(pair[1])))
+        yield MinimalPair(pair, (document(pair[0]), document(pair[1])))
 
 
-def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
+def _deixis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
     """Lead, greeting, sentences between, focus, which is the only sentence with `you`."""
     seed = f"{settings.seed}/suite/deixis/{number}"
     distance = 1 + number % MAX_DISTANCE["deixis"]
@@ -136,10 +136,10 @@ def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         return builder.placed
 
     familiar, formal = sentences.ADDRESSES
-    yield Contrast(sentences.ADDRESSES, (document(familiar), document(formal)))
+    yield MinimalPair(sentences.ADDRESSES, (document(familiar), document(formal)))
 
 
-def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
+def _cohesion(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
     """Lead, the sentence that decides the word, sentences without it, focus; two kinds of words in turn."""
     kind = list(WORDS)[number % 2]
     words, draw = WORDS[kind]
@@ -157,10 +157,10 @@ def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder.add_word(kind, word, sentence=focus)
         return builder.placed
 
-    yield Contrast(("0", "1"), (document(0), document(1)), kind)
+    yield MinimalPair(("0", "1"), (document(0), document(1)), kind)
 
 
-def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
+def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
     """Lead, a distractor with one of the two verbs, some sentences, the deciding sentence, focus."""
     seed = f"{settings.seed}/suite/ellipsis/{number}"
     rng = Random(f"{seed}/focus")
@@ -188,13 +188,13 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder.add_ellipsis(focus)
         return builder.placed
 
-    yield Contrast((first.verb, second.verb), (document(first), document(second)))
+    yield MinimalPair((first.verb, second.verb), (document(first), document(second)))
 
 
 # Segments: random documents that happen to have a focus.
 
 
-class Exchange(NamedTuple):
+class Swap(NamedTuple):
     """The variants of the focus that the two documents of a group require, and what the second replaces."""
 
     variants: tuple[str, str]
@@ -202,13 +202,13 @@ class Exchange(NamedTuple):
     kind: str | None = None
 
 
-Accept = Callable[[SegmentBuilder, int, int], Exchange | None]
+Accept = Callable[[SegmentBuilder, int, int], Swap | None]
 """Accepts a sentence of a document, for a group with a number, as its focus."""
 
 
 def _search(
     name: str, plans: tuple[SegmentPlan, ...] | None, accept: Accept, settings: SegmentsSettings, number: int
-) -> Iterator[Contrast]:
+) -> Iterator[MinimalPair]:
     """The latest acceptable focus of the first document that has one; with plans, documents end with each in turn."""
 
     def build(seed: str, exchange: Mapping[Any, Any]) -> SegmentBuilder:
@@ -229,7 +229,7 @@ def _search(
             found = accept(document, place, number)
             if found is not None:
                 other = build(seed, found.values)
-                yield Contrast(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
+                yield MinimalPair(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
                 return
     raise UserError(
         f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
@@ -237,27 +237,27 @@ def _search(
     )
 
 
-def exchange_in_structure(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def find_swap_in_structure(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
     """The sentence that ends the plan."""
     target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
     is_last = place == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
         return None
     values = {target: distractor, distractor: target}
-    return Exchange((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
+    return Swap((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
 
 
-def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | None:
+def find_swap_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Swap | None:
     """The first sentence with `you`."""
     kinds = [placed.kind for placed in builder.placed[: place + 1]]
     if kinds[-1] != "deixis" or kinds.count("deixis") > 1:
         return None
     address = builder.placed[place].variant
     (other,) = set(sentences.ADDRESSES) - {address}
-    return Exchange((address, other), {address: other, other: address})
+    return Swap((address, other), {address: other, other: address})
 
 
-def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def find_swap_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
     """The first use of a word after the sentence that decides it, of ambiguous and `consistent` words in turn."""
     focus, kind = builder.placed[place], list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
@@ -267,10 +267,10 @@ def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Ex
         return None
     word, choice = decides
     values = {(word, choice): (word, 1 - choice), (word, 1 - choice): (word, choice)}
-    return Exchange((str(choice), str(1 - choice)), values, kind)
+    return Swap((str(choice), str(1 - choice)), values, kind)
 
 
-def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
+def find_swap_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
     """An elliptical sentence, of which one verb occurs earlier. Verbs with and without an object in turn."""
     if builder.placed[place].kind != "ellipsis":
         return None
@@ -279,16 +279,16 @@ def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Ex
     others = [other for other in others if other != verb and other in wanted]
     if verb not in wanted or not others:
         return None
-    return Exchange((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
+    return Swap((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
 
 
-SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
+SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[MinimalPair]]]] = {
     "selection": {"pronoun": _pronoun, "deixis": _deixis, "cohesion": _cohesion, "ellipsis": _ellipsis},
     "segments": {
-        "structure": partial(_search, "structure", PLANS, exchange_in_structure),
-        "deixis": partial(_search, "deixis", None, exchange_in_deixis),
-        "cohesion": partial(_search, "cohesion", None, exchange_in_cohesion),
-        "ellipsis": partial(_search, "ellipsis", None, exchange_in_ellipsis),
+        "structure": partial(_search, "structure", PLANS, find_swap_in_structure),
+        "deixis": partial(_search, "deixis", None, find_swap_in_deixis),
+        "cohesion": partial(_search, "cohesion", None, find_swap_in_cohesion),
+        "ellipsis": partial(_search, "ellipsis", None, find_swap_in_ellipsis),
     },
 }
 """By kind of documents and name: the groups of each number."""

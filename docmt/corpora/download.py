@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
 # Limit to a file of unknown size: eight times the largest archive of the catalog.
-MOST_BYTES = 1 << 33
+MAX_BYTES = 1 << 33
 # Answers worth another attempt: timeouts, rate limits, and overloaded servers or proxies.
 TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError)
@@ -49,7 +49,7 @@ class Patience:
     """Successive attempts without progress after which the address is given up."""
     first_wait_seconds: float = 1.0
     """Wait before the second attempt; each further wait is twice as long."""
-    longest_wait_seconds: float = 60.0
+    max_wait_seconds: float = 60.0
     """Upper limit of a wait, even if the server asks for a longer one."""
     timeout_seconds: float = 60.0
     """Time without data after which a connection counts as broken."""
@@ -64,7 +64,7 @@ def download(
     target: Path,
     *,
     is_right: Callable[[Path], bool] = lambda _: True,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_BYTES,
     patience: Patience = Patience(),
 ) -> None:
     """Fetch `url` to `target`.
@@ -129,7 +129,7 @@ class _Transfer:
                 if n_failures >= self.patience.n_attempts:
                     raise AddressError(f"{error}, {n_failures} times") from None
                 wait = max(self.patience.first_wait_seconds * 2 ** max(n_failures - 1, 0), error.wait_seconds)
-                wait = min(wait, self.patience.longest_wait_seconds)
+                wait = min(wait, self.patience.max_wait_seconds)
                 log.info("%s; trying again in %.1f s", error, wait)
                 time.sleep(wait)
 

@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from docmt import checksums
 from docmt.corpora.catalog import Address, Entry, SourceFile
-from docmt.corpora.download import MOST_BYTES, AddressError, download
+from docmt.corpora.download import MAX_BYTES, AddressError, download
 from docmt.corpora.readers.tar_files import CORRUPT_TAR
 from docmt.decompression import check_expansion, open_gzip
 from docmt.errors import UserError
-from docmt.files import atomic_path, explained_full_disk, read_json, sha256_file, write_json
+from docmt.files import atomic_path, describe_disk_full, read_json, sha256_file, write_json
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def fetch_files(
     held = None if mirror is None else mirror / mirror_folder
     record_path = out / RECORD
     record: dict[str, str] = read_json(record_path) if record_path.exists() else {}
-    with explained_full_disk(out):
+    with describe_disk_full(out):
         for name, file in files.items():
             target = out / name
             unchecked = {address.url for address in file.addresses if not address.is_checked}
@@ -117,14 +117,14 @@ def _fetch_address(address: Address, target: Path, file: SourceFile, *, archives
 
         # Compressed, a file is hardly ever larger; a kilobyte is room for what gzip adds.
         is_known = file.bytes and address.is_checked
-        most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MOST_BYTES
+        most_bytes = max(file.bytes or 0, file.bytes_gz or 0) + 1024 if is_known else file.most_bytes or MAX_BYTES
         download(address.url, arrived, is_right=is_right, most_bytes=most_bytes)
         place(arrived, target, file, is_checked=address.is_checked)
         arrived.unlink()
         return
     archive = archives / key
     if not archive.exists():
-        download(address.url, archive, most_bytes=MOST_BYTES)
+        download(address.url, archive, most_bytes=MAX_BYTES)
     with tempfile.TemporaryDirectory(dir=archives) as folder:
         member = Path(folder) / "member"
         _extract(archive, address.member, target=member, url=address.url)

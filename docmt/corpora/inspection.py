@@ -11,7 +11,7 @@ from docmt.languages import language_of
 
 HEAD_SENTENCES = 5000
 """Sentences of each side from which a language is told."""
-LEAST_WORDS = 50
+MIN_WORDS = 50
 EQUAL_PERCENT = 10.0
 """Share of target sentences that equal their source from which a warning is due: names and numbers are fewer."""
 ONE_SIDED_PERCENT = 10.0
@@ -99,7 +99,7 @@ class SplitInspection:
 def other_language(sentences: Iterable[str], lang: str) -> str | None:
     """The language of the text if it is rather another one than `lang`; None where that cannot be told."""
     words = list(itertools.chain.from_iterable(WORD.findall(sentence.lower()) for sentence in sentences))
-    if lang not in FREQUENT or len(words) < LEAST_WORDS:
+    if lang not in FREQUENT or len(words) < MIN_WORDS:
         return None
     counts = {code: sum(map(set(frequent.split()).__contains__, words)) for code, frequent in FREQUENT.items()}
     best = max(counts, key=lambda code: counts[code])

@@ -8,7 +8,7 @@ from typing import Any
 
 from docmt.corpora.catalog import ReadableCorpus, Split
 from docmt.corpora.documents import Document
-from docmt.corpora.readers.reader import ReaderResult, SuiteFormat, refuse_half_characters
+from docmt.corpora.readers.reader import ReaderResult, SuiteFormat, reject_lone_surrogates
 from docmt.corpora.readers.registry import read
 from docmt.corpora.suite_items import first_difference
 from docmt.errors import UserError
@@ -58,7 +58,7 @@ def convert_suite(
         )
     items = list(form.convert(_files_by_role(split, folder)))
     for item in items:
-        refuse_half_characters(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")
+        reject_lone_surrogates(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")
     dropped: Counter[str] = Counter()
     if form.holds == "generative":
         _check_counts(split, len(items), len(items), where=where)

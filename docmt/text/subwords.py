@@ -30,7 +30,7 @@ SENTENCEPIECE_KEY = "sentencepiece"
 # The language of a SentencePiece model that serves all languages.
 EVERY = "*"
 # Different words on which merges are learned, at 1.3 kilobytes each; the others are rare in every text.
-MOST_TYPES = 2_000_000
+MAX_TYPES = 2_000_000
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class SentencePieceModel:
 def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
     """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
-    Of more than `MOST_TYPES` different words, the rarest are left out.
+    Of more than `MAX_TYPES` different words, the rarest are left out.
     """
     from subword_nmt import learn_bpe as library
 
@@ -112,14 +112,14 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
     n_left_out = 0
     for line in sentences:
         counts.update(filter(None, line.strip("\r\n ").split(" ")))
-        if len(counts) > 4 * MOST_TYPES:  # counting takes an eighth of the memory of learning
-            n_left_out += len(counts) - MOST_TYPES
+        if len(counts) > 4 * MAX_TYPES:  # counting takes an eighth of the memory of learning
+            n_left_out += len(counts) - MAX_TYPES
             counts = _most_frequent(counts)
     if not counts:
         raise UserError("no text to learn BPE merges from: the training text is empty")
-    if (surplus := max(0, len(counts) - MOST_TYPES) + n_left_out) > 0:
+    if (surplus := max(0, len(counts) - MAX_TYPES) + n_left_out) > 0:
         counts = _most_frequent(counts)
-        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MOST_TYPES, surplus)
+        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MAX_TYPES, surplus)
     codes = io.StringIO()
     if max(map(len, counts)) == 1:  # nothing to merge, and the library would fail
         return f"{HEADER}\n"
@@ -134,7 +134,7 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
 
 def _most_frequent(counts: Counter[str]) -> Counter[str]:
     # Not `most_common`, whose heap is slow for millions. Sorting is stable: among equals, the first in the text stay.
-    return Counter(dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:MOST_TYPES]))
+    return Counter(dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:MAX_TYPES]))
 
 
 def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:

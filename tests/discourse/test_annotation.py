@@ -28,7 +28,7 @@ from docmt.discourse.annotation import (
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.discourse_documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.parser import load_parser
-from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
+from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -40,7 +40,7 @@ class EveryThirdWord:
 
     def read(self, sentences):
         empty = torch.empty(0, 0)
-        return [SentenceReading(list(range(3, len(words), 3)), empty, empty) for words in sentences]
+        return [SegmenterOutput(list(range(3, len(words), 3)), empty, empty) for words in sentences]
 
 
 @pytest.fixture

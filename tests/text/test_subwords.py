@@ -27,7 +27,7 @@ def test_rare_words_are_left_out_above_a_number_and_counted(monkeypatch, caplog)
     expected = learn_merges(frequent, merges=20, min_frequency=2)
     n_types = len({word for line in frequent for word in line.split()})
     assert learn_merges([*frequent, *rare], merges=20, min_frequency=2) != expected
-    monkeypatch.setattr("docmt.text.subwords.MOST_TYPES", n_types)
+    monkeypatch.setattr("docmt.text.subwords.MAX_TYPES", n_types)
     assert learn_merges(frequent, merges=20, min_frequency=2) == expected
     assert not caplog.records
     assert learn_merges([*frequent, *rare], merges=20, min_frequency=2) == expected

@@ -24,12 +24,12 @@ SPEAKER = re.compile(r"^\[message\]: .*?\bspeaker=(\S+)")
 # Shorter sentences are not compared by length.
 MIN_CHARACTERS = 20
 # Largest length of a translated sentence relative to its source sentence, compared with the whole message.
-LARGEST_RATIO = 2.5
+MAX_RATIO = 2.5
 # Characters of a message that is split; finding sentences takes quadratic time where quotes or brackets stay open.
-LONGEST_SPLIT = 10_000
+MAX_SPLIT_CHARACTERS = 10_000
 # A message is read once for each place where it occurs: a limit to the text at all places, relative to the messages.
-MOST_COPIES = 100
-HARMLESS_CHARACTERS = 1 << 20
+MAX_COPIES = 100
+MAX_UNCHECKED_CHARACTERS = 1 << 20
 # These end a sentence only before white space, not inside a word such as `NORM.DIST`.
 FULL_STOPS = (".", "!", "?")
 # White space beyond ASCII before a full stop: the library fails on it behind a single capital letter.
@@ -171,10 +171,8 @@ def _pages(
         for entry in entries:  # a catalog without references is one page, in the order of the file
             entry.occurrences = [("", "")]
     n_characters = sum(len(entry.occurrences) * len(entry.msgid + entry.msgstr) for entry in entries)
-    if n_characters > max(HARMLESS_CHARACTERS, MOST_COPIES * len(text)):
-        raise UserError(
-            f"{where}: its messages name places enough for {MOST_COPIES} times its text: this is no catalog"
-        )
+    if n_characters > max(MAX_UNCHECKED_CHARACTERS, MAX_COPIES * len(text)):
+        raise UserError(f"{where}: its messages name places enough for {MAX_COPIES} times its text: this is no catalog")
     pages: dict[str, list[tuple[int, int, Message]]] = defaultdict(list)
     # `order` breaks ties: several messages can be on one line of a page.
     for order, entry in enumerate(entries):
@@ -205,7 +203,7 @@ def _why_not(entry: polib.POEntry) -> str | None:
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
     """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
-    if max(map(len, pair)) <= LONGEST_SPLIT:
+    if max(map(len, pair)) <= MAX_SPLIT_CHARACTERS:
         src, tgt = (
             [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
             for text, lang in zip(pair, languages, strict=True)
@@ -215,7 +213,7 @@ def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -
         # Languages differ in length, so sentences are compared with the whole message, not with each other.
         usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
         if len(src) == len(tgt) and all(
-            max(len(a), len(b)) < MIN_CHARACTERS or 1 / LARGEST_RATIO <= len(b) / len(a) / usual <= LARGEST_RATIO
+            max(len(a), len(b)) < MIN_CHARACTERS or 1 / MAX_RATIO <= len(b) / len(a) / usual <= MAX_RATIO
             for a, b in zip(src, tgt, strict=True)
         ):
             collector.change("message split into sentences")

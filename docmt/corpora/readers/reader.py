@@ -16,13 +16,13 @@ from docmt.errors import UserError
 from docmt.settings import Settings
 
 # JSON can spell halves of surrogate pairs, which no UTF-8 file can hold.
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 SPACES = re.compile(r"[ \t\r\n]+")  # whole runs: a pattern that looks for a line end within one takes quadratic time
 
 
-def refuse_half_characters(*texts: str, where: str) -> None:
+def reject_lone_surrogates(*texts: str, where: str) -> None:
     """Raise UserError when a text cannot be written as UTF-8."""
-    if any(map(HALF_CHARACTER.search, texts)):
+    if any(map(LONE_SURROGATE.search, texts)):
         raise UserError(f"{where}: contains half a character (\\ud800 to \\udfff): fix its JSON")
 
 
@@ -133,7 +133,7 @@ class DocumentCollector:
 
     def clean(self, document_id: str, rows: list[tuple[str, ...]]) -> Document | None:
         """Clean and count the sentences of a document; None without any."""
-        refuse_half_characters(document_id, *itertools.chain.from_iterable(rows), where=f"document {document_id!a}")
+        reject_lone_surrogates(document_id, *itertools.chain.from_iterable(rows), where=f"document {document_id!a}")
         cleaned = [tuple(map(self._clean_sentence, row)) for row in rows]
         if not cleaned:
             self.counts.empty_documents += 1

@@ -31,7 +31,7 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 REFERENCE = re.compile(r"&(?:([A-Za-z][A-Za-z0-9]{1,31})|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 SECTION = re.compile(r"<!--|<!\[CDATA\[")
-DEEPEST = 50
+MAX_DEPTH = 50
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
     r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
@@ -78,8 +78,8 @@ class WmtXml(DocumentFormat):
                 root = element if root is None else root
                 depth += 1 if event == "start" else -1
                 # Each element inside another of its name would be read as often as it is deep.
-                if depth > DEEPEST:
-                    raise UserError(f"{path}: has elements within {DEEPEST} others: this is no test set")
+                if depth > MAX_DEPTH:
+                    raise UserError(f"{path}: has elements within {MAX_DEPTH} others: this is no test set")
         except SafeTree.ParseError as error:
             raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
         except DefusedXmlException:

@@ -31,11 +31,11 @@ OTHER_BLOCKS = ("NOTE", "STYLE", "REGION")
 CODE = re.compile(r"</?[A-Za-z][^<>]*+>|[$#]?\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}")
 # Inline elements of TMX that hold code of the original file, and code that stands for a break.
 INLINE_CODE = ("bpt", "ept", "it", "ph", "ut")
-LONGEST_BREAK = 100
+MAX_BREAK_CHARACTERS = 100
 BREAK = re.compile(r"\s*(?:</?(?:br|lb|p|div|li|td|tr)\b[^<>]*>|\\[nrt]|[\n\t\u2028])+\s*", re.IGNORECASE)
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 # Cues on the screen at one time. No film has as many, and pairs of cues are compared one by one.
-MOST_SHOWN = 1000
+MAX_SHOWN = 1000
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class SrtPairs(DocumentFormat):
                 shown.append(n_begun)
                 n_begun += 1
             shown = [other for other in shown if tgt[other].end > cue.begin]
-            if len(shown) > MOST_SHOWN:
+            if len(shown) > MAX_SHOWN:
                 raise UserError(
-                    f"{where}: shows more than {MOST_SHOWN:,} cues at {cue.begin:.1f} s: these are no subtitles"
+                    f"{where}: shows more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: these are no subtitles"
                 )
             mates = []
             for other in shown:
@@ -204,7 +204,7 @@ def _text(segment: Element) -> str:
     """The text of a segment without inline code; a break is a blank, and placeholders such as `%s` are text."""
     for element in list(segment.iter()):
         if _local_name(element) in INLINE_CODE:
-            code = "".join(element.itertext())[:LONGEST_BREAK]
+            code = "".join(element.itertext())[:MAX_BREAK_CHARACTERS]
             is_break = element.get("type") == "lb" or BREAK.fullmatch(code) is not None
             tail = element.tail or ""
             element.clear()

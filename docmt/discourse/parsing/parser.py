@@ -56,7 +56,7 @@ from docmt.discourse.parsing.transitions import (
     possible,
     state_values,
 )
-from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading, adam, averaged, weights_refused
+from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput, adam, averaged, weights_refused
 from docmt.discourse.settings import NeuralSettings, ParserSettings
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
@@ -147,7 +147,7 @@ class NeuralParser(Parser):
 
 
 def word_states(
-    readings: Iterable[SentenceReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
+    readings: Iterable[SegmenterOutput], documents: Sequence[DiscourseDocument], *, reads_lower: bool
 ) -> list[list[Tensor]]:
     """Group the word states of all sentences, in order, by document and sentence.
 

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class SentenceReading:
+class SegmenterOutput:
     """EDU starts and word states of a sentence."""
 
     starts: list[int]  # the words other than the first at which an EDU begins
@@ -148,7 +148,7 @@ class Segmenter:
             self._add_starts(starts, windows, batch, states)
         return list(map(sorted, starts))
 
-    def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
+    def read(self, sentences: Sequence[Sequence[str]]) -> list[SegmenterOutput]:
         """Compute EDU starts and states in one pass."""
         starts: list[list[int]] = [[] for _ in sentences]
         states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
@@ -159,7 +159,7 @@ class Segmenter:
                 words = slice(window.core_start, window.core_end)
                 states[window.sentence][words] = upper_TD[window.core]
                 lower[window.sentence][words] = lower_TD[window.core]
-        return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
+        return [SegmenterOutput(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
 
     def _add_starts(
         self, starts: list[list[int]], windows: Sequence[SentenceWindow], batch: SentenceBatch, states: States
