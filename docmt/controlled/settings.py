@@ -47,7 +47,7 @@ class CorpusSize(Settings):
 class SelectionSettings(CorpusSize):
     """A controlled corpus in which a pronoun's predicate selects its antecedent; no tree is needed."""
 
-    # Excluded from fingerprints, so that corpora keep theirs from when there was one kind.
+    # Excluded from fingerprints, since older corpora have none in theirs.
     documents: Literal["selection"] = Field(default="selection", exclude=True)
     """In these documents, the predicate of a pronoun selects its antecedent."""
     min_sentences: int = Field(default=6, ge=4)
@@ -76,7 +76,7 @@ class SelectionSettings(CorpusSize):
         return self
 
     def min_length(self) -> int:
-        """The shortest possible length: one noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
+        """Return the minimum length in sentences. One noun serves up to MAX_PRONOUN_DISTANCE pronouns."""
         n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
         return 1 + n_introductions + self.min_pronouns + self.min_deictic
 
@@ -132,7 +132,7 @@ ControlledSettings = Annotated[
         _kind, custom_error_type="documents", custom_error_message="documents must be one of selection, segments"
     ),
 ]
-"""Settings of a controlled corpus; the key `documents` tells the two kinds apart."""
+"""Settings of a controlled corpus. The key `documents` distinguishes the two kinds."""
 
 
 class _Section(Settings):

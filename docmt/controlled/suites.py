@@ -1,15 +1,14 @@
-"""Contrastive suites on which a model without context scores exactly one half, by construction.
+"""Contrastive suites on which a model without context scores exactly 50 %, by construction.
 
-A group is two documents that end with the same focus sentence and require different renderings of it, which are the
-candidates of both items. So whichever rendering a sentence model prefers, it is right in half of each group.
+A group consists of two documents that end with the same focus sentence but require different renderings. These are the
+candidates in both items. Whichever rendering a sentence model prefers, it is right in one item per group.
 
-With `documents: selection`, documents are made for their focus, at a given distance from what decides it, and differ in
-the deciding sentence alone: a rule that does not read this sentence is right in half of each group, too.
+With `documents: selection`, documents are built for their focus at a fixed distance from the deciding sentence, and
+differ only in this sentence. A rule that does not read it is also right in one item per group.
 
-With `documents: segments`, they are beginnings of random documents, up to a sentence that the context decides. The
-other document of a group exchanges one thing: the topics of two segments, the verb of the deciding sentence, the form
-of address, a word's sense or rendering. What is exchanged is drawn evenly in training too, so both documents are
-equally likely.
+With `documents: segments`, they are beginnings of random documents that end with a context-dependent sentence. The
+second document swaps one thing: the topics of two segments, the verb in the deciding sentence, the form of address, or
+a sense or rendering. In training, the swapped values are equally frequent, so both documents are equally likely.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,11 +30,11 @@ MAX_ATTEMPTS = 10_000
 SENTENCES_PER_MOVE = 2
 
 GeneratedItem = tuple[dict[str, Any], Sequence[Placed]]
-"""An item and the sentences of its document, which ends with the focus sentence."""
+"""An item, and the sentences of its document, which ends with the focus sentence."""
 
 
 class MinimalPair(NamedTuple):
-    """A group: two documents that end with the focus sentence, and the variant of it that each requires."""
+    """A group: two documents that end with the focus sentence, and their required variants."""
 
     variants: tuple[str, str]
     documents: tuple[Sequence[Placed], Sequence[Placed]]
@@ -43,51 +42,49 @@ class MinimalPair(NamedTuple):
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """Build the items of a suite of `SUITES`; it does not depend on the sizes of the splits."""
+    """Build the items of a suite in `SUITES`. They do not depend on the split sizes."""
     if isinstance(settings, SelectionSettings):
-        # Suites do not depend on the share of pairs in training documents.
+        # Suites do not depend on the share in training documents.
         share = SelectionSettings.model_fields["paired_introductions"].default
         settings = settings.model_copy(update={"paired_introductions": share})
-    contrasts = SUITES[settings.documents][name]
-    items = chain.from_iterable(
-        _items(name, number, contrast) for number in count() for contrast in contrasts(settings, number)
-    )
+    pairs_of = SUITES[settings.documents][name]
+    items = chain.from_iterable(_items(name, number, pair) for number in count() for pair in pairs_of(settings, number))
     first = islice(items, settings.n_suite_items)
     return [({"id": f"{name}-{number:05d}", **item}, placed) for number, (item, placed) in enumerate(first)]
 
 
-def _items(name: str, number: int, contrast: MinimalPair) -> Iterator[GeneratedItem]:
-    """The two items of a group; their candidates are in the same order."""
-    group = f"{name}-{number}-{''.join(contrast.variants)}" if name == "pronoun" else f"{name}-{number}"
-    for correct, placed in enumerate(contrast.documents):
-        focus, before = placed[-1], [each.tgt for each in placed[:-1]]
+def _items(name: str, number: int, pair: MinimalPair) -> Iterator[GeneratedItem]:
+    """Yield both items of a group, with candidates in the same order."""
+    group = f"{name}-{number}-{''.join(pair.variants)}" if name == "pronoun" else f"{name}-{number}"
+    for correct, placed in enumerate(pair.documents):
+        focus, before = placed[-1], [sentence.tgt for sentence in placed[:-1]]
         assert focus.antecedent is not None, "the context decides the focus sentence"
         item = {
             "phenomenon": name,
             "distance": len(placed) - 1 - focus.antecedent,
-            "src": [each.sentence.src for each in placed],
-            "candidates": [[*before, focus.sentence.variants[variant]] for variant in contrast.variants],
+            "src": [sentence.sentence.src for sentence in placed],
+            "candidates": [[*before, focus.sentence.variants[variant]] for variant in pair.variants],
             "correct": correct,
             "sentence": len(placed) - 1,
             "group": group,
         }
-        yield item | ({"kind": contrast.kind} if contrast.kind else {}), placed
+        yield item | ({"kind": pair.kind} if pair.kind else {}), placed
 
 
-# Selection: documents made for their focus. Both documents of a group get the same random numbers.
+# Selection: documents built for their focus. Both documents in a group use the same random numbers.
 
 
 def _draw_lead(rng: Random, settings: SelectionSettings, *, distance: int, fixed: int = 0) -> int:
-    """The length of the lead; `fixed` sentences come between it and the deciding sentence."""
+    """Draw the length of the lead, for a document with `fixed` sentences before the deciding sentence."""
     n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
     return max(0, n_sentences - fixed - distance - 1)
 
 
 def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
-    """Lead, antecedent, sentences between, focus, for every pair of genders; all have the same focus.
+    """Yield documents with lead, antecedent, random sentences and focus, for all pairs of genders.
 
-    A noun of another class, of any gender, the same in all documents, occurs between the last two or, if nothing is
-    between, just before the antecedent.
+    All documents share the focus and a distractor: a noun in another class, between antecedent and focus or, if they
+    are adjacent, directly before the antecedent.
     """
     seed = f"{settings.seed}/suite/pronoun/{number}"
     class_name = list(lexicon.CLASSES)[number % len(lexicon.CLASSES)]
@@ -120,7 +117,7 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
 
 
 def _deixis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
-    """Lead, greeting, sentences between, focus, which is the only sentence with `you`."""
+    """Yield documents with lead, greeting, random sentences and focus, the only sentence with `you`."""
     seed = f"{settings.seed}/suite/deixis/{number}"
     distance = 1 + number % MAX_DISTANCE["deixis"]
     focus = sentences.deixis(Random(f"{seed}/focus"))
@@ -140,7 +137,7 @@ def _deixis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
 
 
 def _cohesion(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
-    """Lead, the sentence that decides the word, sentences without it, focus; two kinds of words in turn."""
+    """Yield documents with lead, deciding sentence, random sentences and focus. Word kinds alternate."""
     kind = list(WORDS)[number % 2]
     words, draw = WORDS[kind]
     seed = f"{settings.seed}/suite/cohesion/{number}"
@@ -161,7 +158,7 @@ def _cohesion(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
 
 
 def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
-    """Lead, a distractor with one of the two verbs, some sentences, the deciding sentence, focus."""
+    """Yield documents with lead, distractor verb, random sentences, deciding sentence and focus."""
     seed = f"{settings.seed}/suite/ellipsis/{number}"
     rng = Random(f"{seed}/focus")
     is_transitive = number % 2 == 0
@@ -191,11 +188,11 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
     yield MinimalPair((first.verb, second.verb), (document(first), document(second)))
 
 
-# Segments: random documents that happen to have a focus.
+# Segments: random documents that contain a suitable focus.
 
 
 class Swap(NamedTuple):
-    """The variants of the focus that the two documents of a group require, and what the second replaces."""
+    """The required variants of the focus, and the replacements (`DocumentBuilder.exchange`) in the second document."""
 
     variants: tuple[str, str]
     values: Mapping[Any, Any]
@@ -203,13 +200,13 @@ class Swap(NamedTuple):
 
 
 Accept = Callable[[SegmentBuilder, int, int], Swap | None]
-"""Accepts a sentence of a document, for a group with a number, as its focus."""
+"""Maps document, sentence index and group number to the swap for this focus, or None."""
 
 
 def _search(
     name: str, plans: tuple[SegmentPlan, ...] | None, accept: Accept, settings: SegmentsSettings, number: int
 ) -> Iterator[MinimalPair]:
-    """The latest acceptable focus of the first document that has one; with plans, documents end with each in turn."""
+    """Find the last acceptable focus in the first document that has one. Documents end with a plan, if any."""
 
     def build(seed: str, exchange: Mapping[Any, Any]) -> SegmentBuilder:
         rng = Random(seed)
@@ -226,10 +223,10 @@ def _search(
         seed = f"{settings.seed}/segments/{name}/{number}/{attempt}"
         document = build(seed, {})
         for place in reversed(range(settings.min_sentences - 1, len(document))):
-            found = accept(document, place, number)
-            if found is not None:
-                other = build(seed, found.values)
-                yield MinimalPair(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
+            swap = accept(document, place, number)
+            if swap is not None:
+                other = build(seed, swap.values)
+                yield MinimalPair(swap.variants, (document.placed[: place + 1], other.placed[: place + 1]), swap.kind)
                 return
     raise UserError(
         f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
@@ -238,7 +235,7 @@ def _search(
 
 
 def find_swap_in_structure(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
-    """The sentence that ends the plan."""
+    """Accept the last sentence of the plan."""
     target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
     is_last = place == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
@@ -248,7 +245,7 @@ def find_swap_in_structure(builder: SegmentBuilder, place: int, number: int) -> 
 
 
 def find_swap_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Swap | None:
-    """The first sentence with `you`."""
+    """Accept the first sentence with `you`."""
     kinds = [placed.kind for placed in builder.placed[: place + 1]]
     if kinds[-1] != "deixis" or kinds.count("deixis") > 1:
         return None
@@ -258,7 +255,7 @@ def find_swap_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Swap | N
 
 
 def find_swap_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
-    """The first use of a word after the sentence that decides it, of ambiguous and `consistent` words in turn."""
+    """Accept the first use of a decided word. Ambiguous and `consistent` words alternate."""
     focus, kind = builder.placed[place], list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
         return None
@@ -271,13 +268,14 @@ def find_swap_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> S
 
 
 def find_swap_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
-    """An elliptical sentence, of which one verb occurs earlier. Verbs with and without an object in turn."""
+    """Accept an elliptical sentence after another possible verb. Transitive and intransitive verbs alternate."""
     if builder.placed[place].kind != "ellipsis":
         return None
-    wanted = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
-    *others, verb = [each.decides.predicate for each in builder.placed[:place] if isinstance(each.decides, Elided)]
-    others = [other for other in others if other != verb and other in wanted]
-    if verb not in wanted or not others:
+    verbs = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
+    decided = [sentence.decides for sentence in builder.placed[:place]]
+    *others, verb = [elided.predicate for elided in decided if isinstance(elided, Elided)]
+    others = [other for other in others if other != verb and other in verbs]
+    if verb not in verbs or not others:
         return None
     return Swap((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
 
@@ -291,4 +289,4 @@ SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[MinimalPair]]]] = {
         "ellipsis": partial(_search, "ellipsis", None, find_swap_in_ellipsis),
     },
 }
-"""By kind of documents and name: the groups of each number."""
+"""Document kind → suite name → function that yields the groups with a number."""
