@@ -38,7 +38,7 @@ class TextSettings(Settings):
     """Fewest occurrences of a merged pair."""
 
     def tokenizer_options(self) -> dict[str, Any]:
-        """The options of `get_tokenizer`."""
+        """Return the keyword arguments for `get_tokenizer`."""
         return {"normalize": self.normalise, "lowercase": self.lowercase, "tokenization": self.tokenization}
 
     @model_validator(mode="after")

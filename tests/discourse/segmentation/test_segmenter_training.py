@@ -84,7 +84,7 @@ def test_saved_and_loaded_is_the_same(trained, tmp_path):
     loaded = Segmenter.load(tmp_path / "segmenter.pt")
     assert (loaded.settings, loaded.vocabulary, loaded.scores) == (trained.settings, trained.vocabulary, trained.scores)
     sentences = [["He", "said", "that", "Zoe", "sang", "."], [], ["Yes"]]
-    pairs = zip(trained.read(sentences), loaded.read(sentences), strict=True)
+    pairs = zip(trained.encode(sentences), loaded.encode(sentences), strict=True)
     assert all(torch.equal(a.states_TD, b.states_TD) for a, b in pairs)
     assert trained.segment(sentences) == loaded.segment(sentences)
 
