@@ -14,7 +14,7 @@ _PUBLIC = {
     "UserError": "docmt.errors",
     "load_model": "docmt.models.model_file",
 }
-"""Public names and their modules, which are imported on first use because torch takes seconds."""
+"""Public names and their modules. Imports happen on first use, because torch takes seconds."""
 
 
 def __getattr__(name: str) -> Any:

@@ -102,7 +102,7 @@ def _without_braces(path: str) -> str:
 
 
 UserPath = Annotated[str, AfterValidator(_without_braces)]
-"""Path of a user-supplied file, which a rule of the workflow reads."""
+"""Path of a user-supplied file for a workflow rule."""
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -202,7 +202,7 @@ def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, A
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
-    """Return the main-clause EDU per sentence, which contains the nouns and pronouns."""
+    """Return the main-clause EDU per sentence, with nouns and pronouns."""
     first: dict[int, int] = {}
     for number, edu in enumerate(discourse["edus"]):
         first.setdefault(edu["sentence"], number)

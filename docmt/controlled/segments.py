@@ -61,7 +61,7 @@ ASIDE = (Move("digression"), Move("close"))
 
 
 def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
-    """Return the moves of a plan, with a random number of further digressions, which are closed at once."""
+    """Return the moves of a plan, with a random number of further digressions that are closed at once."""
     if plan.kind == "deep":
         return [
             *([Move("section"), Move("digression", TARGET)] if plan.is_inner else [Move("section", TARGET)]),
@@ -104,7 +104,7 @@ class SegmentBuilder(DocumentBuilder):
     """A document with nested segments.
 
     Attributes:
-        n_sentences: length of the complete document, on which the frequency of `you` depends.
+        n_sentences: length of the complete document. The frequency of `you` depends on it.
         segments: all segments in order.
         stack: open segments, the innermost last.
         plan: next openings and ends of segments (empty: random).

@@ -136,7 +136,7 @@ def _about_it(
 
 
 def greeting(rng: Random, address: str) -> Sentence:
-    """Draw a greeting, which decides the form of address ("du" or "Sie")."""
+    """Draw a greeting. It decides the form of address ("du" or "Sie")."""
     hello = rng.choice(lexicon.GREETINGS[address])
     title = rng.choice(lexicon.TITLES)
     name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)

@@ -30,7 +30,7 @@ MAX_ATTEMPTS = 10_000
 SENTENCES_PER_MOVE = 2
 
 GeneratedItem = tuple[dict[str, Any], Sequence[Placed]]
-"""An item, and the sentences of its document, which ends with the focus sentence."""
+"""An item, and the sentences of its document, with the focus sentence at the end."""
 
 
 class MinimalPair(NamedTuple):

@@ -105,7 +105,7 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
 def with_edus(batch: Iterable[DiscourseDocument], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
     """Replace the EDUs of documents. A sentence without words has one EDU without words.
 
-    `starts` contains the inner EDU starts per sentence: the words, except the first, at which an EDU begins.
+    `starts` contains the inner EDU starts per sentence (see `inner_starts`).
     """
     remaining = iter(starts)
     documents = []
@@ -172,8 +172,8 @@ class Annotator:
 def trim_heap() -> None:
     """Let glibc return freed memory to the operating system.
 
-    Tensors with varying sizes fragment the heap, which would grow with the number of batches. Other C libraries lack
-    this function.
+    Tensors with varying sizes fragment the heap, so that it would grow with the number of batches. Other C libraries
+    lack this function.
     """
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)

@@ -91,7 +91,7 @@ def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) ->
 
 
 def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
-    """Join two neighbors under a relation, which labels the satellite or both nuclei."""
+    """Join two neighbors under a relation. It labels the satellite or both nuclei."""
     return join((left, right), nuclearity, join_names(nuclearity, relation))
 
 

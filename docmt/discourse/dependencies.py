@@ -36,8 +36,8 @@ def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
     """Convert a tree that was not binarized, even if no node has three children.
 
-    Li et al. (2014): the head of a constituent is the head of its leftmost nucleus, on which the heads of the other
-    children depend.
+    Li et al. (2014): the head of a constituent is the head of its leftmost nucleus. The heads of the other children
+    depend on it.
     """
     check_cover(tree, n_edus)
     arcs: dict[int, tuple[int, str]] = {}
@@ -118,7 +118,7 @@ def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
 def cut_heads(heads: np.ndarray, first: int, last: int) -> np.ndarray:
     """Slice the heads of units `first` to `last` − 1 and renumber them from `first`.
 
-    A unit whose head is outside becomes a root, which can still attend to itself and its children. An instance thus has
+    A unit whose head is outside becomes a root. It can still attend to itself and its children. An instance thus has
     a forest from the document tree.
     """
     inside = np.asarray(heads[first:last], dtype=np.int64) - first

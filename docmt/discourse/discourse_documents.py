@@ -128,7 +128,7 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
 
 
 def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
-    """Build EDUs from inner starts per sentence: the words, except the first, at which an EDU begins."""
+    """Build EDUs from inner starts per sentence (see `inner_starts`)."""
     edus = []
     for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):
         bounds = [0, *sorted(inner), length]

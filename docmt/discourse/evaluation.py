@@ -61,7 +61,7 @@ def evaluate_segmenter(
     """Segment sentences and score the EDUs against a `*.discourse.jsonl`.
 
     Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
-    one per line, which is tokenized first.
+    one per line. This text is tokenized.
     """
     documents = read_discourse(gold)
     sentences = sentences_of(documents)
@@ -102,7 +102,7 @@ def evaluate_parser(
     """Score a parser on a `.discourse.jsonl` with gold trees, with gold EDUs or EDUs from a segmenter.
 
     `relations` is the inventory whose coarse classes are compared (default: fine relations). Returns `Scores.report`,
-    and the number of steps at which a constraint overruled the classifier (`enforced`).
+    and the number of steps with a decision by a constraint against the classifier (`enforced`).
     """
     scores = Scores(coarse_classes(relations))
     before = parser.counts["enforced"]
@@ -134,7 +134,7 @@ def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, co
 
 
 class Scores:
-    """Counts over documents, which `report` converts to percentages."""
+    """Counts over documents. `report` converts them to percentages."""
 
     def __init__(self, coarse: Coarse) -> None:
         self.coarse = coarse

@@ -28,7 +28,7 @@ from docmt.settings import nearest
 
 CHAIN, RANDOM = BASELINES = ("chain", "random")
 RELATION = "elaboration"
-"""The relation of all baseline arcs, which all inventories contain."""
+"""The relation of all baseline arcs. All inventories contain it."""
 BATCH_EDUS = 4000
 """Maximum number of EDUs in documents parsed together."""
 WordStates = Sequence[Sequence[Tensor]]

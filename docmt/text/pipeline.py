@@ -1,4 +1,4 @@
-"""The text pipeline for two languages, which converts sentences to subwords and back."""
+"""The text pipeline for two languages, from sentences to subwords and back."""
 
 from pathlib import Path
 from typing import Any, Self

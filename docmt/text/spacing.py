@@ -174,7 +174,7 @@ class Spacing:
 
 
 class _QuoteState:
-    """The open ASCII quotes, which open and close alternately."""
+    """The open ASCII quotes. They open and close alternately."""
 
     def __init__(self) -> None:
         self.open: tuple[str, ...] = ()

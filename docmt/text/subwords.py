@@ -1,6 +1,6 @@
 """Subwords: byte pair encoding (subword-nmt, `@@` at the end of all but a token's last subword) or SentencePiece.
 
-A codes file contains BPE merges, or SentencePiece models as JSON. SentencePiece splits plain text, in which `▁` is a
+A codes file contains BPE merges, or SentencePiece models as JSON. SentencePiece splits plain text, with `▁` for a
 space. Since it needs no words, it also works for languages without spaces, and for pretrained models.
 """
 
@@ -57,7 +57,7 @@ class BpeModel:
         return self._bpe.segment_tokens(tokens)
 
     def join(self, subwords: Iterable[str]) -> list[str]:
-        """Join subwords to tokens. Drops a final separator, after which decoding was cut off."""
+        """Join subwords to tokens. Drops a final separator, left by truncated decoding."""
         tokens, open_token = [], ""
         for subword in subwords:
             if subword.endswith(SEPARATOR):

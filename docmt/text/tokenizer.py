@@ -102,7 +102,7 @@ class Tokenizer:
 
 
 class PlainTokenizer(Tokenizer):
-    """Tokenizer before SentencePiece, which cleans a line in any language and splits it at spaces."""
+    """Tokenizer before SentencePiece: cleans a line in any language and splits it at spaces."""
 
     tokenization = "sentencepiece"
 
@@ -125,7 +125,7 @@ def get_tokenizer(
 
 
 def plain_tokens(tokens: list[str]) -> list[str]:
-    """Return tokens without marks: escaped Moses tokens, in which `@` and `▁` are also escaped."""
+    """Return tokens without marks: escaped Moses tokens, with `@` and `▁` also escaped."""
     return [split_marks(token)[1] for token in tokens if token != BLANK]
 
 
@@ -167,7 +167,7 @@ def chinese_words(text: str) -> list[str]:
 
 @functools.cache
 def _jieba() -> "JiebaTokenizer":
-    """Return jieba's tokenizer with its bundled dictionary, which loads in 0.8 seconds."""
+    """Return jieba's tokenizer with its bundled dictionary (0.8 seconds to load)."""
     import jieba
 
     jieba.setLogLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Tables and records: TSV, CSV, ParaDocs, Parquet, JSON, and lines whose documents another file names."""
+"""Tables and records: TSV, CSV, ParaDocs, Parquet, JSON, and lines with document ids in another file."""
 
 import csv
 import io
@@ -17,21 +17,21 @@ from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, File
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 
-# Line number (or number of the row), id of the document, and sentence pair.
+# Line number (or row number), document id, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
-# The pages of a line of ParaDocs, and the numbers of its first and last lines on both.
+# Pages of a ParaDocs line, and its first and last line numbers on both.
 Place = tuple[str, tuple[int, int], tuple[int, int]]
 PARADOCS_CELLS = 18
 
 
 class TsvLines(DocumentFormat):
-    """One file (role `both`): source, tab, target on each line, without quoting; blank lines between documents."""
+    """One file (role `both`): source, tab, target per line, without quoting, and blank lines between documents."""
 
     reader: FormatName[Literal["tsv"]]
     columns: list[PositiveInt] = Field(default=[1, 2], min_length=2, max_length=2)
-    """Numbers, from 1, of the columns of source and target."""
+    """Column numbers of source and target, from 1."""
     id_column: int | None = Field(default=None, ge=1)
-    """Column of the document's id; null: blank lines separate documents."""
+    """Column number of the document id. null: blank lines separate documents."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -62,14 +62,14 @@ class NamedColumns(DocumentFormat):
     """A table whose columns have names."""
 
     id: str | None = "id"
-    """Column of the document's id; null makes each row a document."""
+    """Column of the document id. null: a row is a document."""
     source: str = "source"
     """Column of the source sentence."""
     target: str = "target"
     """Column of the target sentence."""
 
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
-        """The columns to read, the id first."""
+        """Return the columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
         if missing := [name for name in columns if name not in header]:
             raise UserError(f"{where} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
@@ -77,20 +77,20 @@ class NamedColumns(DocumentFormat):
 
 
 class DialogueCsv(NamedColumns):
-    """One file (role `both`): rows with the dialogue's id and both sides, a header line first."""
+    """One file (role `both`): a header line, then rows with dialogue id and both sides."""
 
     later = ("quotes",)
 
     reader: FormatName[Literal["dialogue_csv"]]
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
-    """The character between cells."""
+    """Character between cells."""
     quotes: bool = True
-    """Whether quotation marks enclose cells; false: they are text, as in TSV."""
+    """true: quotation marks enclose cells. false: they are text, as in TSV."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
-        # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
+        # newline="" leaves line ends to the csv module, which accepts quoted ones. Neither splits at U+2028.
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         content = io.StringIO(read_text(path), newline="")
         reader = csv.reader(content, delimiter=self.delimiter, quoting=quoting, strict=True)
@@ -110,13 +110,13 @@ class DialogueCsv(NamedColumns):
 
 
 class NamedLines(DocumentFormat):
-    """One file per language, one sentence per line, and a third (role `ids`) with the document id of each line."""
+    """One file per language, one sentence per line, and a third (role `ids`) with one document id per line."""
 
     later = ("id_cells",)
 
     reader: FormatName[Literal["named_lines"]]
     id_cells: int | None = Field(default=None, ge=1)
-    """Tab-separated cells of the id: 2 in OPUS's `.ids` files; null: the whole line."""
+    """Number of tab-separated cells in the id, for example 2 in OPUS's `.ids` files. null: the whole line."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -129,24 +129,24 @@ class NamedLines(DocumentFormat):
 
 
 class ParaDocs(DocumentFormat):
-    """A file (role `both`, or a pattern) of ParaDocs, filtered as its publishers do (Wicks et al. 2024)."""
+    """ParaDocs (role `both`, a file or a pattern), filtered as published (Wicks et al. 2024)."""
 
     reader: FormatName[Literal["paradocs"]]
     max_frequency: int = 100
-    """More frequent lines in the collection are left out and end a document."""
+    """Maximum frequency of a line in the collection. More frequent lines are left out and end a document."""
     min_language: float = 0.5
-    """So are lines with a lower probability of a language."""
+    """Minimum language probability of a line. Other lines are left out and end a document."""
     max_gap: int = 2
-    """Most missing lines between two sentences of a document."""
+    """Maximum number of missing lines between two sentences in a document."""
     min_sentences: int = 2
-    """Shorter documents are left out."""
+    """Minimum number of sentences in a document. Shorter documents are left out."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
         collector = DocumentCollector()
 
-        # One document at a time: the files have gigabytes.
+        # One document at a time, since the files have gigabytes.
         def documents() -> Iterator[Document]:
             lines = itertools.chain.from_iterable(
                 zip(itertools.count(1), iterate_lines(file), itertools.repeat(file)) for _, file in matching_files(path)
@@ -173,12 +173,12 @@ class ParaDocs(DocumentFormat):
         return documents(), collector.counts
 
     def _is_next(self, place: Place, last: Place) -> bool:
-        """Whether a line continues the document of another."""
+        """True if a line continues the document of the last line."""
         (page, starts, _), (last_page, _, ends) = place, last
         return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
 
     def _place(self, line: str, path: Path, number: int) -> Place | None:
-        """The place of a line; None where the filter leaves the line out, which ends a document."""
+        """Return pages and line numbers. None if the filter leaves the line out and thus ends a document."""
         cells = line.split("\t")
         try:
             if len(cells) != PARADOCS_CELLS:
@@ -194,7 +194,7 @@ class ParaDocs(DocumentFormat):
 
 
 class ParquetTable(NamedColumns):
-    """A Parquet file (role `both`), read by pandas: a row is a sentence pair. Needs the package pyarrow."""
+    """A Parquet file (role `both`) with sentence pairs in rows. Needs the package pyarrow."""
 
     reader: FormatName[Literal["parquet"]]
 
@@ -203,7 +203,7 @@ class ParquetTable(NamedColumns):
         import pandas as pd
 
         path = self.pick(files, "both")
-        # The whole table instead of columns: a missing column can then be reported with those that exist.
+        # The whole table, so that the message for a missing column can list all columns.
         try:
             table = pd.read_parquet(path)
         except ImportError:
@@ -224,7 +224,7 @@ class DialogueJson(DocumentFormat):
 
     reader: FormatName[Literal["dialogue_json"]]
     reversed_speakers: list[str] = Field(default=[])
-    """Speakers whose `source` is in the target language: their sides are swapped."""
+    """Speakers whose `source` is in the target language, so that their sides are swapped."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -249,7 +249,7 @@ class DialogueJson(DocumentFormat):
 
 
 class JsonLines(DocumentFormat):
-    """One file (role `both`): one JSON object per line and document, `{"id", "src": […], "tgt": […]}`."""
+    """One file (role `both`): one JSON object per document, `{"id", "src": […], "tgt": […]}`."""
 
     n_languages = (1, 2)
 
@@ -277,7 +277,7 @@ class JsonLines(DocumentFormat):
 
 
 def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResult:
-    """The documents of rows; the rows of a document must be consecutive."""
+    """Group rows to documents. Rows of a document must be consecutive."""
     documents: dict[str, list[tuple[str, str]]] = {}
     last = None
     for number, name, pair in rows:

@@ -189,7 +189,7 @@ Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
     """Parse documents with `lengths` EDUs in lockstep, so that the classifier scores many states at once.
 
-    Returns the final states, and the number of steps at which a constraint overruled the classifier.
+    Returns the final states, and the number of steps with a decision by a constraint against the classifier.
     """
     states = [State(n_edus) for n_edus in lengths]
     n_enforced = 0

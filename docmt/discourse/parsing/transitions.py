@@ -5,8 +5,8 @@ relations to the finished tree.
 
 Features are positions, sizes, forms, boundaries and punctuation, as small integers without lexical information. A
 template has a name, a size, and a value in [0, size). `state_values` describes a parser state, and `merge_values` the
-internal nodes of the finished tree. The last two templates for states and the last one for nodes are boundary levels,
-with which the parser conjoins all other features. Models depend on the template order.
+internal nodes of the finished tree. The last two templates for states and the last one for nodes are boundary levels.
+The parser conjoins all other features with them. Models depend on the template order.
 """
 
 import hashlib

@@ -202,7 +202,7 @@ class BiLstm(nn.Module):
     """A BiLSTM over padded sentences, without influence of the padding.
 
     It consists of two LSTMs, the second over sentences reversed within their length. On a CPU, training takes a third
-    less time than with one bidirectional LSTM over a packed sequence, for which torch has no fused kernel.
+    less time than with one bidirectional LSTM over a packed sequence, since torch has no fused kernel for it.
     """
 
     def __init__(self, in_width: int, width: int) -> None:

@@ -51,7 +51,7 @@ IGNORED = -100
 LAST_LEARNING_RATE = 0.01
 """Factor on the learning rate at the last update."""
 PERFECT = 100.0
-"""Maximum F1, after which training ends."""
+"""Maximum F1. Training ends when it is reached."""
 log = logging.getLogger(__name__)
 
 
@@ -142,7 +142,7 @@ class Segmenter:
         return self.network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Return the inner starts per sentence: the words, except the first, at which an EDU begins, ascending."""
+        """Return the sorted inner starts per sentence (see `inner_starts`)."""
         starts: list[list[int]] = [[] for _ in sentences]
         for windows, batch, states in self._run(sentences):
             self._add_starts(starts, windows, batch, states)

@@ -163,7 +163,7 @@ def ends_sentence(text: str) -> int:
 
 
 def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile, *, lang: str) -> DiscourseDocument:
-    """Build a document from EDU texts, which are tokenized separately.
+    """Build a document from separately tokenized EDU texts.
 
     `ends` contains 1 per EDU that ends a sentence, 2 if it ends a paragraph, otherwise 0.
     """
