@@ -39,12 +39,6 @@ def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_more_merges_than_the_text_allows():
-    codes = learn_merges(LINES, merges=1000, min_frequency=1)
-    assert codes.count("\n") < 1000
-    assert BpeModel(codes).split(["lowest"]) == ["lowest"]
-
-
 @pytest.mark.parametrize("lines", [["a b", "c"], ["ab cd"]])
 def test_text_without_a_frequent_pair_gives_no_merges(lines):
     codes = learn_merges(lines, merges=10, min_frequency=2)

@@ -135,11 +135,11 @@ class ParaDocs(DocumentFormat):
     max_frequency: int = 100
     """Maximum frequency of a line in the collection. More frequent lines are left out and end a document."""
     min_language: float = 0.5
-    """Minimum language probability of a line. Other lines are left out and end a document."""
+    """Minimum language probability of a line, with the same effect."""
     max_gap: int = 2
     """Maximum number of missing lines between two sentences in a document."""
     min_sentences: int = 2
-    """Minimum number of sentences in a document. Shorter documents are left out."""
+    """Minimum number of sentences in a document."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:

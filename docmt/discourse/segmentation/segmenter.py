@@ -26,7 +26,6 @@ from docmt.discourse.segmentation.network import (
     START,
     SegmenterNetwork,
     SentenceBatch,
-    States,
     WordTypes,
     WordVocabulary,
     number_types,
@@ -72,6 +71,9 @@ class SentenceWindow(NamedTuple):
     end: int
     core_start: int
     core_end: int
+
+    def n_words(self) -> int:
+        return self.end - self.start
 
     @property
     def core(self) -> slice:
@@ -143,51 +145,34 @@ class Segmenter:
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """Return the sorted inner starts per sentence (see `inner_starts`)."""
-        starts: list[list[int]] = [[] for _ in sentences]
-        for windows, batch, states in self._run(sentences):
-            self._add_starts(starts, windows, batch, states)
-        return list(map(sorted, starts))
+        return [output.starts for output in self.encode(sentences)]
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[SegmenterOutput]:
         """Return EDU starts and word states per sentence."""
-        starts: list[list[int]] = [[] for _ in sentences]
-        states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
-        lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
-        for windows, batch, found in self._run(sentences):
-            self._add_starts(starts, windows, batch, found)
-            for window, upper_TD, lower_TD in zip(windows, found.upper_BTD, found.lower_BTD, strict=True):
-                words = slice(window.core_start, window.core_end)
-                states[window.sentence][words] = upper_TD[window.core]
-                lower[window.sentence][words] = lower_TD[window.core]
-        return [SegmenterOutput(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
-
-    def _add_starts(
-        self, starts: list[list[int]], windows: Sequence[SentenceWindow], batch: SentenceBatch, states: States
-    ) -> None:
-        """Add the starts in windows to their sentences, in any order."""
-        with torch.no_grad():
-            labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
-        for window, labels_T in zip(windows, labels_BT, strict=True):
-            found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
-            starts[window.sentence] += found.tolist()
-
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[SentenceWindow], SentenceBatch, States]]:
-        """Yield the states of all windows, in batches with similar lengths. Empty sentences have no window."""
-        names, words = number_types(sentences)
+        widths = self.width, self.lower_width
+        outputs = [SegmenterOutput([], *(torch.empty(len(words), width) for width in widths)) for words in sentences]
+        names, numbers = number_types(sentences)
         types = WordTypes.encode(names, self.vocabulary)
-        windows = [window for number, sentence in enumerate(words) for window in cut_windows(number, len(sentence))]
+        windows = [window for number, words in enumerate(numbers) for window in cut_windows(number, len(words))]
         if not windows:
-            return
-        lengths = [window.end - window.start for window in windows]
-        order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
+            return outputs
         with torch.no_grad():  # not inference mode: a parser may train on the states
             parts = map(types.select, torch.arange(len(names)).split(MAX_BATCH_TYPES))
             encoded_UD = torch.cat(list(map(self.network.encoder, parts)))
-        for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
-            batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+        windows.sort(key=SentenceWindow.n_words)  # similar lengths need little padding
+        for chosen in fill_batches(windows, MAX_BATCH_WORDS, cost=SentenceWindow.n_words, padded=True):
+            batch = SentenceBatch.pad([numbers[window.sentence][window.start : window.end] for window in chosen])
             with torch.no_grad():
                 states = self.network.states(encoded_UD[batch.index_BT], batch)
-            yield [windows[i] for i in chosen], batch, states
+                labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
+            for window, labels_T, *states_TD in zip(chosen, labels_BT, states.upper_BTD, states.lower_BTD, strict=True):
+                output, words = outputs[window.sentence], slice(window.core_start, window.core_end)
+                starts = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
+                output.starts.extend(starts.tolist())
+                output.states_TD[words], output.lower_TD[words] = (part_TD[window.core] for part_TD in states_TD)
+        for output in outputs:
+            output.starts.sort()  # windows of a sentence can be in different batches
+        return outputs
 
 
 def weights_refused(error: Exception, *, where: str) -> UserError:
