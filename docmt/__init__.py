@@ -1,6 +1,6 @@
 """docmt: document-level neural machine translation, from raw corpora to a results report.
 
-As a library (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings`.
+Library use (docs/translation.md): `from docmt import load_model, Translator, DecodingSettings`.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""`python -m docmt`: the same as the command `docmt`."""
+"""Run the command `docmt` as `python -m docmt`."""
 
 import sys
 

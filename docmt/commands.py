@@ -1,7 +1,7 @@
-"""Commands, each declared once: a typed function beside the code that it calls.
+"""Declaration of commands as typed functions, next to the code that they call.
 
-The parameters of the function are the options of the command, and its docstring is the help. cyclopts makes the command
-line from them: it imports in 70 ms, reads Google docstrings, takes lists after one option, and raises its errors
+The parameters of a function are the options of its command, and the docstring is the help. cyclopts builds the command
+line from both. It imports in 70 ms, reads Google docstrings, accepts lists after one option, and raises exceptions
 instead of ending the process.
 """
 
@@ -19,18 +19,18 @@ from cyclopts.validators import Number
 from docmt.files import check_can_write
 from docmt.settings import Settings
 
-# Characters of a line of an example, which terminals of 80 columns show unbroken.
+# Maximum line length of an example, so that terminals with 80 columns do not break it.
 EXAMPLE_WIDTH = 74
 MIRROR_VARIABLE = "DOCMT_MIRROR"
 
 
 def option(help: str, **keywords: Any) -> Parameter:
-    """The annotation of an option that several commands share: its help and other properties."""
+    """Return the annotation of an option that several commands share."""
     return Parameter(help=help, **keywords)
 
 
 def written(help: str) -> Parameter:
-    """The annotation of a file to write: whether it can be is seen before the work, which can take hours."""
+    """Return the annotation of an output file. It is checked at the start, since a command can run for hours."""
     return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
 
 
@@ -44,7 +44,7 @@ Positive = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
 def settings_at(where: str) -> Parameter:
-    """The annotation of an option that takes settings; `where` is their place in the config."""
+    """Return the annotation of a settings option. `where` is the config section."""
 
     def convert(settings: type[Settings], tokens: Sequence[Any]) -> Settings:
         return settings.from_argument(tokens[0].value, where=where)
@@ -54,28 +54,28 @@ def settings_at(where: str) -> Parameter:
 
 
 def as_argument(settings: Any) -> str:
-    """Settings as one line of JSON with sorted keys: equal settings are equal text."""
+    """Return settings as one line of JSON with sorted keys, so that equal settings give equal text."""
     return json.dumps(settings, sort_keys=True, ensure_ascii=False, default=lambda part: part.model_dump(mode="json"))
 
 
 class CommandGroup(App):
-    """A group of commands, to be filled by its method `command`, or a command without a group."""
+    """A group of commands, added with the method `command`, or a single command."""
 
     def command(self, obj: Any = None, name: Any = None, **keywords: Any) -> Any:
-        """Add a function as a command; what its docstring has under `Example:` ends the help."""
+        """Add a function as a command. The section `Example:` in its docstring ends the help."""
         if inspect.isfunction(obj):
             keywords.setdefault("help_epilogue", example_of(obj))
         return super().command(obj, name, **keywords)
 
     def default(self, obj: Any = None, **keywords: Any) -> Any:
-        """Make a function the command itself."""
+        """Make a function the only command."""
         if inspect.isfunction(obj) and self.help_epilogue is None:
             self.help_epilogue = example_of(obj)
         return super().default(obj, **keywords)
 
 
 def example_of(command: Callable[..., Any]) -> str | None:
-    """The example in the docstring of a command, wrapped so that it can be pasted into a shell."""
+    """Return the example in a command docstring, wrapped so that you can paste it into a shell."""
     found = re.search(r"^Example:\n((?: +\S.*\n?)+)", inspect.getdoc(command) or "", re.MULTILINE)
     if found is None:
         return None
@@ -85,20 +85,20 @@ def example_of(command: Callable[..., Any]) -> str | None:
 
 
 def option_words(name: str, value: Any) -> list[str]:
-    """The words of an option by the name of its parameter; none if it has no value (None, empty text, empty list)."""
+    """Return the command-line words for a parameter. None, empty text and empty lists give no words."""
     if value in (None, "", []):
         return []
     flag = f"--{name.replace('_', '-')}"
     if isinstance(value, Settings | Mapping):
         value = as_argument(value)
     items = [str(item) for item in ([value] if isinstance(value, str | int | float | Path) else value)]
-    if any(item.startswith("-") for item in items):  # which would be taken for options
+    if any(item.startswith("-") for item in items):  # would be parsed as options
         return [f"{flag}={item}" for item in items]
     return [flag, *items]
 
 
 def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Callable[..., Any]]]:
-    """All commands below an app: the words that call them, and their functions."""
+    """Yield the words and the function of all commands in an app."""
     for name in app:
         if name.startswith("-"):
             continue
@@ -108,7 +108,7 @@ def leaves(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows with the same keys, which become the header."""
+    """Print rows as a table. Their common keys are the header."""
     import tabulate  # here, because most commands print no table
 
     print(tabulate.tabulate(rows, headers="keys", intfmt=",", missingval="", tablefmt="simple"))

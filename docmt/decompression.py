@@ -1,4 +1,4 @@
-"""Decompression with a limit: a few kilobytes of gzip can expand to terabytes, which would fill memory or disk."""
+"""Decompression with a limit, since a few kilobytes of gzip can expand to terabytes and fill memory or disk."""
 
 import gzip
 import io
@@ -11,7 +11,7 @@ from docmt.errors import UserError
 # Largest ratio of the sizes of a file and its archive; text is rarely more than 20 times larger.
 MAX_RATIO = 200
 # Up to this size, any ratio is accepted.
-HARMLESS_BYTES = 1 << 26
+MAX_UNCHECKED_BYTES = 1 << 26
 BLOCK_BYTES = 1 << 18
 
 
@@ -25,7 +25,7 @@ def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
 
 
 class _Limited(io.RawIOBase):
-    """The content of a gzip file; reading on raises UserError when it grows suspiciously large."""
+    """Stream of decompressed gzip content. Reading raises UserError when it becomes suspiciously large."""
 
     def __init__(self, packed: BufferedReader, where: str) -> None:
         self._content = gzip.GzipFile(fileobj=packed)
@@ -44,8 +44,8 @@ class _Limited(io.RawIOBase):
 
 
 def open_gzip(packed: BufferedReader, *, where: str) -> BufferedReader:
-    """The content of an open gzip file, decompressed as it is read; `where` names it in messages.
+    """Return a stream that decompresses an open gzip file. `where` is the file name in messages.
 
-    Reading raises UserError as `check_expansion` does, and what `gzip` raises for corrupt data.
+    Reading raises UserError like `check_expansion`. For corrupt data, it raises the exceptions of `gzip`.
     """
     return io.BufferedReader(_Limited(packed, where), BLOCK_BYTES)

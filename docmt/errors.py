@@ -1,17 +1,17 @@
-"""Errors that a user can cause and fix."""
+"""Errors that users can fix."""
 
 import re
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""Characters that move the cursor of a terminal, change its colors or its title."""
+"""Control characters. In a terminal, they can move the cursor or change colors and title."""
 
 
 class UserError(Exception):
-    r"""A problem that the user can fix: bad input, a bad setting, a missing file.
+    r"""A problem that the user can fix, for example bad input, a bad setting or a missing file.
 
-    The message is one line that says what is wrong, where, and what to do. Control characters in what it quotes are
-    shown as `\x1b`. The command line prints it and exits with code 2. Any other exception is a bug in docmt and keeps
-    its traceback.
+    The message is one line: place, problem and remedy. Control characters in quoted text are shown as `\x1b`. The
+    command line prints the message and exits with code 2. All other exceptions are bugs in docmt and keep their
+    traceback.
     """
 
     def __init__(self, message: str) -> None:

@@ -1,7 +1,7 @@
-r"""Reading and writing files: strict UTF-8, lines that end only on "\n", checksums, and nothing half-written.
+r"""File input and output: strict UTF-8, lines that end only in "\n", checksums, atomic writes.
 
-The functions that write record a checksum, those that read verify it (see `docmt.checksums`). `checksum=False` is for
-files that are rewritten while others read them, that have checksums of another kind, or that belong to the user.
+Writing records a checksum and reading verifies it (see `docmt.checksums`). `checksum=False` is for files that are
+rewritten while other processes read them, that have other checksums, or that belong to the user.
 """
 
 import contextlib
@@ -33,14 +33,14 @@ MAX_LINE_BYTES = 1 << 28
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed if its name ends in `.gz`."""
+    """Return the content of a file, decompressed if its name ends in `.gz`."""
     with _open_content(Path(path)) as file:
         return file.read()
 
 
 @contextlib.contextmanager
 def _open_content(path: Path) -> Iterator[BufferedReader]:
-    """A file open for reading, decompressed if its name ends in `.gz`; raises UserError where it cannot be read."""
+    """Open a file for reading, decompressed if its name ends in `.gz`. Raises UserError if this fails."""
     try:
         with checksums.open_verified(path) as file:
             yield open_gzip(file, where=str(path)) if path.suffix == ".gz" else file
@@ -53,7 +53,7 @@ def _open_content(path: Path) -> Iterator[BufferedReader]:
 
 
 def read_text(path: Path) -> str:
-    """The content of a UTF-8 file without a leading byte order mark."""
+    """Return the text of a UTF-8 file without a leading byte order mark."""
     data = read_bytes(path).removeprefix(BYTE_ORDER_MARK)
     _refuse_other_kinds(path, data)
     try:
@@ -64,7 +64,7 @@ def read_text(path: Path) -> str:
 
 
 def read_xml(path: Path) -> str:
-    """The content of an XML or SGML file in the encoding that its first line declares, or else in UTF-8."""
+    """Return the text of an XML or SGML file in the declared encoding (default: UTF-8)."""
     data = read_bytes(path)
     is_wide = data[:2] in UTF_16_MARKS
     declared = re.match(rb"(?:\xef\xbb\xbf)?\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})", data)
@@ -82,7 +82,7 @@ def read_xml(path: Path) -> str:
 
 
 def _refuse_other_kinds(path: Path, data: bytes) -> None:
-    """Refuse what would be read as one line: archives, and text whose lines end in CR alone."""
+    """Reject files that would be read as one line: archives, and text whose lines end in a single CR."""
     if data.startswith(ZIP_MARK):
         raise UserError(f"{path}: is a zip archive, not text: unpack it")
     if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
@@ -90,7 +90,7 @@ def _refuse_other_kinds(path: Path, data: bytes) -> None:
 
 
 def not_utf8(path: Path, line: int, byte: int) -> str:
-    """The error message for a line that is not UTF-8."""
+    """Return the error message for a line that is not UTF-8."""
     is_wide = line == 1 and bytes([byte]) in (mark[:1] for mark in UTF_16_MARKS)
     return (
         f"{path}: line {line} is not UTF-8 (byte 0x{byte:02x}): convert the file with "
@@ -100,7 +100,7 @@ def not_utf8(path: Path, line: int, byte: int) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    r"""The lines of a UTF-8 file; only "\n" ends a line (U+2028, NEL and a lone CR are ordinary characters)."""
+    r"""Return the lines of a UTF-8 file. Only "\n" ends a line: U+2028, NEL and a lone CR are characters."""
     text = read_text(path)
     lines = text.split("\n")
     # Not `splitlines`, which also splits at U+2028, NEL and a lone CR.
@@ -110,10 +110,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """Like `read_lines`, one line at a time: memory does not grow with the file.
-
-    A bad line is reported when it is reached.
-    """
+    """Yield the lines like `read_lines`, in constant memory. A bad line raises UserError when it is reached."""
     path = Path(path)
     with _open_content(path) as file:
         for number, data in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), start=1):
@@ -132,7 +129,7 @@ def iterate_lines(path: Path) -> Iterator[str]:
 
 
 def check_can_write(path: Path) -> None:
-    """Raise UserError where a file cannot be written: a folder, below a file, or without permission."""
+    """Raise UserError if a path is a folder, is below a file, or is not writable."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder, not a file")
     place = next(parent for parent in path.absolute().parents if parent.exists())
@@ -143,7 +140,7 @@ def check_can_write(path: Path) -> None:
 
 
 def count_lines(path: Path) -> int | None:
-    """The number of lines, for progress bars; None for a compressed or a missing file."""
+    """Return the number of lines, for progress bars. None for compressed or missing files."""
     if Path(path).suffix == ".gz":
         return None
     with contextlib.suppress(OSError), open(path, "rb") as file:
@@ -155,7 +152,7 @@ def count_lines(path: Path) -> int | None:
 
 
 def modified(path: Path) -> float:
-    """The time of a file's last change, in seconds since 1970; 0 if there is none, as another process removed it."""
+    """Return the modification time in seconds since 1970, or 0 if another process has removed the file."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -164,17 +161,17 @@ def modified(path: Path) -> float:
 
 @contextlib.contextmanager
 def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
-    """A temporary path beside `path`, renamed to it when the block succeeds and removed when it fails.
+    """Yield a temporary path in the same folder. It is renamed to `path` on success and removed on failure.
 
-    The data are flushed to disk before the rename, so that a file under its final name is always whole. `path` may
-    also be a folder: make the temporary path a folder, and it replaces the old one.
+    The data are flushed to disk before the rename, so that a file under its final name is always complete. For an
+    output folder, create the temporary path as a folder. It then replaces the old one.
 
     Args:
-        path: the final name.
-        checksum: record the checksum of the file, or of each file in the folder.
+        path: final name.
+        checksum: record checksums, for a folder of all its files.
 
     Raises:
-        UserError: the disk or the quota is full; any existing file is unchanged.
+        UserError: the disk or the quota is full. An existing file stays unchanged.
     """
     path = Path(path)
     with (
@@ -186,7 +183,7 @@ def atomic_path(path: Path, *, checksum: bool = True) -> Iterator[Path]:
         try:
             yield temporary
         except (OSError, RuntimeError) as error:
-            # NumPy and torch do not pass on the error number of a failed write. On a full disk, this write fails, too.
+            # NumPy and torch lose the error number of a failed write. On a full disk, this write fails with it.
             if getattr(error, "errno", None) is None:
                 (Path(folder) / "probe").write_bytes(bytes(PROBE_BYTES))
             raise
@@ -242,7 +239,7 @@ def describe_disk_full(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
-    r"""A text file open for writing (UTF-8, "\n" line ends) that appears under `path` only once it is complete."""
+    r"""Open a text file for writing (UTF-8, "\n" line ends). It appears as `path` only when complete."""
     with (
         atomic_path(path, checksum=checksum) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as file,
@@ -253,7 +250,7 @@ def atomic_writer(path: Path, *, checksum: bool = True) -> Iterator[IO[str]]:
 def write_lines(path: Path, lines: Iterable[str], *, checksum: bool = True) -> None:
     r"""Write one line per string.
 
-    Raises ValueError if a string contains "\n": it would shift every later line.
+    Raises ValueError if a string contains "\n", since this would shift all later lines.
     """
     with atomic_writer(path, checksum=checksum) as file:
         for line in lines:
@@ -285,7 +282,7 @@ def read_jsonl(path: Path) -> list[Any]:
 
 
 def iterate_jsonl(path: Path) -> Iterator[Any]:
-    """Like `read_jsonl`, one value at a time: for files that should not be held in memory."""
+    """Yield the values like `read_jsonl`, one at a time, for files larger than the memory."""
     for number, line in enumerate(iterate_lines(path), start=1):
         try:
             yield json.loads(line)
@@ -301,11 +298,11 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 
 
 def to_jsonl(value: Any) -> str:
-    """Return the line of a value in such a file."""
+    """Return a value as one line of JSON with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def sha256_file(path: Path) -> str:
-    """The SHA-256 of a file's bytes as stored on disk, in hexadecimal."""
+    """Return the SHA-256 of a file as stored on disk, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

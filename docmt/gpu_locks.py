@@ -1,4 +1,4 @@
-"""A GPU for each job: jobs that run side by side on a machine without a scheduler take different GPUs."""
+"""GPU locks, so that concurrent jobs on a machine without a scheduler use different GPUs."""
 
 import contextlib
 import fcntl
@@ -15,13 +15,13 @@ log = logging.getLogger(__name__)
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 SECONDS_FOR_LIST = 20.0
 LOCAL_JOBS = "DOCMT_LOCAL_JOBS"
-"""Environment variable of the jobs that a Snakemake runs on its own machine, which may be an allocation of Slurm."""
+"""Environment variable for jobs that Snakemake runs on the local machine, possibly inside a Slurm allocation."""
 _held: dict[Path, int] = {}
-"""Open lock files by path: the system unlocks them when the process ends, even when it is killed."""
+"""Open lock files by path. The system unlocks them when the process ends, even if it is killed."""
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs that CUDA may use, as `CUDA_VISIBLE_DEVICES` names them; empty without NVIDIA's driver."""
+    """Return the GPUs that CUDA may use, named as in `CUDA_VISIBLE_DEVICES`. Empty without NVIDIA's driver."""
     if (chosen := os.environ.get(VISIBLE)) is not None:
         names = [name.strip() for name in chosen.split(",")]
         return names if names[0] not in ("", "-1") else []
@@ -29,7 +29,7 @@ def visible_gpus() -> list[str]:
 
 
 def _identifiers() -> list[str]:
-    """All GPUs of this machine, in the order of their slots."""
+    """Return the identifiers of all GPUs, in slot order."""
     try:
         command = ["nvidia-smi", "--list-gpus"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
@@ -40,10 +40,10 @@ def _identifiers() -> list[str]:
 
 
 def claim_gpus(number: int = 1) -> None:
-    """Take GPUs that no other job of docmt uses until this process ends, by `CUDA_VISIBLE_DEVICES`.
+    """Reserve GPUs for this process until it ends, and set `CUDA_VISIBLE_DEVICES`.
 
-    To be called before CUDA starts. Nothing is done in a job of Slurm, which has chosen, unless a Snakemake inside it
-    shares its GPUs among jobs. When fewer are free, as another study uses them, some are shared, with a warning.
+    Call this before CUDA starts. In a Slurm job, Slurm has already chosen the GPUs, unless Snakemake runs several jobs
+    inside the allocation. If too few GPUs are free, some are shared, with a warning.
     """
     if _are_chosen() or _held or number < 1:
         return
@@ -59,7 +59,7 @@ def claim_gpus(number: int = 1) -> None:
 
 
 def claim_more(names: Sequence[str]) -> bool:
-    """Take these GPUs, too, until this process ends; returns whether no other job of docmt uses any of them."""
+    """Reserve further GPUs until this process ends. Returns True if no other docmt job uses any of them."""
     return _are_chosen() or len(_locked(names, len(names))) == len(names)
 
 
@@ -69,7 +69,7 @@ def _are_chosen() -> bool:
 
 
 def _locked(names: Sequence[str], number: int) -> list[str]:
-    """The first GPUs that can be locked."""
+    """Lock up to `number` GPUs and return their names."""
     # CUDA counts in this order only with CUDA_DEVICE_ORDER=PCI_BUS_ID; with equal GPUs it mostly does so anyway.
     are_numbers = any(name.isdecimal() for name in names)
     slots = {str(slot): identifier for slot, identifier in enumerate(_identifiers() if are_numbers else ())}
@@ -81,14 +81,14 @@ def _locked(names: Sequence[str], number: int) -> list[str]:
 
 
 def _lock(name: str) -> bool:
-    """Lock the file of a GPU, in the folder for temporary files of all users, if nobody has locked it."""
+    """Lock the file of a GPU in the common temporary folder. Returns False if another process holds the lock."""
     path = Path(tempfile.gettempdir()) / f"docmt-gpu-{re.sub(r'[^A-Za-z0-9-]', '_', name)}.lock"
     if path in _held:
         return True
     try:
         with contextlib.suppress(FileExistsError):
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            os.fchmod(file, 0o644)  # whatever the umask: other users lock it, too
+            os.fchmod(file, 0o644)  # regardless of the umask, since other users also lock it
             os.close(file)
         file = os.open(path, os.O_RDONLY)  # may be opened only for reading, which is enough to lock it
     except OSError:

@@ -1,4 +1,4 @@
-"""Languages by their codes, however these are spelled: `zh`, `zh-CN`, `zho_Hans`, `cmn`."""
+"""Language codes in all spellings, for example `zh`, `zh-CN`, `zho_Hans`, `cmn`."""
 
 from functools import cache
 
@@ -6,16 +6,16 @@ from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
 TREATED_AS = {"nb": "no", "nn": "no", **dict.fromkeys(("yue", "wuu", "nan", "hak", "gan", "hsn", "lzh"), "zh")}
-"""Languages that are tokenized, spaced and scored as another one."""
+"""Languages that are tokenized, spaced and scored like another language."""
 WITHOUT_BLANKS = frozenset(("zh", "ja", "th", "km", "lo", "my", "bo", "dz"))
-"""Languages that write no blanks between words."""
+"""Languages without spaces between words."""
 
 
 @cache
 def language_of(code: str) -> str:
-    """The language that text with a code is treated as: `de` of `de-AT`, `DE` and `deu_Latn`, `zh` of `yue`.
+    """Return the language for a code: `de` for `de-AT`, `DE` and `deu_Latn`, `zh` for `yue`.
 
-    The shortest code of the language, without script and region; what is no code stays as it is, in lower case.
+    The result is the shortest code, without script and region. Unknown codes are returned in lower case.
     """
     try:
         tag = Language.get(code.strip().split("@")[0]).prefer_macrolanguage()

@@ -1,4 +1,4 @@
-"""Messages and progress bars, on standard error only: standard output is for results."""
+"""Messages and progress bars on standard error. Standard output is for results."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 Item = TypeVar("Item")
 
-# Seconds between two lines of a `Meter` in a log.
+# Seconds between two log lines of a `Meter`.
 LOG_SECONDS = 30.0
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def progress(items: Iterable[Item], *, label: str, unit: str, total: int | None 
 class Meter:
     """Progress, speed and remaining time of a long computation.
 
-    A progress bar if standard error is a terminal, else a line in the log every half a minute.
+    In a terminal, this is a progress bar, otherwise a log line every 30 seconds.
     """
 
     def __init__(self, total: int, *, label: str, unit: str) -> None:

@@ -1,7 +1,7 @@
-"""Work on many items in several processes, in order, without holding all items in memory.
+"""Parallel processing of many items in order, in constant memory.
 
-`concurrent.futures` starts the processes, but its own `map` reads all items at once before Python 3.14; joblib would be
-one more dependency, and its processes outlive the call. When one of its processes dies, it gives up all items.
+`concurrent.futures` starts the processes, but before Python 3.14, its `map` reads all items at once. joblib would be
+one more dependency, and its processes outlive the call. If one of its processes dies, it gives up all items.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ from docmt.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# One that is worked on, one that waits, and one that is done and waits for those before it.
+# One in progress, one waiting, and one finished that waits for earlier chunks.
 CHUNKS_PER_PROCESS = 3
 SECONDS_TO_END = 10.0  # time for processes that have nothing left to do
-PR_SET_PDEATHSIG = 1  # option of `prctl`: the signal that a process gets when its parent ends
+PR_SET_PDEATHSIG = 1  # option of `prctl`: signal when the parent ends
 
-_function: Callable[[Any], Any]  # of this process
+_function: Callable[[Any], Any]  # the function that this process applies
 
 
 def end_with_parent() -> None:
-    """Have Linux kill this process when its parent ends, even by SIGKILL."""
+    """Let Linux kill this process when its parent ends, even by SIGKILL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         parent = multiprocessing.parent_process()
@@ -44,17 +44,16 @@ def end_with_parent() -> None:
 def map_chunks(
     function: Callable[[list[Item]], Result], items: Iterable[Item], *, size: int, jobs: int
 ) -> Iterator[Result]:
-    """Apply a function to consecutive chunks of `size` items; yields the results in order.
+    """Apply a function to consecutive chunks of `size` items and yield the results in order.
 
-    Items are read as they are needed: memory does not grow with their number. With one job, or a single chunk, no
-    process is started; with more, function, items and results must be picklable. The results do not depend on the
-    number of jobs.
+    Items are read lazily, in constant memory. With one job or a single chunk, no process is started. Otherwise,
+    function, items and results must be picklable. The results do not depend on `jobs`.
     """
     if jobs < 1:
         raise UserError(f"--jobs {jobs}: must be at least 1")
     source = iter(items)
     chunks = iter(lambda: list(itertools.islice(source, size)), [])
-    # Two chunks tell whether processes are worth their start.
+    # A single chunk is not worth the start of processes.
     head = list(itertools.islice(chunks, 2))
     chunks = itertools.chain(head, chunks)
     if jobs == 1 or len(head) < 2:
@@ -83,13 +82,13 @@ def _map_in_processes(
         while pending:
             yield pending.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)  # what waits is not worked on after an error or a signal
+        pool.shutdown(cancel_futures=True)  # after an error or a signal, waiting chunks are dropped
 
 
 def _set_up(function: Callable[[Any], Any], gc_threshold: tuple[int, int, int]) -> None:
     global _function
     _function = function
-    end_with_parent()  # it would wait for chunks for ever
+    end_with_parent()  # otherwise, it would wait for chunks for ever
     gc.set_threshold(*gc_threshold)  # by default, searches for garbage take 8 % of the time of a parser
 
 
@@ -111,10 +110,10 @@ def map_apart(
     jobs: int,
     is_spent: Callable[[Result], bool] = lambda _: False,
 ) -> Iterator[tuple[Item, Result | LostProcess]]:
-    """Items with their results, as they come, from processes of which any may die: another one takes its place.
+    """Yield items with their results in order of completion. A process that dies is replaced.
 
-    `start` makes the function in each process, and must be picklable. A process whose result `is_spent` gets no other
-    item. After an error or a signal, all are killed with all that they have started.
+    The picklable function `start` is called once per process and returns the function to apply. A process whose result
+    `is_spent` is replaced. After an error or a signal, all processes are killed with their children.
     """
     context = multiprocessing.get_context("spawn")  # a forked process could not use CUDA
     waiting = iter(items)
@@ -127,11 +126,11 @@ def map_apart(
                     pipe, end = context.Pipe()
                     process = context.Process(target=_serve, args=(end, start))
                     process.start()
-                    end.close()  # only the process has it now: the pipe ends when the process dies
+                    end.close()  # so that the pipe ends when the process dies
                     idle.append((pipe, process))
                 pipe, process = idle.pop()
                 busy[pipe] = process, item
-                with contextlib.suppress(BrokenPipeError):  # it has died, as is seen below
+                with contextlib.suppress(BrokenPipeError):  # it has died, which is handled below
                     pipe.send(item)
             if not busy:
                 return
@@ -161,7 +160,7 @@ def map_apart(
 
 
 def _kill(process: Any) -> None:
-    """Kill a process of `map_apart` with all that it has started."""
+    """Kill a process of `map_apart` with its children."""
     with contextlib.suppress(ProcessLookupError):  # it has ended, or has not become a group yet
         os.killpg(process.pid, signal.SIGKILL)
     process.kill()
@@ -169,8 +168,8 @@ def _kill(process: Any) -> None:
 
 
 def _serve(pipe: Connection, start: Callable[[], Callable[[Any], Any]]) -> None:
-    """Send the results of the items that come through a pipe, until it ends."""
-    os.setsid()  # a group that is killed with all that it starts; signals of the terminal are for its parent
+    """Receive items through a pipe and send their results, until the pipe ends."""
+    os.setsid()  # a new process group: it can be killed with its children, and ignores the signals of the terminal
     end_with_parent()
     function = start()
     with contextlib.suppress(EOFError):

@@ -15,20 +15,20 @@ from docmt import __version__
 from docmt.files import write_json
 
 FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
-"""Environment variable of the fingerprint that the workflow gives a command (`--fingerprint`)."""
+"""Environment variable for the fingerprint that the workflow passes to a command (`--fingerprint`)."""
 PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
 
 
 def fingerprint(value: Any) -> str:
-    """A short hash (12 hexadecimal digits) of a JSON-like value, regardless of the order of keys."""
-    # `default`: paths and other values of settings that JSON does not know.
+    """Return a short hash (12 hexadecimal digits) of a JSON-like value. The order of keys has no effect."""
+    # `default`: paths and other values that JSON lacks.
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 @functools.cache
 def commit() -> str:
-    """The git commit of the source tree, with `+` if there are uncommitted changes; `unknown` outside git."""
+    """Return the git commit of the source tree, with `+` after uncommitted changes. Outside git: `unknown`."""
     root = Path(__file__).resolve().parent.parent
     try:
         head = _git(root, "rev-parse", "--short=12", "HEAD")
@@ -43,7 +43,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def package_versions(names: Iterable[str]) -> dict[str, str]:
-    """The versions of packages, without those that are not installed."""
+    """Return the versions of the installed packages among these names."""
     versions = {}
     for name in names:
         try:
@@ -54,7 +54,7 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
 
 
 def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
-    """The provenance to store with an artifact: versions, commit, settings, their fingerprint, and any given facts."""
+    """Return the provenance of an artifact: versions, commit, settings, their fingerprint, and `facts`."""
     versions = {"python": platform.python_version()} | package_versions(PACKAGES)
     described = {"docmt": __version__, "commit": commit(), "versions": versions, **facts}
     if settings is not None:
@@ -63,16 +63,16 @@ def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
 
 
 def describe_result(*, settings: Any, **facts: Any) -> dict[str, Any]:
-    """`describe` with the fingerprint that the workflow gave, if it did: it covers all inputs, too."""
-    given = os.environ.get(FINGERPRINT_VARIABLE)
-    return describe(settings=settings, **facts) | ({"fingerprint": given} if given else {})
+    """Return `describe` with the fingerprint from the workflow, if any, since it also covers all inputs."""
+    from_workflow = os.environ.get(FINGERPRINT_VARIABLE)
+    return describe(settings=settings, **facts) | ({"fingerprint": from_workflow} if from_workflow else {})
 
 
 def write_job_facts(out: Path, **facts: Any) -> None:
-    """Write what is known about the job that made `out` as JSON, to `OUT_WITHOUT_SUFFIX.job.json`.
+    """Write facts about the job that made an artifact as JSON, to `OUT_WITHOUT_SUFFIX.job.json`.
 
     Args:
-        out: the artifact, such as `model.pt`; its facts go to `model.job.json` in the same folder.
-        facts: `device` ("cpu" or "cuda"), `n_devices`, and what else the job knows.
+        out: the artifact. For example, the facts about `model.pt` go to `model.job.json` in the same folder.
+        facts: `device` ("cpu" or "cuda"), `n_devices`, and further values.
     """
     write_json(out.with_suffix(".job.json"), facts)

@@ -1,4 +1,4 @@
-"""The base class of all settings: strict and typed, with errors of one clear line."""
+"""The base class of all settings: strict and typed, with one-line errors."""
 
 import difflib
 import json
@@ -22,17 +22,17 @@ from docmt.renamed import rename_settings
 
 
 class Settings(BaseModel):
-    """A section of the configuration. Unknown keys and wrong types are refused; values are read-only."""
+    """A section of the configuration. Unknown keys and wrong types are errors, and values are read-only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     later: ClassVar[tuple[str, ...]] = ()
-    """Keys that came after studies were made without them: values are written without them where they are at their
-    defaults, so that fingerprints, checkpoints and model files stay as they were."""
+    """Keys added later. They are written only if they differ from the default, so that fingerprints, checkpoints and
+    model files of older studies stay valid."""
     overridden: ClassVar[dict[str, type["Settings"]]] = {}
-    """Classes whose keys a mapping of the section overrides, by its key."""
+    """Key of a mapping in this section → class whose keys the mapping overrides."""
     study: ClassVar[type["Settings"] | None] = None
-    """The class of a whole configuration, in which unknown keys are looked for; set where it is defined."""
+    """The class of the whole configuration, in which unknown keys are looked up. Set where it is defined."""
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Settings(BaseModel):
 
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:
-        """Validate plain values (from YAML or JSON)."""
+        """Return the settings for plain values (from YAML or JSON)."""
         if not isinstance(values, dict):
             raise UserError(f"{where}: expected a mapping of settings, not {values!r}")
         try:
@@ -54,12 +54,12 @@ class Settings(BaseModel):
 
     @classmethod
     def from_argument(cls, argument: str, *, where: str) -> Self:
-        """Read the value of a `--settings` option, see `read_argument`."""
+        """Return the settings in a `--settings` option (see `read_argument`)."""
         return cls.load(read_argument(argument, where=where), where=where)
 
 
 def read_argument(argument: str, *, where: str) -> Any:
-    """Read the plain value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
+    """Return the value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
     if argument.startswith("@"):
         return rename_settings(read_json(Path(argument[1:])), where)
     try:
@@ -85,7 +85,7 @@ MAX_VALUE_LENGTH = 80
 """Characters of a wrong value that a message shows."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
-"""The form of a name that becomes part of paths."""
+"""Pattern for names that become part of paths."""
 
 
 def check_name(name: str) -> str:
@@ -96,30 +96,30 @@ def check_name(name: str) -> str:
 
 
 def _without_braces(path: str) -> str:
-    # Snakemake takes braces in a path for a wildcard, however they are escaped.
+    # Snakemake parses braces in a path as a wildcard, even if they are escaped.
     if "{" in path or "}" in path:
         raise ValueError("a path must contain no braces, which Snakemake takes for wildcards: rename it")
     return path
 
 
 UserPath = Annotated[str, AfterValidator(_without_braces)]
-"""The path of a file of the user's, which a rule of the workflow reads."""
+"""Path of a user-supplied file for a workflow rule."""
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """A hint that names the known word closest to `name`, or all known words if none is close."""
+    """Return a hint with the known word closest to `name`, or with all known words if none is close."""
     close = _closest(name, known)
     return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
 def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
-    """The known word closest to `name`, or the shortest that contains it."""
+    """Return the known word closest to `name`, or the shortest one that contains it."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
 
 
 def one_of(known: Callable[[], Iterable[str]], must: str) -> AfterValidator:
-    """The check that a value is a known name; `must` begins the error, which names the closest one."""
+    """Return a validator for known names. The error consists of `must` and the closest name."""
 
     def check(name: str) -> str:
         names = list(known())
@@ -131,14 +131,14 @@ def one_of(known: Callable[[], Iterable[str]], must: str) -> AfterValidator:
 
 
 def look_up(mapping: Mapping[str, Any], name: str | None, *, where: str, what: str) -> Any:
-    """`mapping[name]`."""
+    """Return `mapping[name]`. Raises UserError with the nearest name if there is none."""
     if name is None or name not in mapping:
         raise UserError(f"{where}: no {what} {name!r}; {nearest(str(name), list(mapping))}")
     return mapping[name]
 
 
 def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
-    """The first problem of a ValidationError in one line; unknown keys come first: most are typing errors."""
+    """Return the first problem of a ValidationError in one line. Unknown keys come first, since most are typos."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     problem = problems[0]
     keys, owner = _locate(cls, problem["loc"])
@@ -167,7 +167,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
 
 
 def _nearest_key(owner: type[BaseModel], key: str) -> str:
-    """A hint for an unknown key: the same key in other sections, else the nearest key of `owner`, then of all."""
+    """Return a hint for an unknown key: the same key in other sections, the nearest key of `owner`, or of all."""
     places: dict[str, list[str]] = {}
     for path, section in sections(Settings.study) if Settings.study else ():
         for name in section.model_fields:
@@ -180,9 +180,9 @@ def _nearest_key(owner: type[BaseModel], key: str) -> str:
 
 
 def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str], type[BaseModel]]:
-    """The keys that lead to a validation error, and the last settings class on the way.
+    """Return the keys that lead to a validation error, and the last settings class on this path.
 
-    The names by which Pydantic tells alternative classes apart are parts of the location, but no keys.
+    Pydantic's location also contains the tags that distinguish alternative classes. These are not keys.
     """
     keys: list[str] = []
     options = [cls]
@@ -190,7 +190,7 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
         if len(options) > 1 and (chosen := [option for option in options if part in fixed_values(option).values()]):
             options = chosen
             continue
-        # Pydantic's mark of a wrong key of a mapping; the part before it is that key.
+        # Pydantic's mark for a wrong mapping key, which is the part before it.
         if part == "[key]":
             continue
         keys.append(part)
@@ -201,13 +201,13 @@ def _locate(cls: type[BaseModel], location: tuple[Any, ...]) -> tuple[list[str],
 
 
 def fixed_values(cls: type[BaseModel]) -> dict[str, str]:
-    """The keys with a single possible value, such as `reader: blank_lines`: they tell alternative classes apart."""
+    """Return the keys with a single possible value, such as `reader: blank_lines`. They distinguish classes."""
     arguments = {name: get_args(field.annotation) for name, field in cls.model_fields.items()}
     return {name: values[0] for name, values in arguments.items() if len(values) == 1 and isinstance(values[0], str)}
 
 
 def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
-    """A settings class and all below it, each once, with the path of its keys, from the top on."""
+    """Yield a settings class and all nested ones, without duplicates, with their key paths."""
     seen: set[type[BaseModel]] = set()
     queue: list[tuple[str, type[BaseModel]]] = [("", top)]
     for path, cls in queue:  # which grows
@@ -221,7 +221,7 @@ def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
 
 
 def _settings_in(annotation: Any, below: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """The settings classes inside an annotation, with `.NAME` for each mapping on the way to them."""
+    """Yield the settings classes inside an annotation, with `.NAME` for every enclosing mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield below, annotation
         return

@@ -1,4 +1,4 @@
-"""The jobs of a study in Slurm's queue, submitted by Snakemake."""
+"""Slurm jobs that Snakemake has submitted for a study."""
 
 import atexit
 import logging
@@ -13,14 +13,14 @@ from docmt.snakemake import SLURM_LOGS, slurm_label
 log = logging.getLogger(__name__)
 
 FIELDS = ("JobArrayID", "State", "Comment", "STDOUT")
-# Longer than a client waits for a controller that is restarting.
+# Longer than a Slurm client waits for a restarting controller.
 TIMEOUT_SECONDS = 20
 # How many jobs one message names.
 MAX_NAMED = 5
 
 
 class QueueError(Exception):
-    """`squeue` exists, but did not answer."""
+    """`squeue` is installed, but failed or did not answer."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class SlurmJob:
     """A pending or running job.
 
     Attributes:
-        id: number in Slurm, for `scancel`.
+        id: Slurm job id, for `scancel`.
         state: `RUNNING`, `PENDING`, ….
         label: rule and wildcards.
     """
@@ -39,7 +39,7 @@ class SlurmJob:
 
 
 def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list[SlurmJob]:
-    """The user's pending and running jobs that belong to the study in `folder`; none on a machine without Slurm.
+    """Return your pending and running jobs for the study in `folder`. Empty on a machine without Slurm.
 
     Raises QueueError if Slurm does not answer.
     """
@@ -67,9 +67,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
 
 
 def watch_jobs(folder: Path) -> None:
-    """Refuse to start while jobs from an earlier run are in the queue, and name those that are left at exit.
+    """Raise UserError if jobs from an earlier run are queued, and report the remaining jobs at exit.
 
-    A Snakemake that was killed, or interrupted twice, leaves its jobs running. A second one would submit them again.
+    If Snakemake is killed or interrupted twice, its jobs continue. A second run would submit them again.
     """
     try:
         jobs = list_jobs(folder)

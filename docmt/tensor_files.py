@@ -1,4 +1,4 @@
-"""Files of tensors and plain values, read without executing any code in them."""
+"""Files with tensors and plain values, read without executing code."""
 
 import io
 import zipfile
@@ -13,13 +13,13 @@ from docmt.errors import UserError
 def read_tensors(
     data: bytes, *, where: str, what: str, mend: str, format: int, keys: Collection[str], kind: str | None = None
 ) -> dict[str, Any]:
-    """The content of a file written by `torch.save`, with tensors on the CPU.
+    """Return the content of a file written by `torch.save`, with tensors on the CPU.
 
     Args:
-        data: the bytes of the file.
-        where: its name, for messages.
-        what: what it should be, such as `a segmenter`.
-        mend: what to do if it has another format.
+        data: file content.
+        where: file name in messages.
+        what: expected type in messages, such as `a segmenter`.
+        mend: remedy in messages for a file in another format.
         format: required value of the key `format`.
         keys: other required keys.
         kind: required value of the key `kind`, which distinguishes files with the same keys.

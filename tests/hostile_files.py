@@ -170,10 +170,10 @@ def mutated(data: bytes, chance: random.Random, *, most_repeats: int) -> bytes:
                 data = data[:place] + piece + data[place:]
             case _:
                 data = data[:start] + chance.choice(HOSTILE) * chance.choice([1, 1, 2, most_repeats]) + data[start:]
-    return data[:MOST_BYTES]
+    return data[:MAX_BYTES]
 
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 
 
 def changed(data: bytes, chance: random.Random, *, most_repeats: int = 1000) -> bytes:

@@ -22,7 +22,7 @@ from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, read_lines
 from docmt.models.model_file import load_model
 
-BOMB = b"\n".join([b"x" * 1000] * (HARMLESS_BYTES // 1000 + 100_000))
+BOMB = b"\n".join([b"x" * 1000] * (MAX_UNCHECKED_BYTES // 1000 + 100_000))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
-"""A document under construction, and the phenomena that both kinds of documents have: deixis, cohesion, ellipsis.
+"""The document builder, with the phenomena in both kinds of documents: deixis, cohesion, ellipsis.
 
-The order in which builders draw random numbers is part of the corpora: another order gives other files.
+The corpora depend on the order in which builders draw random numbers. Another order gives other files.
 """
 
 import math
@@ -20,8 +20,8 @@ WORDS: dict[str, tuple[Mapping[str, Any], Callable[[Random, str], Sentence]]] = 
     "ambiguous": (lexicon.AMBIGUOUS, sentences.ambiguous),
     "consistent": (lexicon.SYNONYMS, sentences.consistent),
 }
-"""By kind, the words whose rendering context decides, and how their sentences are drawn."""
-MAX_WORDS = 2  # of each kind in a document
+"""Kind → the words with a context-dependent rendering, and the function that draws their sentences."""
+MAX_WORDS = 2  # per kind and document
 LATEST_GREETING = 4
 PHENOMENA = {
     "pronoun": "pronoun",
@@ -32,11 +32,11 @@ PHENOMENA = {
     "consistent": "cohesion",
     "ellipsis": "ellipsis",
 }
-"""The phenomenon of the kinds of sentences whose rendering the context decides."""
+"""Sentence kind → phenomenon, for sentences with a context-dependent rendering."""
 
 
 class Elided(NamedTuple):
-    """A verb phrase that an elliptical sentence can repeat; `gender` is the gender of its object, None without one."""
+    """A verb phrase that an elliptical sentence can repeat, with the gender of the object (None: no object)."""
 
     predicate: Predicate
     person: str
@@ -47,28 +47,28 @@ class Elided(NamedTuple):
 class Placed:
     """A sentence in its document."""
 
-    sentence: Sentence  # the sentence with all its renderings
-    kind: str  # its role in the document
-    variant: str  # the German rendering that the context requires, as a key of the sentence's variants
-    antecedent: int | None  # index of the sentence that decides the rendering, None if there is none
-    decides: Any  # a word and its sense or rendering, or an `Elided`, that later sentences can take up
-    parent: int  # index of the sentence to which it is attached in the discourse tree, −1 for the first
-    relation: str  # of that attachment; "NS": the parent is the nucleus, "SN": the parent is the satellite
-    nuclearity: str
+    sentence: Sentence  # with all German renderings
+    kind: str  # role in the document
+    variant: str  # key of the required German rendering in `sentence.variants`
+    antecedent: int | None  # index of the sentence that decides the rendering, if any
+    decides: Any  # for later sentences: a word and its sense or rendering, or an `Elided`
+    parent: int  # index of the parent sentence in the discourse tree, −1 for the first sentence
+    relation: str  # relation to the parent
+    nuclearity: str  # "NS": the parent is the nucleus, "SN": the parent is the satellite
 
     @property
     def tgt(self) -> str:
-        """The German rendering that the context requires."""
+        """The required German rendering."""
         return self.sentence.variants[self.variant]
 
     @property
     def phenomenon(self) -> str | None:
-        """`pronoun`, `deixis`, `cohesion` or `ellipsis` if the context decides the rendering, else None."""
+        """`pronoun`, `deixis`, `cohesion` or `ellipsis`. None if the rendering does not depend on context."""
         return PHENOMENA.get(self.kind)
 
 
 class Mention(NamedTuple):
-    """The sentence that last decided something, and the noun, sense, rendering or address that it chose."""
+    """The last deciding sentence, and its noun, sense, rendering or address."""
 
     place: int
     value: Any
@@ -79,24 +79,24 @@ class DocumentBuilder(ABC):
 
     Attributes:
         rng: the only source of randomness.
-        exchange: replacements for drawn nouns, verbs, addresses, senses and renderings, everywhere, or in one sentence
-            for a key `(index, value)`. They change no random number, so two documents with the same seed differ in
-            nothing else.
-        reserved: noun classes, words and kinds of sentences that random sentences must not use.
+        exchange: replacements for drawn nouns, verbs, addresses, senses and renderings: drawn value → replacement, or
+            `(sentence index, drawn value)` → replacement. The random numbers stay the same, so two documents with the
+            same seed differ only in the replaced values.
+        reserved: noun classes, words and sentence kinds that random sentences must not use.
         greeting_at: position of a random greeting.
-        placed: the sentences so far.
-        address: the form of address so far.
-        decided: by kind of word (`ambiguous`, `consistent`), the sense or rendering of each word so far.
-        elided: the verb phrase that the next sentence can repeat.
-        moves: by kind, a method that adds a random sentence.
+        placed: sentences so far.
+        address: current form of address.
+        decided: word kind (`ambiguous`, `consistent`) → word → last mention with sense or rendering.
+        elided: verb phrase that the next sentence can repeat.
+        moves: sentence kind → method that adds a random sentence.
     """
 
     relations: ClassVar[dict[str, tuple[str, str]]]
-    """Relation and nuclearity with which each kind of sentence is attached."""
+    """Sentence kind → relation and nuclearity of its attachment."""
     topic_reach: ClassVar[float] = math.inf
-    """Sentences after which an ambiguous word is no longer used."""
+    """Maximum distance between a topic sentence and a use of its ambiguous word."""
     share_of_new_words: ClassVar[tuple[float, float]]
-    """Random numbers in this interval choose a new word where a known one is possible, too."""
+    """Interval of random numbers that choose a new word where both new and known words are possible."""
 
     def __init__(
         self, rng: Random, *, exchange: Mapping[Any, Any] | None = None, reserved: frozenset[str] = frozenset()
@@ -125,19 +125,19 @@ class DocumentBuilder(ABC):
 
     @property
     def tgt(self) -> tuple[str, ...]:
-        """The target sentences that the context requires."""
+        """The required target sentences."""
         return tuple(placed.tgt for placed in self.placed)
 
     @abstractmethod
     def weights_of_kinds(self, allowed: frozenset[str] | None) -> dict[str, float]:
-        """Weights of the kinds of sentences that are possible now (and `allowed`)."""
+        """Return the weights of the possible (and `allowed`) sentence kinds."""
 
     @abstractmethod
     def attachment(self, kind: str, antecedent: int | None) -> tuple[int, str, str]:
-        """Parent, relation and nuclearity of the next sentence."""
+        """Return parent, relation and nuclearity for the next sentence."""
 
     def add_random(self, n_sentences: int = 1, *, allowed: frozenset[str] | None = None) -> None:
-        """Add the greeting if its place has come, else a sentence of a random kind."""
+        """Add random sentences, with the greeting at its position."""
         for _ in range(n_sentences):
             if self.address is None and len(self) >= self.greeting_at:
                 self.add_greeting(self._exchanged(self.rng.choice(sentences.ADDRESSES)))
@@ -145,12 +145,12 @@ class DocumentBuilder(ABC):
             weights = self.weights_of_kinds(allowed)
             self.moves[self.rng.choices(list(weights), weights=list(weights.values()))[0]]()
 
-    # Given sentences
+    # Chosen sentences
 
     def add(
         self, sentence: Sentence, kind: str, *, variant: str = "", antecedent: int | None = None, decides: Any = None
     ) -> None:
-        """Append a sentence; the next one cannot repeat the verb phrase of an earlier one."""
+        """Append a sentence. The next sentence can only repeat the verb phrase of this one."""
         parent, relation, nuclearity = self.attachment(kind, antecedent)
         self.placed.append(Placed(sentence, kind, variant, antecedent, decides, parent, relation, nuclearity))
         self.elided = decides if isinstance(decides, Elided) else None
@@ -166,7 +166,7 @@ class DocumentBuilder(ABC):
         self.add(sentence, "deixis", variant=self.address.value, antecedent=self.address.place)
 
     def add_word(self, kind: str, word: str, choice: int = 0, sentence: Sentence | None = None) -> None:
-        """Use a word as the document has decided it; if it has not yet, decide for the sense or rendering `choice`."""
+        """Use a word in its decided sense or rendering. For a new word, decide for `choice`."""
         decided, (_, draw) = self.decided[kind], WORDS[kind]
         before = decided.get(word)
         if before is not None:
@@ -176,7 +176,7 @@ class DocumentBuilder(ABC):
             self.add(sentences.topic(self.rng, word, choice), "topic", decides=(word, choice))
         else:
             self.add(self._fresh(draw, word), "first rendering", variant=str(choice), decides=(word, choice))
-        # The topic decides all uses of an ambiguous word; a rendering is that of the use before.
+        # The topic decides all uses of an ambiguous word. A rendering repeats the last one.
         if before is None or kind == "consistent":
             decided[word] = Mention(len(self) - 1, choice)
 
@@ -186,7 +186,7 @@ class DocumentBuilder(ABC):
         self.add(sentence, "activity", decides=Elided(predicate, person, None))
 
     def add_ellipsis(self, sentence: Sentence | None = None) -> None:
-        """Add a sentence that repeats the verb phrase of the sentence before."""
+        """Add a sentence that repeats the verb phrase of the previous sentence."""
         elided = self.elided
         assert elided is not None, "the sentence before has a verb phrase to repeat"
         if sentence is None:
@@ -198,17 +198,17 @@ class DocumentBuilder(ABC):
     # Random sentences
 
     def _random_word(self, kind: str) -> None:
-        """Decide the sense or rendering of a word, or use one that is decided."""
+        """Decide the sense or rendering of a new word, or use a known word."""
         known, new = self.known_words(kind), self.new_words(kind)
         low, high = self.share_of_new_words
-        # No random number where there is no choice.
+        # Without a choice, no random number is drawn.
         if len(known) == 0 or (new and low <= self.rng.random() < high):
             self.add_word(kind, *self._exchanged((self.rng.choice(new), self.rng.randrange(2))))
         else:
             self.add_word(kind, self.rng.choice(known))
 
     def _random_ellipsis(self) -> None:
-        """Repeat the verb phrase of the sentence before, or add one that the next sentence can repeat."""
+        """Repeat the verb phrase of the previous sentence, or add one that the next sentence can repeat."""
         if self.elided:
             self.add_ellipsis()
         else:
@@ -216,13 +216,13 @@ class DocumentBuilder(ABC):
             self.add_activity(predicate, person=self.rng.choice(lexicon.PERSONS))
 
     def known_words(self, kind: str) -> list[str]:
-        """Words that are decided and, if ambiguous, whose topic is recent enough."""
+        """Return the decided words. The topic of ambiguous words must be recent enough."""
         first = len(self) - (self.topic_reach if kind == "ambiguous" else math.inf)
         words = self.decided[kind].items()
         return [word for word, mention in words if mention.place >= first and word not in self.reserved]
 
     def new_words(self, kind: str) -> list[str]:
-        """Words that the document can still decide."""
+        """Return the words that the document can still decide."""
         decided, (words, _) = self.decided[kind], WORDS[kind]
         if len(decided) >= MAX_WORDS:
             return []
@@ -232,7 +232,7 @@ class DocumentBuilder(ABC):
         return self.exchange.get((len(self), value), self.exchange.get(value, value))
 
     def _fresh(self, draw: Callable[..., Sentence], *arguments: Any) -> Sentence:
-        """The first of at most ten draws that the document does not have yet, else the last."""
+        """Draw up to ten times, until the sentence is new in the document."""
         for _ in range(9):
             if (sentence := draw(self.rng, *arguments)).src not in self.src:
                 return sentence
@@ -240,5 +240,5 @@ class DocumentBuilder(ABC):
 
 
 def draw_length(rng: Random, settings: ControlledSettings) -> int:
-    """The length of a document in sentences: the shorter of two draws, so that short documents are more frequent."""
+    """Return a document length in sentences: the smaller of two draws, so that short documents are more frequent."""
     return min(rng.randint(settings.min_sentences, settings.max_sentences) for _ in range(2))

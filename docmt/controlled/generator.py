@@ -1,4 +1,4 @@
-"""Writing the controlled corpus: three splits, their gold discourse, the contrastive suites and a manifest."""
+"""Writer of the controlled corpus: three splits, their gold discourse, contrastive suites and a manifest."""
 
 import logging
 import re
@@ -29,7 +29,7 @@ WORD = re.compile(r"Mrs?\.|\w+|[^\w\s]")
 
 
 class Generated(NamedTuple):
-    """A document of a split: its text, its sentences with what decides their renderings, and its gold discourse."""
+    """A document in a split: text, sentences with antecedents, and gold discourse."""
 
     document: Document
     placed: tuple[Placed, ...]
@@ -37,18 +37,18 @@ class Generated(NamedTuple):
 
 
 def generate_corpus(settings: ControlledSettings, out: Path) -> None:
-    """Write the corpus to the folder `out`; the manifest is written last.
+    """Write the corpus to the folder `out`, the manifest last.
 
     Files: `{train,dev,test}.{en,de}`, `{split}.documents.tsv`, `{split}.discourse.jsonl`, `suites/{suite}.jsonl`,
-    `suites/discourse/{suite}.jsonl`, `manifest.json`. No two documents of the splits have the same source, and none
-    has that of an item of a suite. The same settings give the same bytes, except for the provenance in the manifest.
+    `suites/discourse/{suite}.jsonl`, `manifest.json`. All sources of documents and
+    suite items differ. The same settings give the same bytes, except for the provenance in the manifest.
     """
     out = Path(out)
     seen: set[tuple[str, ...]] = set()
     suites = {name: build_suite(name, settings) for name in SUITES[settings.generator]}
     for items in suites.values():
         seen.update(tuple(item["src"]) for item, _ in items)
-    # The held-out documents come first, so that they do not depend on the size of the training split.
+    # Held-out documents first, so that they do not depend on the size of the training split.
     splits = {split: generate_split(settings, split, seen=seen) for split in (*HELD_OUT, "train")}
     for split, documents in splits.items():
         prefix = out / split
@@ -63,9 +63,9 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
 
 
 def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
-    """Generate the documents of a split. Their sources differ from those in `seen`, and are added to it.
+    """Generate the documents of a split. Their sources are not in `seen`, and are added to it.
 
-    Each document has a separate stream of random numbers, so document i does not depend on their number.
+    All documents have their own random seed, so document i does not depend on their number.
     """
     count = getattr(settings, f"n_{split}_documents")
     documents = []
@@ -91,7 +91,7 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
 def describe_corpus(
     settings: ControlledSettings, splits: dict[str, list[Generated]], suites: dict[str, list[GeneratedItem]]
 ) -> dict[str, Any]:
-    """The manifest: settings, counts, distances, vocabulary, provenance."""
+    """Return the manifest: settings, counts, distances, vocabulary size, provenance."""
     values = settings.model_dump()
     return {
         "provenance": describe(settings=values, source="docmt's generator of controlled documents"),
@@ -133,20 +133,20 @@ def _describe_split(documents: list[Generated]) -> dict[str, Any]:
 
 
 def split_words(text: str) -> list[str]:
-    """English words, with punctuation split off (`Mr.` and `Mrs.` keep their full stop)."""
+    """Split English text into words and punctuation. `Mr.` and `Mrs.` keep their full stop."""
     return WORD.findall(text)
 
 
 def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any]:
-    """Describe the gold discourse of a document, as one value of `*.discourse.jsonl`.
+    """Return the gold discourse of a document, as one value of `*.discourse.jsonl`.
 
-    Each sentence is a complete subtree. A sentence joins the tree on its right frontier: with the largest
-    constituent whose head is the sentence to which it is attached.
+    Every sentence is a complete subtree. A new sentence joins the tree on the right frontier, with the largest
+    constituent that its parent sentence heads.
     """
     words: list[list[str]] = []
     edus: list[dict[str, int]] = []
-    # For each sentence, the node whose right child is the largest constituent that the sentence heads. The right child
-    # of `top` is the whole document.
+    # Per sentence, the node whose right child is the largest constituent that the sentence heads. The right child of
+    # `top` is the whole document.
     top: dict[str, Any] = {"children": [None, None]}
     above: list[dict[str, Any]] = []
     for index, item in enumerate(placed):
@@ -167,10 +167,10 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
         outer = above[item.parent]
         names = {"relation": item.relation, "nuclearity": item.nuclearity}
         outer["children"][1] = joined = names | {"children": [outer["children"][1], tree]}
-        # Where the parent is the satellite, the new sentence heads the whole, and the parent is closed.
+        # If the parent is the satellite, the new sentence heads the joined constituent.
         above.append(outer if item.nuclearity == "SN" else joined)
     root = top["children"][1]
-    # Lists within lists stay as they are: nary_to_dependencies, unlike to_dependencies, does not flatten them.
+    # Not to_dependencies, which would flatten lists within lists.
     arcs = nary_to_dependencies(from_json(root), len(edus))
     pairs = zip(arcs.heads, arcs.relations, strict=True)
     dependency = [{"head": head, "relation": relation} for head, relation in pairs]
@@ -178,10 +178,10 @@ def describe_discourse(document: str, placed: Sequence[Placed]) -> dict[str, Any
 
 
 def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, Any]]]) -> dict[str, float]:
-    """Count pronouns over documents, each with the discourse that describe_discourse made of it.
+    """Count pronouns in documents with their discourse from `describe_discourse`.
 
-    Returns their number, and the shares whose antecedent is in an EDU next to theirs: the parent or a child in the
-    dependency tree, and in the text.
+    Returns the number of pronouns, the share with the antecedent in the parent or a child EDU in the dependency tree,
+    and the share with the antecedent in an adjacent EDU in the text.
     """
     n_pronouns = n_tree = n_text = 0
     for placed, discourse in documents:
@@ -202,7 +202,7 @@ def measure_neighborhood(documents: Iterable[tuple[Sequence[Placed], dict[str, A
 
 
 def main_edus(discourse: dict[str, Any], placed: Sequence[Placed]) -> list[int]:
-    """The EDU with the main clause of each sentence, which holds its nouns and pronouns."""
+    """Return the main-clause EDU per sentence, with nouns and pronouns."""
     first: dict[int, int] = {}
     for number, edu in enumerate(discourse["edus"]):
         first.setdefault(edu["sentence"], number)

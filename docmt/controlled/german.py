@@ -1,6 +1,6 @@
-"""The grammar that the generator needs, mostly German: articles, endings, pronouns, word order.
+"""Grammar for the generator, mostly German: articles, endings, pronouns, word order.
 
-Genders are "m", "f", "n"; cases are "nom" and "acc"; only the singular is declined.
+Genders are "m", "f", "n" and cases "nom", "acc". Only the singular is declined.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ ADJECTIVE_ENDING = {
 
 
 class Noun(NamedTuple):
-    """A noun in both languages; `gender` is the German one."""
+    """A noun in both languages with its German gender."""
 
     english: str
     german: str
@@ -36,47 +36,47 @@ class Phrase(NamedTuple):
 class Predicate(NamedTuple):
     """A predicate in the third person singular."""
 
-    english: str  # the verb and what follows it; `{it}` marks the place of the object pronoun, if any
+    english: str  # the verb and its complements, with `{it}` for an object pronoun
     verb: str  # the finite German verb
-    rest: str  # what follows the verb in a German main clause, with `{it}` as above
+    rest: str  # the German complements, with `{it}` as above
 
     def followed_by(self, phrase: Phrase) -> "Predicate":
-        """The predicate with an object or a place at its end."""
+        """Return the predicate with an object or a place at the end."""
         return Predicate(join(self.english, phrase.english), self.verb, join(self.rest, phrase.german))
 
 
 class Clause(NamedTuple):
-    """A subject and a predicate, which can form a main clause or a subordinate one."""
+    """A subject and a predicate, for a main or a subordinate clause."""
 
     subject: Phrase
     predicate: Predicate
 
     def main(self, front: Phrase | None = None) -> Phrase:
-        """The main clause, with an adverbial in front if there is one."""
+        """Return the main clause, with an optional adverbial in front."""
         subject, predicate = self
         before = front or Phrase("", "")
         english = join(before.english, subject.english, predicate.english)
-        # The finite German verb is second, whatever is first.
+        # The finite German verb is in second position.
         first, third = (before.german, subject.german) if front else (subject.german, "")
         return Phrase(english, join(first, predicate.verb, third, predicate.rest))
 
     def subordinate(self) -> str:
-        """The German subordinate clause: the finite verb is last."""
+        """Return the German subordinate clause, with the finite verb in last position."""
         return join(self.subject.german, self.predicate.rest, self.predicate.verb)
 
 
 def join(*parts: str) -> str:
-    """The nonempty parts, separated by spaces."""
+    """Join the nonempty parts by spaces."""
     return " ".join(part for part in parts if part)
 
 
 def capitalize(text: str) -> str:
-    """The text with its first letter in upper case and the rest unchanged."""
+    """Return the text with the first letter in upper case and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def noun_phrase(noun: Noun, case: str, *, definite: bool, adjective: Phrase | None = None) -> Phrase:
-    """`the new cake`, `den neuen Kuchen`; `an omelette`, `ein Omelett`."""
+    """Return a noun phrase, for example `the new cake`/`den neuen Kuchen` or `an omelette`/`ein Omelett`."""
     words = join(adjective.english if adjective else "", noun.english)
     article = "the" if definite else "an" if words[0] in "aeiou" else "a"
     german = DEFINITE[case][noun.gender] if definite else f"ein{POSSESSIVE_ENDING[case][noun.gender]}"
@@ -85,5 +85,5 @@ def noun_phrase(noun: Noun, case: str, *, definite: bool, adjective: Phrase | No
 
 
 def possessive(address: str, noun: Noun, case: str) -> str:
-    """`deine Schwester`, `Ihren Bruder`; address is "du" or "Sie"."""
+    """Return a German possessive, for example `deine Schwester` for "du" or `Ihren Bruder` for "Sie"."""
     return f"{POSSESSIVE_STEM[address]}{POSSESSIVE_ENDING[case][noun.gender]} {noun.german}"

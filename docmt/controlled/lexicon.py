@@ -1,4 +1,4 @@
-"""The words of the controlled corpus: except in the four phenomena, an English form has one German form."""
+"""Lexicon of the controlled corpus. Outside the four phenomena, an English form has one German form."""
 
 from itertools import groupby
 from operator import itemgetter
@@ -8,15 +8,15 @@ from docmt.controlled.german import Clause, Noun, Phrase, Predicate
 
 
 class NounClass(NamedTuple):
-    """Nouns that a set of predicates selects: two of each gender, so that the class does not reveal the gender."""
+    """Nouns that a set of predicates selects: two per gender, so that the class does not reveal the gender."""
 
     nouns: dict[str, tuple[Noun, ...]]  # by gender
-    subjects: tuple[Predicate, ...]  # predicates that take a noun of this class, and of no other, as their subject
-    objects: tuple[Predicate, ...]  # predicates that take a noun of this class, and of no other, as their object
+    subjects: tuple[Predicate, ...]  # predicates whose subject must be in this class
+    objects: tuple[Predicate, ...]  # predicates whose object must be in this class
 
 
 def _pairs(text: str) -> list[list[str]]:
-    """English and German forms, as in `one/ein, two/zwei`."""
+    """Parse English and German forms, as in `one/ein, two/zwei`."""
     return [pair.split("/") for pair in text.split(", ")]
 
 
@@ -28,7 +28,7 @@ def _nouns(**genders: str) -> dict[str, tuple[Noun, ...]]:
     return {gender: tuple(Noun._make([*pair, gender]) for pair in _pairs(text)) for gender, text in genders.items()}
 
 
-# Few classes with few predicates, so that a small model learns which predicate takes which noun within minutes.
+# Few classes with few predicates, so that a small model learns their combinations within minutes.
 CLASSES = {
     "food": NounClass(
         _nouns(m="cake/Kuchen, cheese/Käse", f="soup/Suppe, tart/Torte", n="steak/Steak, omelette/Omelett"),
@@ -105,7 +105,7 @@ GREETING_TAILS = (
 
 
 class AddressedPredicate(NamedTuple):
-    """A predicate whose subject is `you`; `verbs` maps the address to the finite German verb."""
+    """A predicate with the subject `you`. `verbs` maps the address to the finite German verb."""
 
     english: str
     verbs: dict[str, str]
@@ -144,11 +144,11 @@ KIN_FRAMES = (
 )
 
 
-# Lexical cohesion: an ambiguous word, whose sense an earlier sentence decides.
+# Lexical cohesion: an ambiguous word with its sense decided by an earlier sentence.
 
 
 class Sense(NamedTuple):
-    """One sense of an ambiguous word and the sentences that decide for it."""
+    """A sense of an ambiguous word, and the sentences that decide for it."""
 
     noun: Noun
     topics: tuple[Phrase, ...]
@@ -190,7 +190,7 @@ lock | Schleuse f | the captain is rather nervous | der Kapitän ist ziemlich ne
 """
 
 
-# The rows of a sense lie side by side: word, German noun with its gender, topic.
+# Adjacent rows form a sense: word, German noun with gender, topic.
 AMBIGUOUS = {
     word: tuple(
         Sense(Noun(word, *german.split()), tuple(Phrase(*row[2:]) for row in topics))
@@ -205,8 +205,8 @@ AMBIGUOUS_FRAMES = (
     ("acc", Phrase("nobody describes {np} in detail", "niemand beschreibt {np} genau")),
 )
 
-# Lexical cohesion: two legitimate renderings, of which the first use in the target decides. All are masculine, so that
-# nothing else in the sentence changes.
+# Lexical cohesion: two legitimate renderings; the first use in the target decides. All are masculine, so that the rest
+# of the sentence stays the same.
 SYNONYMS = {
     word: tuple(renderings)
     for word, *renderings in _pairs(
@@ -222,7 +222,7 @@ SYNONYM_FRAMES = (
     ("acc", Phrase("the neighbours visit {np} again", "die Nachbarn besuchen {np} wieder")),
 )
 
-# Ellipsis: the verb comes from the sentence before.
+# Ellipsis: the verb comes from the previous sentence.
 ELLIPSIS_FRAMES = (
     Phrase("{who} surely does too", "{who} {verb} {it} sicher auch"),
     Phrase("but {who} never does", "aber {who} {verb} {it} nie"),
@@ -230,18 +230,18 @@ ELLIPSIS_FRAMES = (
 )
 
 
-# The structure of documents: words that mark segments, and predicates of `it` that go with every noun.
+# Document structure: segment markers, and predicates of `it` that fit all nouns.
 
 
 class Marker(NamedTuple):
-    """A digression begins with one phrase; the sentence that returns from it has the other."""
+    """The phrases that open and close a digression."""
 
     opens: Phrase  # like `closes`, at the beginning of its sentence
     closes: Phrase
     relation: str  # between the digression and the segment around it
 
 
-# No two markers begin with the same word: a linear parser sees the first words of neighboring segments as a pair.
+# All markers begin with different words, so that the first words of neighboring segments identify the pair.
 MARKERS = (
     Marker(Phrase("by the way", "übrigens"), Phrase("anyway", "jedenfalls"), "Background"),
     Marker(Phrase("for example", "zum Beispiel"), Phrase("generally", "im Allgemeinen"), "Explanation"),

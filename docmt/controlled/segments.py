@@ -1,15 +1,15 @@
-"""Documents of nested segments, in which the structure decides what a pronoun means (Grosz and Sidner 1986).
+"""Documents with nested segments, whose structure decides the antecedents of pronouns (Grosz and Sidner 1986).
 
-A document is a row of sections, and in them digressions, which nest. The sentence that opens a segment names one noun,
-its topic; `it` is the topic of the innermost segment that is still open. Sentences of the other phenomena stand
-anywhere and neither open nor close segments. Nothing depends on how many sentences are still to come, except how rare
-`you` is, so a document that ends early is a document like all others: the suites rely on it.
+A document is a sequence of sections with nested digressions. The first sentence of a segment names one noun, the topic.
+The pronoun `it` refers to the topic of the innermost open segment. Sentences for the other phenomena can occur anywhere
+and neither open nor close segments. Apart from the frequency of `you`, sentences do not depend on the number of
+sentences to come, so a truncated document is also a valid document. The suites rely on this.
 
-Here and there, a document follows a plan of how segments open and end. A plan ends with a return to a segment, the
-target; another segment is the distractor. Together the plans are balanced against shortcuts. Each rule that names one
-segment by its place is right as often as it names the distractor: the topic of the last section, the segment in which
-the last one was opened, the later of the two by opening or by mention. The distractor is never the noun named last, nor
-the topic of the segment that the return ends, because those are never the antecedent.
+Some openings and ends of segments follow a plan, which ends with a return to a segment (the target). Another segment is
+the distractor. The plans are balanced against shortcuts: a rule that chooses a segment by position names target and
+distractor equally often. Such rules choose, for example, the topic of the last section, the parent of the last segment,
+or the segment opened or mentioned last. The distractor is neither the last noun nor the topic of the segment that the
+return ends, because these are never the antecedent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,40 +26,42 @@ from docmt.controlled.lexicon import Marker
 from docmt.controlled.settings import SegmentsSettings
 
 NOUNS = tuple(noun for group in lexicon.CLASSES.values() for nouns in group.nouns.values() for noun in nouns)
-# How much likelier …
-READY = 4.0  # … an ellipsis is where it is possible than a sentence that prepares one elsewhere
-KNOWN = 2.0  # … a sentence has an ambiguous word, or one with two renderings, after the document has decided one
-PLANNED = 0.5  # share of plans among the openings of segments outside all digressions
+READY = 4.0  # factor for the weight of an ellipsis that is possible
+KNOWN = 2.0  # factor for the weight of words with two senses or renderings, once the document has decided one
+PLANNED = 0.5  # share of plans among the segments opened outside digressions
 
 TARGET, DISTRACTOR = "target", "distractor"
 
 
 class Move(NamedTuple):
-    """`section`, `digression` or `close`, and the role of a segment that it opens."""
+    """`section`, `digression` or `close`, and the role of the opened segment."""
 
     name: str
     role: str = ""
 
 
 class SegmentPlan(NamedTuple):
-    """The kind of a plan, and whether its target is a digression rather than a section.
+    """The kind of a plan. `is_inner` is true if the target is a digression, false if it is a section.
 
-    shallow: the distractor is the section before that of the target; inner: the section around the target; deep: a
-    digression within the one that the return ends, and that digression holds one or two others.
+    The kind describes the distractor:
+
+    - shallow: the section before the target's section,
+    - inner: the section around the target,
+    - deep: a digression with one or two nested ones, inside the digression that the return ends.
     """
 
     kind: str
     is_inner: bool
 
 
-# Every plan as often as the balance needs it.
+# Repeated for the balance.
 PLANS = (SegmentPlan("shallow", False), SegmentPlan("deep", False))
 PLANS += (SegmentPlan("inner", True), SegmentPlan("deep", True)) * 2
 ASIDE = (Move("digression"), Move("close"))
 
 
 def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
-    """The moves of a plan, with a random number of further digressions, which are closed at once."""
+    """Return the moves of a plan, with a random number of further digressions that are closed at once."""
     if plan.kind == "deep":
         return [
             *([Move("section"), Move("digression", TARGET)] if plan.is_inner else [Move("section", TARGET)]),
@@ -83,7 +85,7 @@ def draw_plan(rng: Random, plan: SegmentPlan) -> list[Move]:
 def build_document(
     rng: Random, settings: SegmentsSettings, exchange: Mapping[Any, Any] | None = None
 ) -> "SegmentBuilder":
-    """Build a document of random sentences."""
+    """Build a document from random sentences."""
     n_sentences = draw_length(rng, settings)
     builder = SegmentBuilder(rng, settings, n_sentences, exchange)
     builder.add_random(n_sentences)
@@ -93,20 +95,20 @@ def build_document(
 class Segment(NamedTuple):
     """A section (without a marker) or a digression."""
 
-    opener: int  # index of the sentence that names its topic
+    opener: int  # index of the sentence that names the topic
     noun: Noun  # the topic
     marker: Marker | None = None  # the words that open and close a digression
 
 
 class SegmentBuilder(DocumentBuilder):
-    """A document of nested segments.
+    """A document with nested segments.
 
     Attributes:
-        n_sentences: length of the whole document, of which this may be the beginning; it sets how rare `you` is.
+        n_sentences: length of the complete document. The frequency of `you` depends on it.
         segments: all segments in order.
-        stack: the segments that are open, the innermost last.
-        plan: the next openings and ends of segments; if empty, they are random.
-        roles: the segments that the last plan names.
+        stack: open segments, the innermost last.
+        plan: next openings and ends of segments (empty: random).
+        roles: role → segment, for the last plan.
     """
 
     relations = {
@@ -135,7 +137,7 @@ class SegmentBuilder(DocumentBuilder):
         self.moves["continuation"] = self._continue
 
     def follow(self, plan: Iterable[Move]) -> None:
-        """Add random sentences until the plan is done, in place of the one that may be under way."""
+        """Replace the current plan, and add random sentences until the new plan is done."""
         self.plan = list(plan)
         while self.plan:
             self.add_random()
@@ -168,7 +170,7 @@ class SegmentBuilder(DocumentBuilder):
         return found
 
     def _move(self, name: str) -> None:
-        """Open or end a segment: as planned, or as given. A planned section waits for the end of all digressions."""
+        """Open or end a segment as planned, otherwise by `name`. A planned section first ends all digressions."""
         if not self.plan and len(self.stack) == 1 and self.rng.random() < PLANNED:
             self.plan = draw_plan(self.rng, self.rng.choice(PLANS))
         move = Move(name)
@@ -184,13 +186,13 @@ class SegmentBuilder(DocumentBuilder):
             self._open(self.rng.choice(lexicon.SECTIONS) if self.placed else lexicon.FIRST_SECTION)
         else:
             used = [segment.marker for segment in self.stack]
-            marker = self.rng.choice([each for each in lexicon.MARKERS if each not in used])
+            marker = self.rng.choice([marker for marker in lexicon.MARKERS if marker not in used])
             self._open(marker.opens, marker)
         if move.role:
             self.roles[move.role] = self.stack[-1]
 
     def _open(self, phrase: Phrase, marker: Marker | None = None) -> None:
-        """Open a segment with a topic that no open or recent one has."""
+        """Open a segment with a topic different from all open and recent segments."""
         recent = {segment.noun for segment in [*self.segments[-len(NOUNS) // 2 :], *self.stack]}
         noun = self._exchanged(self.rng.choice([noun for noun in NOUNS if self._exchanged(noun) not in recent]))
         person, predicate = self.rng.choice(lexicon.PERSONS), self._exchanged(self.rng.choice(lexicon.TRANSITIVE))

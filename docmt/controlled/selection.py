@@ -1,4 +1,4 @@
-"""Documents in which a pronoun means the noun that its predicate selects, so that no tree is needed to find it."""
+"""Documents in which the predicate of a pronoun selects the antecedent, so that no tree is needed."""
 
 import math
 from collections import Counter
@@ -12,28 +12,27 @@ from docmt.controlled.german import GENDERS, Noun, Predicate
 from docmt.controlled.sentences import Sentence
 from docmt.controlled.settings import MAX_PRONOUN_DISTANCE, SelectionSettings
 
-# How much likelier …
-CONTINUATION = 8.0  # … a document continues what it has prepared than begins something new
-EARLIER = 3.0  # … a pronoun refers to a noun of an earlier sentence than to those mentioned last
-OPEN_IN_TREE = 20.0  # … a pronoun refers to what the discourse tree keeps open
+CONTINUATION = 8.0  # factor for the weight of words and ellipses that the document has prepared
+EARLIER = 3.0  # factor for the weight of nouns before the last sentence with a noun, as antecedents
+OPEN_IN_TREE = 20.0  # factor for the weight of nouns that are open in the discourse tree, as antecedents
 
 
 def build_document(rng: Random, settings: SelectionSettings) -> "SelectionBuilder":
     """Build a document with a greeting near its start and the required numbers of pronouns and deictic sentences."""
     n_sentences = draw_length(rng, settings)
     builder = SelectionBuilder(rng, settings)
-    builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.least_sentences()))
+    builder.greeting_at = rng.randint(0, min(LATEST_GREETING, n_sentences - settings.min_length()))
     while len(builder) < n_sentences:
         builder.add_random(allowed=builder.still_needed(n_sentences))
     return builder
 
 
 class SelectionBuilder(DocumentBuilder):
-    """A document whose pronouns mean the last noun of the class that their predicate selects.
+    """A document whose pronouns refer to the last noun in the class that their predicate selects.
 
     Attributes:
-        nouns: the last mention of each noun class.
-        frontier: the sentences that are open in the discourse tree, the last one last.
+        nouns: noun class → last mention.
+        frontier: sentences on the right frontier of the discourse tree, in order.
     """
 
     relations = {
@@ -58,19 +57,19 @@ class SelectionBuilder(DocumentBuilder):
         }
 
     def still_needed(self, n_sentences: int) -> frozenset[str] | None:
-        """The kinds to which the next sentence of a document of this length is limited; None when all are allowed."""
+        """Return the allowed kinds for the next sentence (None: all), so that the document has all required kinds."""
         kinds = Counter(placed.kind for placed in self.placed)
         n_pronouns = max(0, self.settings.min_pronouns - kinds["pronoun"])
         n_deictic = max(0, self.settings.min_deictic - kinds["deixis"])
         n_free = n_sentences - len(self) - (self.address is None)
         reach = max((noun.place + MAX_PRONOUN_DISTANCE + 1 - len(self) for noun in self.nouns.values()), default=0)
         n_introductions = max(0, math.ceil((n_pronouns - max(0, reach)) / MAX_PRONOUN_DISTANCE))
-        # Keep one sentence in reserve, because every other sentence also moves nouns out of reach.
+        # Keep one sentence in reserve, because all other sentences move nouns out of reach.
         if n_pronouns + n_deictic == 0 or n_free > n_pronouns + n_deictic + n_introductions + 1:
             return None
         if n_pronouns > 0 and reach < 1:
             return frozenset({"introduction"})
-        # Without deixis where all sentences within reach are needed for pronouns.
+        # No deixis if all sentences within reach are needed for pronouns.
         has_deixis = n_deictic > 0 and not 0 < reach <= n_pronouns
         return frozenset(["pronoun"] * (n_pronouns > 0) + ["deixis"] * has_deixis)
 
@@ -80,7 +79,7 @@ class SelectionBuilder(DocumentBuilder):
         index = len(self)
         if not self.frontier:
             parent = -1
-        # A greeting relates to no particular sentence, so nothing is attached to it as its answer.
+        # Deixis is not attached to the greeting, which relates to no particular sentence.
         elif antecedent is not None and antecedent in self.frontier and kind != "deixis":
             parent = antecedent
             del self.frontier[self.frontier.index(parent) + 1 :]
@@ -97,7 +96,7 @@ class SelectionBuilder(DocumentBuilder):
     def weights_of_kinds(self, allowed: frozenset[str] | None) -> dict[str, float]:
         weights = self.settings.weights
         found = {"introduction": weights.introduction, "filler": weights.filler}
-        # With one noun only, guessing would be right.
+        # With a single noun, guessing would be right.
         if len(self.pronoun_classes()) >= (2 if allowed is None else 1):
             found["pronoun"] = weights.pronoun
         if self.address:
@@ -115,19 +114,19 @@ class SelectionBuilder(DocumentBuilder):
         return possible or {"filler": 1.0}
 
     def pronoun_classes(self) -> dict[str, float]:
-        """Weights of the classes to which a pronoun can refer now.
+        """Return the weights of the noun classes to which a pronoun can refer.
 
-        They favor what the discourse tree keeps open and what was mentioned earlier: the noun mentioned last must not
-        be a good guess.
+        Nouns that are open in the discourse tree and nouns mentioned earlier have larger weights, so that the last noun
+        is not a good guess.
         """
         last = max((noun.place for noun in self.nouns.values()), default=-1)
-        found = {}
+        classes = {}
         for name, noun in self.nouns.items():
             distance = len(self) - noun.place
             if distance <= MAX_PRONOUN_DISTANCE and name not in self.reserved:
                 weight = OPEN_IN_TREE if noun.place in self.frontier else 1.0
-                found[name] = weight * distance * (EARLIER if noun.place < last else 1.0)
-        return found
+                classes[name] = weight * distance * (EARLIER if noun.place < last else 1.0)
+        return classes
 
     def add_introduction(
         self,
@@ -137,7 +136,7 @@ class SelectionBuilder(DocumentBuilder):
         predicate: Predicate | None = None,
         plain: bool = False,
     ) -> None:
-        """Mention one or two nouns (by class), to which later pronouns can refer."""
+        """Mention one or two nouns (by class) as possible antecedents."""
         person = person or self.rng.choice(lexicon.PERSONS)
         predicate = predicate or self.rng.choice(lexicon.TRANSITIVE)
         values = tuple(nouns.values())
@@ -148,7 +147,7 @@ class SelectionBuilder(DocumentBuilder):
         self.nouns |= {name: Mention(len(self) - 1, noun) for name, noun in nouns.items()}
 
     def add_pronoun(self, class_name: str | None = None, sentence: Sentence | None = None) -> None:
-        """Add a sentence whose pronoun refers to the last mentioned noun of a class, by default a random one."""
+        """Add a sentence whose pronoun refers to the last noun in a class (default: a random class)."""
         if class_name is None:
             classes = self.pronoun_classes()
             class_name = self.rng.choices(list(classes), weights=list(classes.values()))[0]
@@ -157,7 +156,7 @@ class SelectionBuilder(DocumentBuilder):
         self.add(sentence, "pronoun", variant=noun.value.gender, antecedent=noun.place)
 
     def _random_introduction(self) -> None:
-        # At most one noun per class: the class alone identifies the antecedent.
+        # At most one noun per class, so that the class identifies the antecedent.
         free = [name for name in lexicon.CLASSES if name not in self.reserved]
         fresh = [name for name in free if name not in self.nouns]
         share = self.settings.paired_introductions

@@ -1,6 +1,6 @@
-"""The kinds of sentences in both languages, with all German variants from which the context chooses.
+"""Sentence kinds in both languages, with all German variants between which the context decides.
 
-The order in which the functions draw random numbers is part of the corpora: another order gives other files.
+The corpora depend on the order in which these functions draw random numbers. Another order gives other files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,11 @@ ADDRESSES = ("du", "Sie")
 class Sentence:
     """A source sentence with its German renderings."""
 
-    # The English text, one part per elementary discourse unit; joined by spaces, they are the sentence.
-    edus: tuple[str, ...]
-    # German renderings by what decides between them (a gender, an address, a sense, …); a sentence that does not depend
-    # on context has the single key "".
+    edus: tuple[str, ...]  # English text of the EDUs, which are joined by spaces
+    # Gender, address, sense, … → German rendering. A sentence that does not depend on context has the single key "".
     variants: dict[str, str] = field(hash=False)
-    relation: str | None = None  # between its two EDUs ("NS": the first is the nucleus); None if it has a single EDU
-    nuclearity: str | None = None
+    relation: str | None = None  # between two EDUs, None for a single EDU
+    nuclearity: str | None = None  # "NS": the first EDU is the nucleus
 
     @property
     def src(self) -> str:
@@ -43,7 +41,7 @@ class Sentence:
 
 
 def simple(text: Phrase | Mapping[str, Phrase], end: str = ".") -> Sentence:
-    """A sentence of one EDU, with one rendering or with variants that share their English."""
+    """Return a sentence with one EDU, and one rendering or several variants with the same English text."""
     variants = {"": text} if isinstance(text, Phrase) else text
     (english,) = {phrase.english for phrase in variants.values()}
     return Sentence(
@@ -52,9 +50,9 @@ def simple(text: Phrase | Mapping[str, Phrase], end: str = ".") -> Sentence:
 
 
 def with_subordinate(rng: Random, clause: Clause, other: Clause, front: Phrase | None = None) -> Sentence:
-    """A sentence of two EDUs: the main clause `clause`, and `other`, subordinate to it by a conjunction.
+    """Return a sentence with two EDUs: the main clause `clause` and the subordinate clause `other`.
 
-    The main clause comes first if it has a `front`, and otherwise in half of the draws.
+    The main clause comes first if there is a `front`, otherwise in half of the draws.
     """
     conjunction, relation = rng.choice(lexicon.CONJUNCTIONS)
     english = join(conjunction.english, other.main().english)
@@ -64,13 +62,13 @@ def with_subordinate(rng: Random, clause: Clause, other: Clause, front: Phrase |
         edus = (capitalize(main.english), f"{english}.")
         return Sentence(edus, {"": f"{capitalize(main.german)}, {german}."}, relation, "NS")
     edus = (f"{capitalize(english)},", f"{clause.main().english}.")
-    # The subordinate clause is the front field, so the finite verb of the main clause follows it.
+    # The subordinate clause is the front field, so the finite verb of the main clause comes next.
     main = clause.main(Phrase(f"{english},", f"{german},"))
     return Sentence(edus, {"": f"{capitalize(main.german)}."}, relation, "SN")
 
 
 def filler(rng: Random) -> Sentence:
-    """A sentence that decides nothing and depends on nothing."""
+    """Draw a sentence outside all phenomena."""
     clause, other = rng.sample(lexicon.FILLERS, 2)
     if rng.random() < 0.3:
         return with_subordinate(rng, clause, other)
@@ -80,12 +78,14 @@ def filler(rng: Random) -> Sentence:
 def introduction(
     rng: Random, nouns: Sequence[Noun], *, person: str, predicate: Predicate, plain: bool = False
 ) -> Sentence:
-    """A sentence that mentions one or two nouns as the object of a verb that takes any noun.
+    """Draw a sentence with one or two nouns as the object of an unspecific verb.
 
     With `plain`, it has one EDU, so that an elliptical sentence can follow.
     """
     phrases = [_object(rng, noun, 0.4) for noun in nouns]
-    objects = Phrase(" and ".join(each.english for each in phrases), " und ".join(each.german for each in phrases))
+    objects = Phrase(
+        " and ".join(phrase.english for phrase in phrases), " und ".join(phrase.german for phrase in phrases)
+    )
     clause = Clause(Phrase(person, person), predicate.followed_by(objects))
     shape = rng.random()
     if not plain and shape < 0.2:
@@ -101,7 +101,7 @@ def introduction(
 
 
 def opener(rng: Random, noun: Noun, *, marker: Phrase, person: str, predicate: Predicate) -> Sentence:
-    """A sentence that names the topic of a segment; it has one EDU, or two with a subordinate clause."""
+    """Draw a sentence that names the topic of a segment, sometimes with a subordinate clause as second EDU."""
     clause = Clause(Phrase(person, person), predicate.followed_by(_object(rng, noun, 0.3)))
     if rng.random() < 0.2:
         return with_subordinate(rng, clause, rng.choice(lexicon.FILLERS), marker)
@@ -109,13 +109,13 @@ def opener(rng: Random, noun: Noun, *, marker: Phrase, person: str, predicate: P
 
 
 def pronoun(rng: Random, class_name: str) -> Sentence:
-    """A sentence with `it`, whose predicate selects a class of nouns; the variants are the genders."""
+    """Draw a sentence with `it` and a predicate that selects a noun class. The variants are the genders."""
     front, nouns = _front(rng), lexicon.CLASSES[class_name]
     return _about_it(rng, nouns.subjects, nouns.objects, front)
 
 
 def continuation(rng: Random, marker: Phrase | None) -> Sentence:
-    """A sentence about `it`, which no word of the sentence identifies; the variants are the genders."""
+    """Draw a sentence with `it` and an unspecific predicate. The variants are the genders."""
     return _about_it(rng, lexicon.ANY_SUBJECT, lexicon.ANY_OBJECT, marker)
 
 
@@ -136,7 +136,7 @@ def _about_it(
 
 
 def greeting(rng: Random, address: str) -> Sentence:
-    """The sentence that sets the form of address ("du" or "Sie") of the document."""
+    """Draw a greeting. It decides the form of address ("du" or "Sie")."""
     hello = rng.choice(lexicon.GREETINGS[address])
     title = rng.choice(lexicon.TITLES)
     name = rng.choice(lexicon.FIRST_NAMES if address == "du" else lexicon.SURNAMES)
@@ -146,7 +146,7 @@ def greeting(rng: Random, address: str) -> Sentence:
 
 
 def deixis(rng: Random) -> Sentence:
-    """A sentence with `you` or `your`; the variants are the forms of address."""
+    """Draw a sentence with `you` or `your`. The variants are the forms of address."""
     kind = rng.randrange(5)
     if kind == 0:
         form = rng.choice(lexicon.QUESTIONS)
@@ -169,34 +169,34 @@ def deixis(rng: Random) -> Sentence:
 
 
 def topic(rng: Random, word: str, sense: int) -> Sentence:
-    """A sentence that decides the sense of an ambiguous word without using it."""
+    """Draw a sentence that decides the sense of an ambiguous word without using the word."""
     return simple(rng.choice(lexicon.AMBIGUOUS[word][sense].topics))
 
 
 def ambiguous(rng: Random, word: str) -> Sentence:
-    """A neutral sentence with an ambiguous word; the variants are the senses "0" and "1"."""
+    """Draw a neutral sentence with an ambiguous word. The variants are the senses "0" and "1"."""
     case, frame = rng.choice(lexicon.AMBIGUOUS_FRAMES)
     senses = [noun_phrase(sense.noun, case, definite=True) for sense in lexicon.AMBIGUOUS[word]]
     return _in_frame(frame, senses)
 
 
 def consistent(rng: Random, word: str) -> Sentence:
-    """A sentence with a word that has two renderings; the variants are the renderings "0" and "1"."""
+    """Draw a sentence with a word that has two renderings. The variants are the renderings "0" and "1"."""
     case, frame = rng.choice(lexicon.SYNONYM_FRAMES)
     article = DEFINITE[case]["m"] if word.startswith("the ") else ""  # names have none
     return _in_frame(frame, [Phrase(word, join(article, rendering)) for rendering in lexicon.SYNONYMS[word]])
 
 
 def activity(rng: Random, predicate: Predicate, *, person: str) -> Sentence:
-    """A sentence with an intransitive verb and a place."""
+    """Draw a sentence with an intransitive verb and a place."""
     clause = Clause(Phrase(person, person), predicate.followed_by(rng.choice(lexicon.PLACES)))
     return simple(clause.main(_front(rng)))
 
 
 def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: str | None) -> Sentence:
-    """An elliptical sentence; the variants are the German verbs that it can repeat.
+    """Draw an elliptical sentence. The variants are the German verbs that it can repeat.
 
-    `gender` is the gender of the object of the repeated verb, None for an intransitive verb.
+    `gender` is the gender of the verb's object, None for intransitive verbs.
     """
     frame = rng.choice(lexicon.ELLIPSIS_FRAMES)
     it = PRONOUN["acc"][gender] if gender else ""
@@ -205,12 +205,12 @@ def ellipsis(rng: Random, *, person: str, verbs: tuple[Predicate, ...], gender: 
 
 
 def _front(rng: Random) -> Phrase | None:
-    """An adverbial before some clauses."""
+    """Draw an adverbial, or None."""
     return rng.choice(lexicon.FRONTS) if rng.random() < 0.3 else None
 
 
 def _object(rng: Random, noun: Noun, adjectives: float) -> Phrase:
-    """A noun phrase in the accusative; `adjectives` is the share with an adjective."""
+    """Draw a noun phrase in the accusative. `adjectives` is the probability of an adjective."""
     definite = rng.random() < 0.6
     adjective = rng.choice(lexicon.ADJECTIVES) if rng.random() < adjectives else None
     return noun_phrase(noun, "acc", definite=definite, adjective=adjective)

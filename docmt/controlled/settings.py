@@ -68,15 +68,15 @@ class SelectionSettings(CorpusSize):
     def _consistent(self) -> Self:
         if self.min_sentences > self.max_sentences:
             raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
-        if self.min_sentences < (needed := self.least_sentences()):
+        if self.min_sentences < (needed := self.min_length()):
             raise ValueError(
                 f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and min_deictic "
                 f"{self.min_deictic}, a greeting and the nouns for the pronouns need {needed}"
             )
         return self
 
-    def least_sentences(self) -> int:
-        """The shortest possible length: one noun serves at most MAX_PRONOUN_DISTANCE pronouns."""
+    def min_length(self) -> int:
+        """Return the minimum length in sentences. One noun serves up to MAX_PRONOUN_DISTANCE pronouns."""
         n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
         return 1 + n_introductions + self.min_pronouns + self.min_deictic
 

@@ -1,15 +1,14 @@
-"""Contrastive suites on which a model without context scores exactly one half, by construction.
+"""Contrastive suites on which a model without context scores exactly 50 %, by construction.
 
-A group is two documents that end with the same focus sentence and require different renderings of it, which are the
-candidates of both items. So whichever rendering a sentence model prefers, it is right in half of each group.
+A group consists of two documents that end with the same focus sentence but require different renderings. These are the
+candidates in both items. Whichever rendering a sentence model prefers, it is right in one item per group.
 
-With `documents: selection`, documents are made for their focus, at a given distance from what decides it, and differ in
-the deciding sentence alone: a rule that does not read this sentence is right in half of each group, too.
+With `documents: selection`, documents are built for their focus at a fixed distance from the deciding sentence, and
+differ only in this sentence. A rule that does not read it is also right in one item per group.
 
-With `documents: segments`, they are beginnings of random documents, up to a sentence that the context decides. The
-other document of a group exchanges one thing: the topics of two segments, the verb of the deciding sentence, the form
-of address, a word's sense or rendering. What is exchanged is drawn evenly in training too, so both documents are
-equally likely.
+With `documents: segments`, they are beginnings of random documents that end with a context-dependent sentence. The
+second document swaps one thing: the topics of two segments, the verb in the deciding sentence, the form of address, or
+a sense or rendering. In training, the swapped values are equally frequent, so both documents are equally likely.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,11 +30,11 @@ MAX_ATTEMPTS = 10_000
 SENTENCES_PER_MOVE = 2
 
 GeneratedItem = tuple[dict[str, Any], Sequence[Placed]]
-"""An item and the sentences of its document, which ends with the focus sentence."""
+"""An item, and the sentences of its document, with the focus sentence at the end."""
 
 
-class Contrast(NamedTuple):
-    """A group: two documents that end with the focus sentence, and the variant of it that each requires."""
+class MinimalPair(NamedTuple):
+    """A group: two documents that end with the focus sentence, and their required variants."""
 
     variants: tuple[str, str]
     documents: tuple[Sequence[Placed], Sequence[Placed]]
@@ -43,9 +42,9 @@ class Contrast(NamedTuple):
 
 
 def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
-    """Build the items of a suite of `SUITES`; it does not depend on the sizes of the splits."""
+    """Build the items of a suite in `SUITES`. They do not depend on the split sizes."""
     if isinstance(settings, SelectionSettings):
-        # Suites do not depend on the share of pairs in training documents.
+        # Suites do not depend on the share in training documents.
         share = SelectionSettings.model_fields["paired_introductions"].default
         settings = settings.model_copy(update={"paired_introductions": share})
     contrasts = SUITES[settings.generator][name]
@@ -56,38 +55,38 @@ def build_suite(name: str, settings: ControlledSettings) -> list[GeneratedItem]:
     return [({"id": f"{name}-{number:05d}", **item}, placed) for number, (item, placed) in enumerate(first)]
 
 
-def _items(name: str, number: int, contrast: Contrast) -> Iterator[GeneratedItem]:
-    """The two items of a group; their candidates are in the same order."""
-    group = f"{name}-{number}-{''.join(contrast.variants)}" if name == "pronoun" else f"{name}-{number}"
-    for correct, placed in enumerate(contrast.documents):
-        focus, before = placed[-1], [each.tgt for each in placed[:-1]]
+def _items(name: str, number: int, pair: MinimalPair) -> Iterator[GeneratedItem]:
+    """Yield both items of a group, with candidates in the same order."""
+    group = f"{name}-{number}-{''.join(pair.variants)}" if name == "pronoun" else f"{name}-{number}"
+    for correct, placed in enumerate(pair.documents):
+        focus, before = placed[-1], [sentence.tgt for sentence in placed[:-1]]
         assert focus.antecedent is not None, "the context decides the focus sentence"
         item = {
             "phenomenon": name,
             "distance": len(placed) - 1 - focus.antecedent,
-            "src": [each.sentence.src for each in placed],
-            "candidates": [[*before, focus.sentence.variants[variant]] for variant in contrast.variants],
+            "src": [sentence.sentence.src for sentence in placed],
+            "candidates": [[*before, focus.sentence.variants[variant]] for variant in pair.variants],
             "correct": correct,
             "sentence": len(placed) - 1,
             "group": group,
         }
-        yield item | ({"kind": contrast.kind} if contrast.kind else {}), placed
+        yield item | ({"kind": pair.kind} if pair.kind else {}), placed
 
 
-# Selection: documents made for their focus. Both documents of a group get the same random numbers.
+# Selection: documents built for their focus. Both documents in a group use the same random numbers.
 
 
 def _draw_lead(rng: Random, settings: SelectionSettings, *, distance: int, fixed: int = 0) -> int:
-    """The length of the lead; `fixed` sentences come between it and the deciding sentence."""
+    """Draw the length of the lead, for a document with `fixed` sentences before the deciding sentence."""
     n_sentences = rng.randint(settings.min_sentences, min(settings.max_sentences, settings.min_sentences + 6))
     return max(0, n_sentences - fixed - distance - 1)
 
 
-def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """Lead, antecedent, sentences between, focus, for every pair of genders; all have the same focus.
+def _pronoun(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
+    """Yield documents with lead, antecedent, random sentences and focus, for all pairs of genders.
 
-    A noun of another class, of any gender, the same in all documents, occurs between the last two or, if nothing is
-    between, just before the antecedent.
+    All documents share the focus and a distractor: a noun in another class, between antecedent and focus or, if they
+    are adjacent, directly before the antecedent.
     """
     seed = f"{settings.seed}/suite/pronoun/{number}"
     class_name = list(lexicon.CLASSES)[number % len(lexicon.CLASSES)]
@@ -116,11 +115,11 @@ def _pronoun(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         return builder.placed
 
     for pair in combinations(GENDERS, 2):
-        yield Contrast(pair, (document(pair[0]), document(pair[1])))
+        yield MinimalPair(pair, (document(pair[0]), document(pair[1])))
 
 
-def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """Lead, greeting, sentences between, focus, which is the only sentence with `you`."""
+def _deixis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
+    """Yield documents with lead, greeting, random sentences and focus, the only sentence with `you`."""
     seed = f"{settings.seed}/suite/deixis/{number}"
     distance = 1 + number % MAX_DISTANCE["deixis"]
     focus = sentences.deixis(Random(f"{seed}/focus"))
@@ -136,11 +135,11 @@ def _deixis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         return builder.placed
 
     familiar, formal = sentences.ADDRESSES
-    yield Contrast(sentences.ADDRESSES, (document(familiar), document(formal)))
+    yield MinimalPair(sentences.ADDRESSES, (document(familiar), document(formal)))
 
 
-def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """Lead, the sentence that decides the word, sentences without it, focus; two kinds of words in turn."""
+def _cohesion(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
+    """Yield documents with lead, deciding sentence, random sentences and focus. Word kinds alternate."""
     kind = list(WORDS)[number % 2]
     words, draw = WORDS[kind]
     seed = f"{settings.seed}/suite/cohesion/{number}"
@@ -157,11 +156,11 @@ def _cohesion(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder.add_word(kind, word, sentence=focus)
         return builder.placed
 
-    yield Contrast(("0", "1"), (document(0), document(1)), kind)
+    yield MinimalPair(("0", "1"), (document(0), document(1)), kind)
 
 
-def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
-    """Lead, a distractor with one of the two verbs, some sentences, the deciding sentence, focus."""
+def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]:
+    """Yield documents with lead, distractor verb, random sentences, deciding sentence and focus."""
     seed = f"{settings.seed}/suite/ellipsis/{number}"
     rng = Random(f"{seed}/focus")
     is_transitive = number % 2 == 0
@@ -188,28 +187,28 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[Contrast]:
         builder.add_ellipsis(focus)
         return builder.placed
 
-    yield Contrast((first.verb, second.verb), (document(first), document(second)))
+    yield MinimalPair((first.verb, second.verb), (document(first), document(second)))
 
 
-# Segments: random documents that happen to have a focus.
+# Segments: random documents that contain a suitable focus.
 
 
-class Exchange(NamedTuple):
-    """The variants of the focus that the two documents of a group require, and what the second replaces."""
+class Swap(NamedTuple):
+    """The required variants of the focus, and the replacements (`DocumentBuilder.exchange`) in the second document."""
 
     variants: tuple[str, str]
     values: Mapping[Any, Any]
     kind: str | None = None
 
 
-Accept = Callable[[SegmentBuilder, int, int], Exchange | None]
-"""Accepts a sentence of a document, for a group with a number, as its focus."""
+Accept = Callable[[SegmentBuilder, int, int], Swap | None]
+"""Maps document, sentence index and group number to the swap for this focus, or None."""
 
 
 def _search(
     name: str, plans: tuple[SegmentPlan, ...] | None, accept: Accept, settings: SegmentsSettings, number: int
-) -> Iterator[Contrast]:
-    """The latest acceptable focus of the first document that has one; with plans, documents end with each in turn."""
+) -> Iterator[MinimalPair]:
+    """Find the last acceptable focus in the first document that has one. Documents end with a plan, if any."""
 
     def build(seed: str, exchange: Mapping[Any, Any]) -> SegmentBuilder:
         rng = Random(seed)
@@ -226,10 +225,10 @@ def _search(
         seed = f"{settings.seed}/segments/{name}/{number}/{attempt}"
         document = build(seed, {})
         for place in reversed(range(settings.min_sentences - 1, len(document))):
-            found = accept(document, place, number)
-            if found is not None:
-                other = build(seed, found.values)
-                yield Contrast(found.variants, (document.placed[: place + 1], other.placed[: place + 1]), found.kind)
+            swap = accept(document, place, number)
+            if swap is not None:
+                other = build(seed, swap.values)
+                yield MinimalPair(swap.variants, (document.placed[: place + 1], other.placed[: place + 1]), swap.kind)
                 return
     raise UserError(
         f"controlled corpus: no item for suite {name!r} in {MAX_ATTEMPTS} documents: raise max_sentences, or the "
@@ -237,28 +236,28 @@ def _search(
     )
 
 
-def exchange_in_structure(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
-    """The sentence that ends the plan."""
+def find_swap_in_structure(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+    """Accept the last sentence of the plan."""
     target, distractor = builder.roles[TARGET].noun, builder.roles[DISTRACTOR].noun
     is_last = place == len(builder) - 1
     if not is_last or len(builder) > builder.settings.max_sentences or target.gender == distractor.gender:
         return None
     values = {target: distractor, distractor: target}
-    return Exchange((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
+    return Swap((target.gender, distractor.gender), values, PLANS[number % len(PLANS)].kind)
 
 
-def exchange_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Exchange | None:
-    """The first sentence with `you`."""
+def find_swap_in_deixis(builder: SegmentBuilder, place: int, _: int) -> Swap | None:
+    """Accept the first sentence with `you`."""
     kinds = [placed.kind for placed in builder.placed[: place + 1]]
     if kinds[-1] != "deixis" or kinds.count("deixis") > 1:
         return None
     address = builder.placed[place].variant
     (other,) = set(sentences.ADDRESSES) - {address}
-    return Exchange((address, other), {address: other, other: address})
+    return Swap((address, other), {address: other, other: address})
 
 
-def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
-    """The first use of a word after the sentence that decides it, of ambiguous and `consistent` words in turn."""
+def find_swap_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+    """Accept the first use of a decided word. Ambiguous and `consistent` words alternate."""
     focus, kind = builder.placed[place], list(WORDS)[number % 2]
     if focus.kind != kind or focus.antecedent is None:
         return None
@@ -267,19 +266,20 @@ def exchange_in_cohesion(builder: SegmentBuilder, place: int, number: int) -> Ex
         return None
     word, choice = decides
     values = {(word, choice): (word, 1 - choice), (word, 1 - choice): (word, choice)}
-    return Exchange((str(choice), str(1 - choice)), values, kind)
+    return Swap((str(choice), str(1 - choice)), values, kind)
 
 
-def exchange_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Exchange | None:
-    """An elliptical sentence, of which one verb occurs earlier. Verbs with and without an object in turn."""
+def find_swap_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> Swap | None:
+    """Accept an elliptical sentence after another possible verb. Transitive and intransitive verbs alternate."""
     if builder.placed[place].kind != "ellipsis":
         return None
-    wanted = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
-    *others, verb = [each.decides.predicate for each in builder.placed[:place] if isinstance(each.decides, Elided)]
-    others = [other for other in others if other != verb and other in wanted]
-    if verb not in wanted or not others:
+    verbs = (lexicon.TRANSITIVE, lexicon.INTRANSITIVE)[number % 2]
+    decided = [sentence.decides for sentence in builder.placed[:place]]
+    *others, verb = [elided.predicate for elided in decided if isinstance(elided, Elided)]
+    others = [other for other in others if other != verb and other in verbs]
+    if verb not in verbs or not others:
         return None
-    return Exchange((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
+    return Swap((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
 
 
 SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
@@ -291,4 +291,4 @@ SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
         "ellipsis": partial(_search, "ellipsis", None, exchange_in_ellipsis),
     },
 }
-"""By kind of documents and name: the groups of each number."""
+"""Document kind → suite name → function that yields the groups with a number."""

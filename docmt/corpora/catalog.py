@@ -1,7 +1,7 @@
-"""The catalog: the corpora, where their files come from, and what they must contain.
+"""The corpus catalog: corpora with the addresses, checksums and sizes of their files.
 
-The entries are data: `catalog/*.yaml`, one file per family of corpora. A corpus is one language pair, so its name
-alone identifies the text; it can be read in either direction.
+The entries are data: `catalog/*.yaml`, one file per corpus family. A corpus is one language pair, so that the name
+identifies the text, and can be read in either direction.
 """
 
 import csv
@@ -22,36 +22,36 @@ from docmt.settings import Settings, UserPath, nearest
 
 
 class Address(Settings):
-    """A place from which a file can be fetched."""
+    """An address for fetching a file."""
 
     url: str = Field(pattern="^https?://")
-    """Its https address."""
+    """Address with https."""
     member: str | None = None
-    """The file's path inside the archive (tar or zip) that the address serves; null: the address serves the file."""
+    """Path of the file inside an archive (tar or zip) at this address. null: the address serves the file itself."""
     is_checked: bool = True
-    """False if the address serves another edition of the same text, whose bytes differ from the file described; the
-    counts of documents and sentences are still checked on reading."""
+    """false if the address serves another edition of the same text with different bytes. The numbers of documents and
+    sentences are still checked on reading."""
 
 
 class SourceFile(Settings):
-    """One file of a corpus, as its publisher names it."""
+    """One file of a corpus, under its published name."""
 
     addresses: list[Address] = Field(default=[])
-    """Addresses, best first; without one, the user has to obtain the file as `obtain` says."""
+    """Addresses, best first. Without addresses, you have to obtain the file as described in `obtain`."""
     obtain: str | None = None
-    """For a file that no address serves: what to obtain, and where."""
+    """For a file without addresses: its name and source."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 of the content, uncompressed."""
+    """SHA-256 of the uncompressed content."""
     sha256_gz: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 of the gzip file that a mirror may hold instead."""
+    """SHA-256 of the gzip file that a mirror can contain instead."""
     git_blob: str | None = Field(default=None, pattern="^[0-9a-f]{40}$")
-    """Git's blob id of the content: SHA-1 of `blob`, a space, the size, NUL and the content."""
+    """Git blob id: SHA-1 of `blob`, a space, the size, NUL and the content."""
     bytes: int | None = None
     """Size of the content."""
     bytes_gz: int | None = None
     """Size of the gzip file."""
     most_bytes: int | None = None
-    """Limit to what an address may send, for a file whose size is known roughly; null for a general limit."""
+    """Maximum download size, for a file with roughly known size. null: a general limit."""
 
     @model_validator(mode="after")
     def _is_obtainable(self) -> "SourceFile":
@@ -61,34 +61,34 @@ class SourceFile(Settings):
 
     @property
     def is_published(self) -> bool:
-        """Whether a checksum of the file is known before it is fetched."""
+        """True if a checksum is published."""
         return bool(self.sha256 or self.sha256_gz or self.git_blob)
 
     @property
     def check(self) -> str:
-        """The checksum as messages show it."""
+        """The published checksum in messages."""
         if self.sha256:
             return f"sha256 {self.sha256}"
         return f"git blob {self.git_blob}" if self.git_blob else "no checksum is published"
 
 
 class FileTable(Settings):
-    """Many files of one place or archive, as a table beside the YAML file of their family."""
+    """Many files from one server or archive, as a table next to the YAML file of the family."""
 
     table: str
-    """Its name: tab-separated, with the columns `file` and `path`, and any of `sha256`, `sha256_gz`, `bytes` and
-    `bytes_gz`, which may be empty."""
+    """Name of a tab-separated file with the columns `file` and `path`, and optionally `sha256`, `sha256_gz`, `bytes`
+    and `bytes_gz`. These cells can be empty."""
     addresses: list[Address]
-    """The addresses of each file, best first, with `{path}` in the url or the member."""
+    """Address templates, best first, with `{path}` in url or member."""
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """File name → values of a SourceFile."""
+        """Return file name → values of a SourceFile."""
         folder = resources.files("docmt.corpora") / "catalog"
         lines = (folder / self.table).read_text(encoding="utf-8").splitlines()
         files = {}
         for row in csv.DictReader(lines, delimiter="\t"):
             name, path = row.pop("file"), row.pop("path")
-            # What is left of the row are checksums and sizes, under the names of SourceFile's fields.
+            # The other columns are checksums and sizes, named as the fields of SourceFile.
             values = {key: int(value) if key.startswith("bytes") else value for key, value in row.items() if value}
             addresses = []
             for address in self.addresses:
@@ -99,7 +99,7 @@ class FileTable(Settings):
 
 
 class Split(Settings):
-    """One split of a corpus."""
+    """A split of a corpus."""
 
     files: dict[str, UserPath]
     """Files by role: a language code, `both` for one file with both languages, or a role of the format such as `index`.
@@ -129,23 +129,23 @@ class ReadableCorpus(Settings):
         return self
 
     def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "generative", "files"]:
-        """The content of a split: `suite` is a contrastive test set, `files` are used unchanged."""
+        """Return the type of a split. `suite` is a contrastive test set, and `files` are used unchanged."""
         form = self.format_of(split)
         return "monolingual" if len(self.languages) == 1 and isinstance(form, DocumentFormat) else form.holds
 
     def format_of(self, split: str) -> Format:
-        """The format of a split."""
+        """Return the format of a split."""
         return self.splits[split].format or self.format
 
     def split(self, name: str, *, where: str) -> Split:
-        """A split by name."""
+        """Return a split by name."""
         if name not in self.splits:
             raise UserError(f"{where} has no split {name!r}; {nearest(name, list(self.splits))}")
         return self.splits[name]
 
 
 class Corpus(ReadableCorpus):
-    """One corpus: a language pair (or, for a treebank, one language) from one source."""
+    """A corpus: a language pair (or, for a treebank, one language) from one source."""
 
     version: str
     """A commit, a release or a year that identifies the content."""
@@ -154,21 +154,21 @@ class Corpus(ReadableCorpus):
 
 
 class Family(Settings):
-    """Corpora that share a source, a license and files: one YAML file."""
+    """Corpora with a common source, license and files, in one YAML file."""
 
     source: str
-    """Where the family comes from, for human readers."""
+    """Source, for human readers."""
     license: str
-    """The terms under which its text may be used."""
+    """Terms of use."""
     terms: Literal["open", "research", "unstated", "licensed"]
-    """`open`: use and share under the license; `research`: research use, do not republish; `unstated`: no license
-    stated, local tests only; `licensed`: must be bought or applied for."""
+    """`open`: use and share under the license, `research`: research use, do not republish, `unstated`: without license,
+    only for local tests, `licensed`: must be bought or applied for."""
     mirror_folder: str
-    """The folder of a mirror that holds the files."""
+    """Mirror folder with the files."""
     tables: list[FileTable] = []
-    """Further files, as tables."""
+    """Further files in tables."""
     files: dict[str, SourceFile] = {}
-    """File name (below the folder) → file; the tables add theirs."""
+    """File name (below the folder) → file, including the files in tables."""
     corpora: dict[str, Corpus]
     """Name → corpus."""
 
@@ -195,7 +195,7 @@ class Family(Settings):
 
 @dataclass(frozen=True)
 class Entry:
-    """A corpus found in the catalog, with its family."""
+    """A corpus in the catalog, with its family."""
 
     name: str
     corpus: Corpus
@@ -203,24 +203,24 @@ class Entry:
 
     @property
     def where(self) -> str:
-        """The corpus as messages name it."""
+        """Name of the corpus in messages."""
         return f"corpus {self.name}"
 
     def file_names(self, splits: list[str] | None = None) -> list[str]:
-        """The files of the given splits (default: all), each once."""
+        """Return the files of these splits (default: all) without duplicates."""
         chosen = [self.corpus.split(split, where=self.where) for split in splits or self.corpus.splits]
         roles = [role for split in chosen for role in split.files.values()]
         return list(dict.fromkeys(name for role in roles for name in matching_names(role, self.family.files)))
 
     def kind(self, split: str) -> Literal["download", "manual"]:
-        """`download` when every file of the split has an address, otherwise `manual`."""
+        """Return `download` if all files of the split have an address, otherwise `manual`."""
         files = (self.family.files[name] for name in self.file_names([split]))
         return "download" if all(file.addresses for file in files) else "manual"
 
 
 @functools.cache
 def load_catalog() -> dict[str, Entry]:
-    """All corpora by name, families in alphabetical order."""
+    """Return all corpora by name, with families in alphabetical order."""
     entries: dict[str, Entry] = {}
     folder = resources.files("docmt.corpora") / "catalog"
     for file in sorted(folder.iterdir(), key=lambda item: item.name):
@@ -235,7 +235,7 @@ def load_catalog() -> dict[str, Entry]:
 
 
 def find_corpus(name: str) -> Entry:
-    """A corpus by name."""
+    """Return a corpus by name."""
     catalog = load_catalog()
     if name not in catalog:
         raise UserError(f"no corpus {name!r} in the catalog; {nearest(name, list(catalog))}")

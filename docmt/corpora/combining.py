@@ -1,4 +1,4 @@
-"""Several splits as one: the splits of a dataset, and the overlap of a test split with the training split."""
+"""Concatenation of splits for a dataset, and overlap between test and training splits."""
 
 import logging
 import re
@@ -12,19 +12,18 @@ from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
 
-# A test document counts as seen if more than this share of its source sentences occurs in the training split.
+# A test document is seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
 LEAK_PERCENT = 1.0
-"""Share of the source sentences of a test in the training text from which the log and the report warn."""
+"""Minimum percentage of seen source sentences for a warning in log and report."""
 
 log = logging.getLogger(__name__)
 
 
 def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
-    """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
+    """Concatenate splits in order. With a single language, inputs can also be parallel.
 
-    A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
-    input.
+    Document ids become `CORPUS.SPLIT/ID`. `OUT.counts.json` contains the numbers of documents and sentences per input.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
@@ -35,7 +34,7 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
             raise UserError(f"{prefix}: {name} is already among the inputs")
     counts = {name: {"documents": 0, "sentences": 0} for name in names}
 
-    # A generator, so that the splits are never in memory; the counts are complete once everything is written.
+    # A generator, so that splits are not in memory. Counts are complete after writing.
     def combined() -> Iterator[Document]:
         for name, prefix in names.items():
             documents = iterate_documents(prefix, languages=languages)
@@ -50,10 +49,10 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
-    """`CORPUS.SPLIT`, from the path: the last part and its folder.
+    """Return `CORPUS.SPLIT` for a path: its folder and its last part.
 
-    A folder named after the languages (or after a pair with the only language) is skipped: the name of both
-    `bible-ende/train` and `bible-ende/en-de/train` is `bible-ende.train`.
+    A folder with the name of the language pair is skipped. For example, `bible-ende/train` and `bible-ende/en-de/train`
+    are both `bible-ende.train`.
     """
     prefix = Path(prefix).absolute()
     folder = prefix.parent
@@ -66,11 +65,11 @@ def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
 
 @dataclass
 class Overlap:
-    """The sentences of test splits that occur in a training split, which is not kept in memory.
+    """Test sentences in a training split. Training splits are not kept in memory.
 
     Attributes:
-        sources, pairs: source sentences and pairs of the tests; true once they were read in the training split.
-        documents, sentences: counts of what was read of the training split.
+        sources, pairs: test source sentences and pairs → true if found in the training split.
+        documents, sentences: numbers of training documents and sentences.
     """
 
     sources: dict[str, bool]
@@ -80,13 +79,13 @@ class Overlap:
 
     @classmethod
     def of_tests(cls, tests: Iterable[Sequence[Document]]) -> Self:
-        """Look for all sentences of these splits, other than empty ones."""
-        # Keys are the test's sentences, not the training split's: memory follows the smaller one.
+        """Start with all nonempty sentences in test splits."""
+        # Keys are test sentences, not training sentences, since test splits are smaller.
         pairs = [pair for test in tests for document in test for pair in zip(document.src, document.tgt, strict=True)]
         return cls(dict.fromkeys((src for src, _ in pairs if src), False), dict.fromkeys(filter(all, pairs), False))
 
     def add(self, train: Iterable[Document]) -> None:
-        """Read training documents."""
+        """Search training documents."""
         for document in train:
             self.documents += 1
             self.sentences += len(document)
@@ -97,10 +96,10 @@ class Overlap:
                         self.pairs[src, tgt] = True
 
     def count(self, test: Sequence[Document]) -> dict[str, Any]:
-        """Count the sentences and documents of a test split that also occur, word for word, in the training split.
+        """Count sentences and documents in a test split that also occur, word for word, in the training split.
 
-        Empty sentences do not count as seen. A document is seen when more than half of its source sentences are. Shares
-        are percentages.
+        Empty sentences are not seen. A document is seen if more than half of its source sentences are. Shares are in
+        percent.
         """
         seen = [sum(self.sources.get(sentence, False) for sentence in document.src) for document in test]
         seen_pairs = sum(
@@ -119,11 +118,11 @@ class Overlap:
 
 
 def write_overlap(train: Sequence[Path], tests: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
-    """Write the overlap of each test split with all training splits, by the test's name (`test_{name}`, `dev`).
+    """Write the overlap between test and training splits, by test name (`test_{name}`, `dev`).
 
-    Test splits are held in memory, training splits are read one document at a time.
+    Test splits are in memory. Training splits are read one document at a time.
     """
-    # Short names if they tell the tests apart, else with their corpora.
+    # Short names if they are unique, otherwise with the corpus.
     names = [Path(test).name for test in tests]
     if len(set(names)) != len(names):
         names = [source_name(test, languages=languages) for test in tests]

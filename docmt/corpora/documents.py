@@ -1,4 +1,4 @@
-"""The document model: documents of sentences, in one language or aligned in two."""
+"""The document model: documents with sentences in one language, or aligned in two."""
 
 import contextlib
 import itertools
@@ -20,9 +20,9 @@ class Document:
     """A document in one language, or in two with aligned sentences.
 
     Attributes:
-        id: unique within its split.
-        sides: the sentences in each language, source first; sentence i of one side is the translation of sentence i
-            of the other. An empty string is an empty sentence and keeps its place.
+        id: unique in the split.
+        sides: sentences per language, source first. Sentence i in the source is translated by sentence i in the target.
+            Empty strings are empty sentences and keep their position.
     """
 
     id: str
@@ -36,16 +36,16 @@ class Document:
 
     @property
     def src(self) -> tuple[str, ...]:
-        """The source sentences, or the only ones."""
+        """The source sentences, or the only side."""
         return self.sides[0]
 
     @property
     def tgt(self) -> tuple[str, ...]:
-        """The target sentences of a parallel document."""
+        """The target sentences in a parallel document."""
         return self.sides[1]
 
     def reversed(self) -> Self:
-        """The document in the other direction."""
+        """Return the document with swapped sides."""
         return replace(self, sides=self.sides[::-1])
 
     def __len__(self) -> int:
@@ -54,28 +54,28 @@ class Document:
 
 @dataclass(frozen=True)
 class DocumentIndex:
-    """The ids of the documents of a text file, in its order, and their numbers of sentences (lines)."""
+    """Document ids in a text file, in order, and their numbers of sentences (lines)."""
 
     ids: tuple[str, ...]
     lengths: tuple[int, ...]
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        """The id and the number of sentences of each document."""
+        """Yield id and number of sentences per document."""
         return zip(self.ids, self.lengths, strict=True)
 
     @property
     def n_sentences(self) -> int:
-        """The number of sentences (lines) in all documents."""
+        """Total number of sentences (lines)."""
         return sum(self.lengths)
 
 
 def index_path(prefix: Path) -> Path:
-    """`PREFIX.documents.tsv`, the document index beside the text `PREFIX.{lang}`."""
+    """Return `PREFIX.documents.tsv`, the document index for the text `PREFIX.{lang}`."""
     return Path(f"{prefix}.documents.tsv")
 
 
 def text_path(prefix: Path, lang: str) -> Path:
-    """`PREFIX.{lang}`, one sentence per line."""
+    """Return `PREFIX.{lang}`, a text with one sentence per line."""
     return Path(f"{prefix}.{lang}")
 
 
@@ -86,14 +86,14 @@ def read_index(path: Path) -> DocumentIndex:
 
 
 def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
-    """Like `read_index`, one document at a time: its id and its number of sentences.
+    """Yield id and number of sentences per document, like `read_index`.
 
-    Memory grows by 8 bytes per document. A duplicate id is reported at the end.
+    Needs 8 bytes of memory per document. A duplicate id raises UserError at the end.
     """
     rows = iterate_lines(path)
     if next(rows, "") != INDEX_HEADER:
         raise UserError(f"{path}: line 1 must be {INDEX_HEADER!r}")
-    # Hashes instead of ids: an index of sentence pairs has millions of rows.
+    # Hashes instead of ids, since an index for sentence pairs has millions of rows.
     hashes = array("q")
     for number, row in enumerate(rows, start=2):
         document_id, tab, length = row.partition("\t")
@@ -106,14 +106,14 @@ def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def _check_unique(path: Path, hashes_of_ids: array) -> None:
-    """Raise UserError when two ids of an index are the same."""
+    """Raise UserError if an index contains duplicate ids."""
     import numpy as np  # here, because most commands read small indexes and should start fast
 
     hashes = np.sort(np.frombuffer(hashes_of_ids, dtype=np.int64))
     shared = set(hashes[1:][hashes[1:] == hashes[:-1]].tolist())
     if not shared:
         return
-    # Equal hashes are a suspicion only: read the index again, and count the suspicious ids themselves.
+    # Hashes can collide: read the index again, and count ids with shared hashes.
     ids = (row.partition("\t")[0] for row in itertools.islice(iterate_lines(path), 1, None))
     counts = Counter(name for name in ids if hash(name) in shared)
     if duplicate := next((name for name, count in counts.items() if count > 1), None):
@@ -121,24 +121,24 @@ def _check_unique(path: Path, hashes_of_ids: array) -> None:
 
 
 def read_documents(prefix: Path, *, languages: Sequence[str]) -> list[Document]:
-    """Read `PREFIX.documents.tsv` and `PREFIX.{lang}` for each language: one or both sides of parallel documents."""
+    """Read `PREFIX.documents.tsv` and `PREFIX.{lang}`, for one or both sides of parallel documents."""
     return list(iterate_documents(prefix, languages=languages))
 
 
 def iterate_documents(prefix: Path, *, languages: Sequence[str]) -> Iterator[Document]:
-    """Like `read_documents`, one document at a time. A bad line is reported when it is reached."""
+    """Yield documents like `read_documents`. A bad line raises UserError when it is reached."""
     index = index_path(prefix)
     n_sentences = sum(length for _, length in iterate_index(index))
     sides = [_iterate_side(text_path(prefix, lang), index, n_sentences) for lang in languages]
     for name, length in iterate_index(index):
         yield Document(name, tuple(tuple(itertools.islice(side, length)) for side in sides))
-    # The iterators look behind their last sentence only now, and report surplus lines.
+    # Only now, the iterators read beyond the last sentence, and report surplus lines.
     for side in sides:
         next(side, None)
 
 
 def _iterate_side(path: Path, index: Path, n_sentences: int) -> Iterator[str]:
-    """The lines of one side."""
+    """Yield the lines of one side."""
     lines = iterate_lines(path)
     n_lines = 0
     for n_lines, line in enumerate(lines, start=1):
@@ -151,12 +151,12 @@ def _iterate_side(path: Path, index: Path, n_sentences: int) -> Iterator[str]:
 
 
 def write_documents(prefix: Path, documents: Iterable[Document], *, languages: Sequence[str]) -> None:
-    """Write `PREFIX.{lang}` for each language, in the order of the sides, and, last, `PREFIX.documents.tsv`.
+    """Write `PREFIX.{lang}` for the languages of the sides, and last `PREFIX.documents.tsv`.
 
-    Documents are taken one at a time. All files appear at the end, and none if there is an error.
+    Documents are written one at a time. All files appear at the end, or none after an error.
     """
     with contextlib.ExitStack() as stack:
-        # What is opened last is closed first, and gets its name then.
+        # Files opened last are closed and renamed first.
         index = stack.enter_context(atomic_writer(index_path(prefix)))
         files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)][::-1]
         index.write(INDEX_HEADER + "\n")

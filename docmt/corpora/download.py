@@ -1,6 +1,6 @@
-"""Downloading one address to one file: resumable, with retries, and never half-written under the final name.
+"""Downloads to files: resumable, with retries, and atomic.
 
-Written by hand because pooch, the usual library, neither resumes nor limits the size and the slowness of an answer.
+The common library pooch neither resumes downloads nor limits their size and duration.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ from tqdm import tqdm
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 14
-# Limit to a file of unknown size: eight times the largest archive of the catalog.
-MOST_BYTES = 1 << 33
-# Answers worth another attempt: timeouts, rate limits, and overloaded servers or proxies.
+# Maximum size of a file with unknown size: eight times the largest archive in the catalog.
+MAX_BYTES = 1 << 33
+# Retry after timeouts, rate limits, and overloaded servers or proxies.
 TEMPORARY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 BROKEN_CONNECTION = (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError)
 
 
 class AddressError(Exception):
-    """An address or a mirror does not serve the file. The message says why; another address may."""
+    """An address or a mirror does not serve the file. Another address can be tried."""
 
 
 class _TemporaryError(Exception):
-    """A failure worth another attempt: a busy server, a broken connection."""
+    """A temporary failure, for example a busy server or a broken connection."""
 
     def __init__(self, message: str, wait_seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -43,20 +43,19 @@ class _TemporaryError(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """Numbers of attempts, waits and limits of one address."""
+    """Attempts, waits and limits per address."""
 
     n_attempts: int = 5
-    """Successive attempts without progress after which the address is given up."""
+    """Maximum number of successive attempts without progress."""
     first_wait_seconds: float = 1.0
-    """Wait before the second attempt; each further wait is twice as long."""
-    longest_wait_seconds: float = 60.0
-    """Upper limit of a wait, even if the server asks for a longer one."""
+    """Wait before the second attempt. The wait doubles after every attempt."""
+    max_wait_seconds: float = 60.0
+    """Maximum wait, even if the server requests a longer one."""
     timeout_seconds: float = 60.0
-    """Time without data after which a connection counts as broken."""
+    """Maximum time without data before a connection is broken."""
     slow_seconds: float = 300.0
     slow_bytes: int = 30_000
-    """Bytes that must arrive in every `slow_seconds`, the first of them after all headers; a modem is forty times
-    faster."""
+    """Minimum number of bytes in every `slow_seconds`, from the end of the headers. A modem is forty times faster."""
 
 
 def download(
@@ -64,16 +63,16 @@ def download(
     target: Path,
     *,
     is_right: Callable[[Path], bool] = lambda _: True,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_BYTES,
     patience: Patience = Patience(),
 ) -> None:
     """Fetch `url` to `target`.
 
-    The next attempt, or the next call, requests only the rest of partial data. `is_right` checks the complete file. A
-    resumed file that fails is fetched once more from its start, because its first part may have been wrong. A file
-    that becomes larger than `most_bytes` is given up: a server must not fill the disk.
+    After partial data, the next attempt or call requests only the rest. `is_right` checks the complete file. A resumed
+    file that fails is fetched again from its start, because its first part can be wrong. Downloads are limited to
+    `most_bytes`, since a server must not fill the disk.
 
-    Raises AddressError when the address does not serve the file.
+    Raises AddressError if the address does not serve the file.
     """
     transfer = _Transfer(url, target, most_bytes, patience)
     for is_last in (False, True):
@@ -90,16 +89,16 @@ def download(
 
 
 class _Transfer:
-    """One download: the partial data `NAME.part`, and `NAME.part.json` with the address and the server's validator."""
+    """A download with partial data `NAME.part`, and `NAME.part.json` with address and validator."""
 
     def __init__(self, url: str, target: Path, most_bytes: int, patience: Patience) -> None:
         self.url, self.most_bytes, self.patience = url, most_bytes, patience
         self.session = requests.Session()
         if url.startswith("https:"):
-            # No redirection may give up encryption, in between either: whoever holds an open address chooses the next,
-            # and files without a published checksum have no other protection.
+            # No redirection may lead through an unencrypted address, where an attacker could choose the next one. Files
+            # without a published checksum have no other protection.
             del self.session.adapters["http://"]
-        # `requests` reads the body of a redirection into memory, however long it is.
+        # `requests` would read the complete body of a redirection into memory.
         self.session.hooks["response"].append(
             lambda response, **_: response.raw.close() if response.is_redirect else None
         )
@@ -115,13 +114,13 @@ class _Transfer:
         self.origin.unlink(missing_ok=True)
 
     def fetch(self) -> bool:
-        """Download the file, in as many requests as it takes. Returns whether the last one resumed a part."""
+        """Download the file with retries. Returns True if the last request resumed a part."""
         n_failures, most_bytes = 0, 0
         while True:
             try:
                 return self._request()
             except _TemporaryError as error:
-                # Only attempts without progress count: a large file over a bad connection needs many.
+                # Only attempts without progress count, since a large file over a bad connection needs many.
                 if self.n_bytes > most_bytes:
                     n_failures, most_bytes = 0, self.n_bytes
                 else:
@@ -129,19 +128,19 @@ class _Transfer:
                 if n_failures >= self.patience.n_attempts:
                     raise AddressError(f"{error}, {n_failures} times") from None
                 wait = max(self.patience.first_wait_seconds * 2 ** max(n_failures - 1, 0), error.wait_seconds)
-                wait = min(wait, self.patience.longest_wait_seconds)
+                wait = min(wait, self.patience.max_wait_seconds)
                 log.info("%s; trying again in %.1f s", error, wait)
                 time.sleep(wait)
 
     def _request(self) -> bool:
-        """Make one request. Returns whether it resumed a part. Raises _TemporaryError or AddressError."""
+        """Make one request. Returns True if it resumed a part. Raises _TemporaryError or AddressError."""
         start, validator = 0, None
         with contextlib.suppress(OSError, ValueError):
             origin = json.loads(self.origin.read_text(encoding="utf-8"))
-            # Without a validator, the server may since have changed the file unnoticed: start over.
+            # Without a validator, the file could have changed on the server: start over.
             if origin.get("url") == self.url and origin.get("validator"):
                 start, validator = self.n_bytes, origin["validator"]
-        # The catalog's checksums refer to the uncompressed file, so ask for no transfer compression.
+        # Without transfer compression, since catalog checksums are for the uncompressed file.
         headers = {"Accept-Encoding": "identity"}
         if start and validator:
             headers |= {"Range": f"bytes={start}-", "If-Range": validator}
@@ -149,14 +148,14 @@ class _Transfer:
             with self._open(headers) as response:
                 self._check_status(response)
                 first_byte = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-                # Some servers ignore `Range` and send everything (200), others send another range than requested.
+                # Some servers ignore `Range` and send the whole file (200), others send another range.
                 is_rest = response.status_code == 206 and first_byte is not None and int(first_byte[1]) == start
                 if response.status_code == 206 and not is_rest:
                     self.clear()
                     raise _TemporaryError(f"{self.url}: the server sent a range other than the one requested")
                 if not is_rest:
                     start = 0
-                    # If-Range takes a strong ETag, or the time of the last change.
+                    # If-Range needs a strong ETag, or the time of the last change.
                     etag = response.headers.get("ETag", "")
                     validator = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified")
                     if "Content-Encoding" in response.headers:
@@ -168,12 +167,12 @@ class _Transfer:
             raise _TemporaryError(f"{self.url}: the connection broke ({type(error).__name__})") from None
         except requests.exceptions.InvalidSchema as error:
             raise AddressError(f"{self.url}: leads to an address that is not encrypted ({error})") from None
-        except (requests.RequestException, ValueError) as error:  # ValueError: it leads to what is no address
+        except (requests.RequestException, ValueError) as error:  # ValueError: redirected to an invalid address
             raise AddressError(f"{self.url}: {type(error).__name__} ({error})") from None
         return is_rest
 
     def _open(self, headers: dict[str, str]) -> requests.Response:
-        """The answer to a request with its headers, all of which must arrive in `slow_seconds`."""
+        """Return the response to a request. All headers must arrive in `slow_seconds`."""
         answer: Future[requests.Response] = Future()
 
         def ask() -> None:
@@ -184,7 +183,7 @@ class _Transfer:
             except BaseException as error:
                 answer.set_exception(error)
 
-        # In a thread, because a time limit of `requests` begins again with every byte.
+        # In a thread, because the timeout of `requests` restarts with every byte.
         threading.Thread(target=ask, daemon=True).start()
         try:
             return answer.result(self.patience.slow_seconds)
@@ -197,7 +196,7 @@ class _Transfer:
 
     def _check_status(self, response: requests.Response) -> None:
         status = response.status_code
-        # The part is longer than the file: the server's file has become shorter.
+        # The part is longer than the file, which has changed on the server.
         if status == 416:
             self.clear()
             raise _TemporaryError(f"{self.url}: HTTP 416, the partial file does not match")
@@ -208,7 +207,7 @@ class _Transfer:
             raise AddressError(f"{self.url}: HTTP {status}")
 
     def _store(self, response: requests.Response, start: int) -> None:
-        """Write the body from byte `start` on. Data received before a connection breaks are kept."""
+        """Write the body from byte `start`. If the connection breaks, received data are kept."""
         length = response.headers.get("Content-Length", "")
         total = start + int(length) if length.isdecimal() else None
         patience = self.patience
@@ -218,7 +217,7 @@ class _Transfer:
             tqdm(desc=self.part.stem, initial=start, total=total, unit="B", unit_scale=True, disable=None) as bar,
         ):
             file.seek(start)
-            # `iter_content` would return only when a whole chunk has arrived, and never at a byte a minute.
+            # `iter_content` waits for complete chunks, which takes too long at a byte per minute.
             while chunk := response.raw.read1(CHUNK_BYTES, decode_content=True):
                 file.write(chunk)
                 bar.update(len(chunk))
@@ -226,7 +225,7 @@ class _Transfer:
                 if max(n_bytes, total or 0) > self.most_bytes:
                     self.clear()
                     raise AddressError(f"{response.url}: serves more than {self.most_bytes:,} bytes")
-                # A server can send hardly anything, but too often to count as broken.
+                # A server can send very little data, but too often for a timeout.
                 if time.monotonic() - since >= patience.slow_seconds:
                     if n_bytes - n_before < patience.slow_bytes:
                         raise AddressError(
@@ -234,10 +233,10 @@ class _Transfer:
                             f"{patience.slow_seconds:g} s; what has arrived is kept, try again later"
                         )
                     since, n_before = time.monotonic(), n_bytes
-            # The part on disk may be longer than the answer, when it starts over.
+            # After starting over, the part on disk can be longer than the response.
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
-            # Not every version of urllib3 notices a truncated body.
+            # Some versions of urllib3 accept a truncated body.
             if total is not None and file.tell() < total and "Content-Encoding" not in response.headers:
                 raise requests.ConnectionError("short body")

@@ -1,4 +1,4 @@
-"""Patterns of file names: one role of a split can name many files."""
+"""File name patterns, since a role in a split can have many files."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,28 +10,28 @@ from docmt.languages import language_of
 
 
 def is_pattern(name: str | PurePath) -> bool:
-    """Whether a name is a pattern of many files."""
+    """True if a name is a pattern."""
     return "*" in str(name)
 
 
 def matching_names(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names that a pattern matches, sorted (`*` also matches `/`); a plain name is returned unchanged."""
+    """Return the sorted matches of a pattern (`*` also matches `/`). A plain name is returned unchanged."""
     return sorted(name for name in names if fnmatchcase(name, pattern)) if is_pattern(pattern) else [pattern]
 
 
 def matching_files(path: Path) -> list[tuple[str, Path]]:
-    """The files that a pattern matches, sorted, with their names below its last folder without `*`.
+    """Return the sorted matches of a pattern, with their names below the last folder without `*`.
 
-    Hidden files, and files in hidden folders, are left out unless the pattern has such a name.
-    A plain path is returned unchanged, whether there is such a file or not.
+    Hidden files and folders are left out unless the pattern contains such a name. A plain path is returned unchanged,
+    even if there is no such file.
     """
     if not is_pattern(path):
         return [(path.name, path)]
-    # The folder to search is the longest beginning of the path without a pattern.
+    # Search below the longest prefix without a pattern.
     n_plain = next(n for n, part in enumerate(path.parts) if is_pattern(part))
     folder = Path(*path.parts[:n_plain])
     pattern = "/".join(path.parts[n_plain:])
-    # A pattern without a folder does not enter folders: it would walk through all results.
+    # A pattern without a folder does not enter folders, since it would walk through all results.
     found = folder.rglob("*") if "/" in pattern or n_plain else folder.glob(pattern)
     names = (file.relative_to(folder).as_posix() for file in found if file.is_file())
     has_hidden = "/." in f"/{pattern}"
@@ -39,20 +39,20 @@ def matching_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[str, Path, Path]]:
-    """The files of two patterns that differ in their languages alone, by their names without these.
+    """Return name and both files for pairs of matches that differ only in the language.
 
-    Numbers count without leading zeros: `show.02.de.srt` belongs to `show.2.en.srt`. Two plain paths are a pair.
+    Leading zeros are ignored, for example in `show.02.de.srt` and `show.2.en.srt`. Two plain paths are a pair.
     """
     src, tgt = sides = dict[str, tuple[str, Path]](), dict[str, tuple[str, Path]]()
     for side, path, lang in zip(sides, paths, languages, strict=True):
-        # The language may be spelled otherwise in the pattern (`*.eng`): alone between dots, dashes, slashes, ….
+        # The pattern can contain another spelling of the language (`*.eng`), between dots, dashes, slashes, ….
         words = re.split("[._/-]", path.as_posix())
         codes = "|".join(map(re.escape, {lang, *(word for word in words if language_of(word) == language_of(lang))}))
         for file_name, file in matching_files(path):
             name = re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", file_name)
             key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
             if side.setdefault(key, (name, file)) != (name, file):
-                raise UserError(f"{file}: differs from another file of {path} in the language alone: rename it")
+                raise UserError(f"{file}: differs from another file of {path} only in the language: rename it")
     if not any(map(is_pattern, paths)):
         ((name, src_file),), ((_, tgt_file),) = src.values(), tgt.values()
         return [(name, src_file, tgt_file)]

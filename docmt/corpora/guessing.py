@@ -1,4 +1,4 @@
-"""The format and the languages of a user's files, from their names and first lines."""
+"""Guessing the format and languages of user-supplied files from their names and first lines."""
 
 import contextlib
 import itertools
@@ -21,20 +21,20 @@ HEAD_LINES = 2000
 _CODES = "af ar as az bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka km kn ko "
 _MORE_CODES = "lb lo lt lv mk ml mr ms mt my nl no or pa pl pt ro ru sk sl sq sr sv ta te th tr uk uz vi zh"
 LANGUAGES = frozenset((_CODES + _MORE_CODES).split())
-"""Languages whose codes count as such in names of files and columns."""
+"""Languages whose codes are recognized in names of files and columns."""
 NORWEGIAN = {"nob": "nb", "nb": "nb", "nno": "nn", "nn": "nn"}
-"""Bokmål and Nynorsk, which are two languages of a corpus, though models translate to one."""
+"""Bokmål and Nynorsk. In a corpus, they are different languages, although models treat them as one."""
 SOURCES, TARGETS = ("source", "src"), ("target", "tgt", "trg")
 IDS = ("id", "document", "document_id", "doc", "doc_id", "docid", "dialogue", "dialog")
 """Usual names of columns."""
 OPUS_XML = re.compile(r"\s*(<\?xml[^>]*>)?\s*(<!DOCTYPE cesAlign|<(cesAlign|letsmt|text|document)\b)", re.IGNORECASE)
-"""How files of alignments and of sentences begin."""
+"""Beginnings of OPUS files with alignments or sentences."""
 BY_SUFFIX = {".tmx": "tmx", ".jsonl": "jsonl", ".parquet": "parquet", ".xml": "wmt_xml"}
 
 
 @dataclass(frozen=True)
 class FoundSplit:
-    """The format, files by role and languages of a split, as a configuration would describe it."""
+    """Format, files by role, and languages of a split, as in a config."""
 
     form: Format
     files: Mapping[str, Path]
@@ -42,7 +42,7 @@ class FoundSplit:
 
 
 def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Sequence[str], where: str) -> FoundSplit:
-    """Describe the files of a split; settings of the format and languages that are given override what is guessed."""
+    """Guess the description of a split. The settings in `form` and `languages` override guesses."""
     paths = [path / "*" if path.is_dir() else path for path in paths]
     for path in paths:
         _, file = next(iter(matching_files(path)), (path.name, path))
@@ -50,7 +50,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
             raise UserError(f"{where}: {path}: no such file")
         if suffix_of(file) == ".xml":
             head = ""
-            with contextlib.suppress(UserError):  # XML in another encoding than UTF-8, which OPUS does not have
+            with contextlib.suppress(UserError):  # XML in another encoding, which is not from OPUS
                 head = " ".join(itertools.islice(iterate_lines(file), 5))
             if OPUS_XML.match(head):
                 raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
@@ -64,7 +64,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
     elif len(paths) <= 3:
         codes = tuple(languages) or tuple(code for path in paths[:2] if (code := language_in(path)))
         guessed = dict(form) if "reader" in form else _format_of_sides(paths)
-        # Languages may be given as `eng` where names have `en`.
+        # For example, the language `eng` matches names with `en`.
         by_code = {_code(code): code for code in codes}
         roles = [by_code.get(language_in(path) or "", "") for path in paths[:2]]
         roles = roles if sorted(roles) == sorted(codes) else list(codes)
@@ -80,7 +80,7 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
 
 
 def language_in(path: Path) -> str | None:
-    """The language in the name of a file, or of its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
+    """Return the language in the name of a file or its folder: `train.en`, `film.en.srt`, `de/*.txt`, `dev.deu`."""
     for part in path.parts[:-3:-1]:
         for word in reversed(re.split("[._-]", part.lower())):
             if is_code(word):
@@ -89,17 +89,17 @@ def language_in(path: Path) -> str | None:
 
 
 def is_code(word: str) -> bool:
-    """Whether a word is the code of a language, of two or three letters."""
+    """True if a word is a language code with two or three letters."""
     return re.fullmatch("[A-Za-z]{2,3}", word) is not None and language_of(word) in LANGUAGES
 
 
 def _code(word: str) -> str:
-    """The code of a language for a configuration: `en` of `eng`, `nn` of `nno`."""
+    """Return the language code for a config: `en` for `eng`, `nn` for `nno`."""
     return NORWEGIAN.get(word.lower()) or language_of(word)
 
 
 def _languages_of_one(path: Path) -> tuple[str, ...]:
-    """The languages of a file with both sides: of its first unit or columns, or a pair such as `en-de` in its path."""
+    """Return the languages of a file with both sides: from its first unit or columns, or from `en-de` in its path."""
     suffix = suffix_of(path)
     _, file = matching_files(path)[0]
     codes: list[str] = []
@@ -108,7 +108,7 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
             codes = [variant_language(variant) for variant in unit.iterfind(".//{*}tuv")]
     elif suffix in (".csv", ".tsv", ".txt"):
         codes = [cell for cell in _header(file)[0] if is_code(cell)]
-        # `id` is Indonesian where it is one of two.
+        # `id` is Indonesian if there are exactly two codes.
         codes = codes if len(codes) == 2 else [code for code in codes if code.lower() not in IDS]
     pairs = re.findall(r"(?<![a-z])([a-z]{2,3})-([a-z]{2,3})(?![a-z])", path.as_posix().lower())
     pair = next((list(pair) for pair in reversed(pairs) if all(map(is_code, pair))), [])
@@ -116,7 +116,7 @@ def _languages_of_one(path: Path) -> tuple[str, ...]:
 
 
 def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]) -> dict[str, Any]:
-    """The format of one file with both languages."""
+    """Return the format of one file with both languages."""
     reader = form.get("reader") or BY_SUFFIX.get(suffix_of(path))
     if reader not in (None, "dialogue_csv"):
         return {"reader": reader, **form}
@@ -149,7 +149,7 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         return {"reader": "tsv"}
     if n_cells == 3:
         columns = [[row[cell] for row in rows] for cell in range(3)]
-        # An id repeats, and its rows are consecutive: it has as many runs as values.
+        # Rows with an id are consecutive, so the column has as many runs as values.
         candidates = sorted(
             (len(set(column)), number)
             for number, column in enumerate(columns, start=1)
@@ -166,7 +166,7 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
 
 
 def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
-    """The format of two files (or patterns), one per language, and perhaps a third that names documents."""
+    """Return the format of two files (or patterns), one per language, with an optional third for documents."""
     firsts = [matching_files(path)[0][1] for path in paths]
     heads = [next(iterate_lines(file), "").strip() for file in firsts]
     if len(paths) == 3:
@@ -181,7 +181,7 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
         return {"reader": "segments"}
     if all(head == "<d>" for head in heads):
         return {"reader": "marked_lines"}
-    # One side alone has empty sentences; where both have blank lines with text on either side, these end documents.
+    # If both sides have blank lines between text, these end documents. On one side, they are empty sentences.
     for path in paths:
         blanks = itertools.dropwhile(bool, (not line.strip(" \t\r") for line in iterate_lines(path)))
         if (True, False) not in itertools.pairwise(blanks):
@@ -190,12 +190,12 @@ def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:
 
 
 def _header(file: Path) -> tuple[list[str], str]:
-    """The cells of the first line, and what separates them."""
+    """Return the cells of the first line, and their delimiter."""
     line = next(iterate_lines(file), "").rstrip("\r")
     delimiter = "\t" if suffix_of(file) == ".tsv" and "\t" in line else max(",;\t", key=line.count)
     return [cell.strip('" ') for cell in line.split(delimiter)], delimiter
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix of a name in lower case, without `.gz`."""
+    """Return the suffix of a name in lower case, without `.gz`."""
     return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -1,4 +1,4 @@
-"""Problems of a user's corpus that no reader refuses: untranslated text, other languages, duplicates."""
+"""Problems in user-supplied corpora that readers accept: untranslated text, other languages, duplicates."""
 
 import itertools
 import re
@@ -10,12 +10,12 @@ from docmt.errors import UserError
 from docmt.languages import language_of
 
 HEAD_SENTENCES = 5000
-"""Sentences of each side from which a language is told."""
-LEAST_WORDS = 50
+"""Number of sentences per side for language detection."""
+MIN_WORDS = 50
 EQUAL_PERCENT = 10.0
-"""Share of target sentences that equal their source from which a warning is due: names and numbers are fewer."""
+"""Minimum percentage of target sentences equal to their source for a warning. Names and numbers are rarer."""
 ONE_SIDED_PERCENT = 10.0
-"""Share of pairs with one empty side from which a warning is due."""
+"""Minimum percentage of pairs with one empty side for a warning."""
 WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|[^\W\d_\u3040-\u30ff\u4e00-\u9fff]+")
 FREQUENT = {
     "ar": "في من على أن إلى لا هذا ما",
@@ -39,18 +39,18 @@ FREQUENT = {
     "uk": "і та що не на як він це",
     "zh": "的 是 了 不 在 我 他 有",
 }
-"""The most frequent words of languages."""
+"""Language → most frequent words."""
 
 
 @dataclass
 class SplitInspection:
-    """What is noticed while the documents of a split pass by.
+    """Counts over the documents of a split.
 
     Attributes:
         languages: source and target.
         n_pairs: pairs with text on both sides.
-        n_duplicates: documents that occurred before; one sentence is no document.
-        heads: the first sentences of both sides.
+        n_duplicates: repeated documents with at least two sentences.
+        heads: first sentences of both sides.
     """
 
     languages: Sequence[str]
@@ -63,7 +63,7 @@ class SplitInspection:
     _seen: set[int] = field(default_factory=set)
 
     def watch(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """The documents, unchanged."""
+        """Count documents, and yield them unchanged."""
         for document in documents:
             self.n_sentences += len(document)
             for src, tgt in zip(document.src, document.tgt, strict=True):
@@ -78,7 +78,7 @@ class SplitInspection:
             yield document
 
     def warnings(self, where: str) -> list[str]:
-        """The problems found."""
+        """Return the problems. Raises UserError if no pair is translated."""
         if self.n_sentences and not self.n_pairs:
             raise UserError(f"{where}: no pair has text on both sides: give the files of both languages")
         if self.n_pairs and self.n_equal == self.n_pairs:
@@ -97,11 +97,11 @@ class SplitInspection:
 
 
 def other_language(sentences: Iterable[str], lang: str) -> str | None:
-    """The language of the text if it is rather another one than `lang`; None where that cannot be told."""
+    """Return the language of a text that is probably not in `lang`, otherwise None."""
     words = list(itertools.chain.from_iterable(WORD.findall(sentence.lower()) for sentence in sentences))
-    if lang not in FREQUENT or len(words) < LEAST_WORDS:
+    if lang not in FREQUENT or len(words) < MIN_WORDS:
         return None
     counts = {code: sum(map(set(frequent.split()).__contains__, words)) for code, frequent in FREQUENT.items()}
     best = max(counts, key=lambda code: counts[code])
-    # Twice as many, and every twentieth word at least: related languages share some words.
+    # Twice as many, and at least every twentieth word, since related languages share some words.
     return best if counts[best] > max(2 * counts[lang], len(words) / 20) else None

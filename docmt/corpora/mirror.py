@@ -1,4 +1,4 @@
-"""Checks a mirror: reads every catalog corpus that it holds and compares the counts with the catalog."""
+"""Check of a mirror: all catalog corpora in it are read and compared with the catalog."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from docmt.errors import UserError
 class CheckResult:
     """The state of a split in a mirror: `ok`, `absent`, or `bad`.
 
-    Contrastive sets have items and candidates for documents and sentences. The note is what is wrong or left out.
+    For contrastive sets, documents and sentences are items and candidates. The note contains problems and omissions.
     """
 
     corpus: str
@@ -29,7 +29,7 @@ class CheckResult:
 
 
 def check_corpus(entry: Entry, mirror: Path) -> Iterator[CheckResult]:
-    """Verify the checksums of each split and read it. Problems are reported as results, not raised."""
+    """Verify checksums and read all splits. Problems are yielded as results, not raised."""
     for name in entry.corpus.splits:
         wanted = entry.file_names([name])
         sources = {file: source for file in wanted if (source := mirrored(mirror / entry.family.mirror_folder, file))}

@@ -1,4 +1,4 @@
-"""Reading a split: from files to documents or test items, checked against the numbers that the catalog expects."""
+"""Reading of splits: from files to documents or test items, checked against the counts in the catalog."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any
 
 from docmt.corpora.catalog import ReadableCorpus, Split
 from docmt.corpora.documents import Document
-from docmt.corpora.readers.reader import ReaderResult, SuiteFormat, refuse_half_characters
+from docmt.corpora.readers.reader import ReaderResult, SuiteFormat, reject_lone_surrogates
 from docmt.corpora.readers.registry import read
 from docmt.corpora.suite_items import first_difference
 from docmt.errors import UserError
@@ -18,14 +18,14 @@ from docmt.logs import progress
 def read_split(
     corpus: ReadableCorpus, split_name: str, *, folder: Path, languages: Sequence[str], where: str
 ) -> ReaderResult:
-    """Read one split from a folder, in the direction of the languages; `where` names the corpus in messages."""
+    """Read a split from a folder, in the direction of `languages`. `where` is the corpus name in messages."""
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(
             f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
             f"give --languages {' '.join(corpus.languages)}"
         )
     split = corpus.split(split_name, where=where)
-    # Read in the corpus's own direction: roles and speakers refer to it. Documents are turned around afterwards.
+    # Read in the direction of the corpus, to which roles and speakers refer, and swap sides later.
     files, form = _files_by_role(split, folder), corpus.format_of(split_name)
     documents, counts = read(files, form=form, languages=corpus.languages)
     is_reversed = list(languages) != corpus.languages
@@ -33,7 +33,7 @@ def read_split(
     def checked() -> Iterator[Document]:
         for document in progress(documents, label=f"read {where} {split_name}", unit="documents"):
             yield document.reversed() if is_reversed else document
-        # Readers that stream know their counts only now.
+        # For streaming readers, counts are complete only now.
         _check_counts(split, counts.documents, counts.sentences, where=f"{where} {split_name}")
         if is_reversed:
             counts.empty_source, counts.empty_target = counts.empty_target, counts.empty_source
@@ -44,10 +44,10 @@ def read_split(
 def convert_suite(
     corpus: ReadableCorpus, split_name: str, *, folder: Path, where: str
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
-    """Convert one split of a contrastive or generative corpus to docmt's own format (docs/files.md).
+    """Convert a split of a contrastive or generative corpus to docmt's format (docs/files.md).
 
-    Returns the items, and counts of what was left out, by cause: duplicate wrong candidates, candidates equal to the
-    correct one, and items without a wrong candidate.
+    Returns the items, and counts of omissions: duplicate wrong candidates, candidates equal to the correct one, and
+    items without a wrong candidate.
     """
     split, where = corpus.split(split_name, where=where), f"{where} {split_name}"
     form = corpus.format_of(split_name)
@@ -58,7 +58,7 @@ def convert_suite(
         )
     items = list(form.convert(_files_by_role(split, folder)))
     for item in items:
-        refuse_half_characters(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")
+        reject_lone_surrogates(json.dumps(item, ensure_ascii=False), where=f"{where}: item {item['id']!a}")
     dropped: Counter[str] = Counter()
     if form.holds == "generative":
         _check_counts(split, len(items), len(items), where=where)
@@ -72,10 +72,10 @@ def _files_by_role(split: Split, folder: Path) -> dict[str, Path]:
 
 
 def _without_ties(item: dict[str, Any], dropped: Counter[str]) -> dict[str, Any] | None:
-    """The item without duplicate candidates: no model can score one of two equal texts higher."""
+    """Remove duplicate candidates, since a model gives equal texts equal scores. None: no wrong candidate left."""
     right = item["candidates"][item["correct"]]
-    others = (each for number, each in enumerate(item["candidates"]) if number == item["correct"] or each != right)
-    kept = list({tuple(candidate): candidate for candidate in others}.values())
+    candidates = [text for number, text in enumerate(item["candidates"]) if number == item["correct"] or text != right]
+    kept = list({tuple(candidate): candidate for candidate in candidates}.values())
     dropped["duplicate candidate"] += len(item["candidates"]) - len(kept)
     if len(kept) < 2:
         dropped["item without a wrong candidate"] += 1

@@ -1,4 +1,4 @@
-"""Items of test suites: contrastive ones to score, generative ones to translate (file formats: docs/files.md)."""
+"""Test suite items: contrastive items for scoring, generative items for translation (docs/files.md)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from typing import Any, Literal, TypeVar, get_args
 from docmt.errors import UserError
 from docmt.files import read_jsonl
 
-# Where `expected` is searched: among words without punctuation (ctxpro), or among the tokens of Moses (ContraPro).
+# Search space for `expected`: words without punctuation (ctxpro), or Moses tokens (ContraPro).
 Match = Literal["words", "tokens"]
 
 
 @dataclass(frozen=True)
 class SuiteItem:
-    """One test of a phenomenon, with an id that is unique within its suite."""
+    """A test of a phenomenon, with a unique id in the suite."""
 
     id: str
     phenomenon: str
@@ -23,14 +23,14 @@ class SuiteItem:
 
 @dataclass(frozen=True)
 class ContrastiveItem(SuiteItem):
-    """A source document and candidate translations, one of which is correct.
+    """A source document with one correct and further candidate translations.
 
     Attributes:
-        candidates: at least two target documents, each with as many sentences as `src`.
+        candidates: at least two target documents, with as many sentences as `src`.
         correct: index of the correct candidate.
-        distance: number of sentences from the deciding sentence to the tested one.
-        kind: a finer class within the phenomenon.
-        is_prefix: whether the last sentence of the candidates is cut off after the tested word: its end does not count.
+        distance: number of sentences from the deciding sentence to the tested sentence.
+        kind: subclass of the phenomenon.
+        is_prefix: true if the last sentence of the candidates ends after the tested word, so that `</s>` is not scored.
     """
 
     candidates: tuple[tuple[str, ...], ...]
@@ -41,18 +41,18 @@ class ContrastiveItem(SuiteItem):
 
     @property
     def sentence(self) -> int:
-        """The first sentence in which candidates differ; the last one when none does."""
+        """Index of the first sentence with different candidates (default: the last sentence)."""
         return first_difference(self.candidates)
 
 
 @dataclass(frozen=True)
 class GenerativeItem(SuiteItem):
-    """A source document, and words that the translation of one of its sentences, the payload, must contain.
+    """A source document, and expected words in the translation of one sentence (the payload).
 
     Attributes:
         expected: one or several words.
         sentence: index of the payload sentence.
-        distance, kind: as for contrastive items.
+        distance, kind: as in contrastive items.
     """
 
     expected: str
@@ -67,7 +67,7 @@ Item = TypeVar("Item", bound=SuiteItem)
 
 
 def first_difference(candidates: Sequence[Sequence[str]]) -> int:
-    """Index of the first sentence in which candidates differ; of the last one when none does."""
+    """Return the index of the first sentence with different candidates (default: the last sentence)."""
     # Column i holds sentence i of every candidate.
     columns = list(zip(*candidates, strict=True))
     return next((i for i, column in enumerate(columns) if len(set(column)) > 1), len(columns) - 1)
@@ -84,7 +84,7 @@ def read_generative_suite(path: Path) -> list[GenerativeItem]:
 
 
 def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> list[Item]:
-    """Read a suite, one JSON object per line; the second argument of `read_item` names the line in messages."""
+    """Read a suite in JSON lines. The second argument of `read_item` is the line in messages."""
     items: list[Item] = []
     seen = set()
     for line, value in enumerate(read_jsonl(path), start=1):
@@ -102,7 +102,7 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
 
 
 def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
-    """A contrastive item from its JSON object."""
+    """Return the contrastive item in a JSON object."""
     _check_keys(value, ("id", "phenomenon", "src", "candidates", "correct"), where)
     src, candidates, correct = value["src"], value["candidates"], value["correct"]
     if not isinstance(candidates, list) or not all(map(_is_document, candidates)):
@@ -121,7 +121,7 @@ def read_contrastive(value: dict[str, Any], where: str) -> ContrastiveItem:
 
 
 def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
-    """A generative item from its JSON object."""
+    """Return the generative item in a JSON object."""
     _check_keys(value, ("id", "phenomenon", "src", "expected"), where)
     expected, match = value["expected"], value.get("match", "words")
     if not isinstance(expected, str) or not expected.strip():
@@ -137,12 +137,12 @@ def read_generative(value: dict[str, Any], where: str) -> GenerativeItem:
 
 
 def read_either(value: dict[str, Any], where: str) -> ContrastiveItem | GenerativeItem:
-    """An item of either kind from its JSON object."""
+    """Return the item of either kind in a JSON object."""
     return (read_generative if "expected" in value else read_contrastive)(value, where)
 
 
 def _common(value: dict[str, Any]) -> dict[str, Any]:
-    """The attributes that items of both kinds have."""
+    """Return the attributes of both kinds of items."""
     return {key: value.get(key) for key in ("id", "phenomenon", "distance", "kind")} | {"src": tuple(value["src"])}
 
 

@@ -1,1 +1,1 @@
-"""Discourse: treebanks, EDU segmentation, RST parsing, and the dependency trees that models read."""
+"""Discourse: treebanks, EDU segmentation, RST parsing, and dependency trees for models."""

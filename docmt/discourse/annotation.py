@@ -1,4 +1,4 @@
-"""From text to trees: plain documents are read, tokenized, segmented and parsed, a few at a time."""
+"""Annotation of plain documents: reading, tokenizing, segmenting and parsing, in batches."""
 
 import ctypes
 import itertools
@@ -32,7 +32,7 @@ from docmt.text.tokenizer import get_tokenizer, sentence_words
 log = logging.getLogger(__name__)
 
 BATCH_WORDS = 20_000
-"""Documents are segmented together once they hold this many words, so that the network gets full batches."""
+"""Minimum number of words in documents segmented together, so that the network gets full batches."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class PlainText:
 
 
 def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
-    """Read documents from `PREFIX.{lang}` and its index, one at a time."""
+    """Yield the documents in `PREFIX.{lang}` with its index."""
     index = read_index(documents)
     lines = iterate_lines(text)
     n_lines = 0
@@ -59,7 +59,7 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
 
 
 def blank_line_texts(path: Path) -> Iterator[PlainText]:
-    """Read a text with a blank line between documents, as `docmt translate` does; their ids are their numbers."""
+    """Yield the documents in a text with blank lines between documents. Their ids are numbers from 1."""
     groups = itertools.groupby(read_lines(path), key=lambda line: not line.strip())
     texts = (list(lines) for is_blank, lines in groups if not is_blank)
     for number, lines in enumerate(texts, start=1):
@@ -67,13 +67,13 @@ def blank_line_texts(path: Path) -> Iterator[PlainText]:
 
 
 def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, n_shards: int) -> Iterator[PlainText]:
-    """Take one of `n_shards` consecutive parts of the documents, with about the same number of sentences each.
+    """Yield the documents in one of `n_shards` consecutive shards with similar numbers of sentences.
 
-    All shards together, in order, are all documents; a shard can be empty.
+    The shards in order contain all documents. A shard can be empty.
     """
     done = 0
     for text, length in zip(texts, index.lengths, strict=True):
-        # The shard that holds the middle of the document.
+        # The shard with the middle of the document.
         place = 1 + (2 * done + length) * n_shards // (2 * index.n_sentences)
         done += length
         if place == shard:
@@ -81,13 +81,13 @@ def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, 
 
 
 def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[DiscourseDocument]]:
-    """Tokenize documents, in order, in batches; the document that brings a batch to `BATCH_WORDS` words is its last.
+    """Yield batches of tokenized documents in order. A batch ends when it has at least `BATCH_WORDS` words.
 
-    Each sentence is one EDU.
+    Every sentence is one EDU.
     """
-    # Not `fill_batches`, which ends a batch before its budget is exceeded: other sentences would be padded together,
-    # which changes the last bits of their states and so the trees of finished studies.
-    get_tokenizer(lang)  # an unknown language is refused before anything is read
+    # Not `fill_batches`, which ends a batch before its budget is exceeded. Other sentences would be padded together,
+    # which changes the last bits of states, and thus the trees of finished studies.
+    get_tokenizer(lang)  # rejects an unknown language before reading
     batch: list[DiscourseDocument] = []
     size = 0
     for text in texts:
@@ -103,20 +103,20 @@ def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[
 
 
 def with_edus(batch: Iterable[DiscourseDocument], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:
-    """Replace the EDUs of documents; a sentence without words has one EDU without words.
+    """Replace the EDUs of documents. A sentence without words has one EDU without words.
 
-    `starts` has, for each sentence of all documents, the words other than the first at which an EDU begins.
+    `starts` contains the inner EDU starts per sentence (see `inner_starts`).
     """
     remaining = iter(starts)
     documents = []
     for document in batch:
-        own = itertools.islice(remaining, len(document.sentences))
-        documents.append(replace(document, edus=edus_from_starts(own, map(len, document.sentences))))
+        inner = itertools.islice(remaining, len(document.sentences))
+        documents.append(replace(document, edus=edus_from_starts(inner, map(len, document.sentences))))
     return documents
 
 
 def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter) -> Iterator[DiscourseDocument]:
-    """Segment documents, in order; memory use does not grow with their number."""
+    """Segment documents in order and in constant memory."""
     n_sentences = n_empty = n_edus = 0
     for batch in tokenize_batches(texts, lang=lang):
         for document in with_edus(batch, segmenter.segment(sentences_of(batch))):
@@ -132,11 +132,11 @@ def segment_texts(texts: Iterable[PlainText], *, lang: str, segmenter: Segmenter
 class Annotator:
     """Segments and parses documents.
 
-    It can be sent to other processes, and makes its segmenter and parser once in each, for the first batch.
+    It can be pickled for other processes. Every process loads segmenter and parser on the first batch.
     """
 
     load: Callable[[], tuple[Segmenter, Parser]]
-    sentences: SentenceTrees = "parser"  # where the tree of sentences comes from
+    sentences: SentenceTrees = "parser"  # source of the trees over sentences
 
     @cached_property
     def _models(self) -> tuple[Segmenter, Parser, NeuralParser | None]:
@@ -146,24 +146,21 @@ class Annotator:
 
     def annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
         """Segment and parse tokenized documents."""
-        documents = self._annotate(batch)
-        trim_heap()  # word states of the batch are freed
-        return documents
-
-    def _annotate(self, batch: Sequence[DiscourseDocument]) -> list[DiscourseDocument]:
-        # A parser that reads the states of this segmenter gets them from the segmentation: sentences are read once.
+        # A parser on the states of this segmenter gets them from the segmentation, so that sentences are encoded once.
         segmenter, parser, state_reader = self._models
-        readings = segmenter.read(sentences_of(batch))
-        documents = with_edus(batch, [reading.starts for reading in readings])
+        outputs = segmenter.encode(sentences_of(batch))
+        documents = with_edus(batch, [output.starts for output in outputs])
         states = None
         if state_reader is not None:
-            states = word_states(readings, documents, reads_lower=state_reader.settings.neural.reads_lower)
+            states = word_states(outputs, documents, reads_lower=state_reader.settings.neural.reads_lower)
         annotated = parser.parse_batch(documents, states)
+        del outputs, states
+        trim_heap()
         return list(map(chain_sentences, annotated)) if self.sentences == "chain" else annotated
 
     def annotate_chunk(self, batches: Sequence[Sequence[DiscourseDocument]]) -> tuple[list[str], Counter[str]]:
-        """Annotate batches; returns a line of JSON for each document, and what the parser counted."""
-        # Lines and not documents, whose trees can be nested too deeply to be pickled.
+        """Annotate batches. Returns the documents as lines of JSON, and the parser's counts."""
+        # Not documents, whose trees can be nested too deeply for pickling.
         annotated = itertools.chain.from_iterable(map(self.annotate, batches))
         lines = [to_jsonl(document.to_json()) for document in annotated]
         counts = self._models[1].counts
@@ -173,26 +170,26 @@ class Annotator:
 
 
 def trim_heap() -> None:
-    """Have glibc return freed memory to the operating system.
+    """Let glibc return freed memory to the operating system.
 
-    Tensors of ever-changing sizes fragment the heap, which would grow with the number of batches. Other C libraries
-    lack the function.
+    Tensors with varying sizes fragment the heap, so that it would grow with the number of batches. Other C libraries
+    lack this function.
     """
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 
 
 def load_models(segmenter: Path, parser: str) -> tuple[Segmenter, Parser]:
-    """Load a segmenter and a parser by its name, for a process with one thread."""
+    """Load a segmenter and a parser by name, for a process with one thread."""
     torch.set_num_threads(1)
     return Segmenter.load(segmenter), load_parser(parser)
 
 
 def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
-    """Keep the arcs inside sentences, and let each sentence depend on the one before.
+    """Keep arcs inside sentences, and attach every sentence to the previous one.
 
-    The highest EDU of a sentence depends on the highest EDU of the sentence before it. Other EDUs whose heads are
-    outside their sentence depend on its highest one.
+    The highest EDU in a sentence depends on the highest EDU in the previous sentence. Other EDUs with heads outside
+    their sentence depend on the highest EDU in their sentence.
     """
     sentence_of = [edu.sentence for edu in document.edus]
     arcs = document.dependencies
@@ -209,12 +206,12 @@ def chain_sentences(document: DiscourseDocument) -> DiscourseDocument:
 
 
 def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDocument]:
-    """Read the documents of some files in order and give them the ids of a text that holds the same documents."""
+    """Yield the documents in files in order, with the ids from the index of a text with the same documents."""
     found = itertools.chain.from_iterable(map(iterate_discourse, files))
     names = ", ".join(map(str, files))
     for name in index.ids:
         document = next(found, None)
-        # A combined text puts the name of the corpus before the ids of its documents.
+        # In a combined text, the corpus name precedes the document ids.
         if document is None or not f"/{name}".endswith(f"/{document.id}"):
             there = f"{document.id!r}" if document else "none"
             raise UserError(f"{names}: expected the trees of {name!r} next, found {there}")
@@ -224,18 +221,18 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
 
 
 def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> DiscourseBundle:
-    """Read both from their files; `parser` can be the name of a baseline."""
+    """Read segmenter and parser from their files. `parser` can also be a baseline."""
     data = read_bytes(segmenter)
-    Segmenter.from_bytes(data, where=str(segmenter))  # which checks it
+    Segmenter.from_bytes(data, where=str(segmenter))  # checks the file
     if parser in BASELINES:
         return DiscourseBundle(parser, data, sentences)
     content = read_bytes(Path(parser))
-    own = parser_from_bytes(content, where=parser).segmenter
-    return DiscourseBundle(content, None if own == data else data, sentences)
+    same_segmenter = parser_from_bytes(content, where=parser).segmenter == data
+    return DiscourseBundle(content, None if same_segmenter else data, sentences)
 
 
 def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
-    """Make the segmenter and the parser of a model file."""
+    """Load the segmenter and the parser in a model file."""
     data = bundle.segmenter
     if isinstance(bundle.parser, str):
         if bundle.parser not in BASELINES:
@@ -250,14 +247,14 @@ def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
 
 
 class BundleAnnotator:
-    """Segments and parses documents of one language."""
+    """Segments and parses plain documents in one language."""
 
     def __init__(self, bundle: DiscourseBundle, *, lang: str) -> None:
         self.lang = lang
         self.annotator = Annotator(partial(open_bundle, bundle), bundle.sentences)
 
     def annotate(self, documents: Sequence[Sequence[str]]) -> list[DiscourseDocument]:
-        """EDUs and trees of documents, given as plain sentences."""
+        """Return documents with EDUs and trees, from lists of plain sentences."""
         texts = (PlainText(str(number), list(sentences)) for number, sentences in enumerate(documents, start=1))
         made = itertools.chain.from_iterable(map(self.annotator.annotate, tokenize_batches(texts, lang=self.lang)))
         return list(progress(made, label="segment and parse", unit="documents", total=len(documents)))

@@ -1,6 +1,6 @@
-"""What a model file may carry besides the model: a segmenter and a parser, so that plain text gets its trees.
+"""Segmenter and parser inside a model file, so that plain text can be translated with trees.
 
-`docmt.discourse.annotation` reads and uses them; here they are the bytes of their files.
+Here, they are the bytes of their files. `docmt.discourse.annotation` loads and uses them.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ import torch
 from docmt.errors import UserError
 
 SentenceTrees = Literal["parser", "chain"]
-"""Where the tree of sentences comes from, as for `docmt discourse annotate --sentences`."""
+"""Source of the trees over sentences, as in `docmt discourse annotate --sentences`."""
 
 
 @dataclass(frozen=True)
 class DiscourseBundle:
     """A segmenter and a parser."""
 
-    parser: bytes | str  # the content of its file, or the name of a baseline
-    segmenter: bytes | None  # the content of its file; None: the one that the parser reads
-    sentences: SentenceTrees = "parser"  # where the tree of sentences comes from
+    parser: bytes | str  # file content, or the name of a baseline
+    segmenter: bytes | None  # file content (None: the parser's segmenter)
+    sentences: SentenceTrees = "parser"  # source of the trees over sentences
 
     @classmethod
     def from_dict(cls, values: Any, *, where: str) -> Self:
@@ -34,7 +34,7 @@ class DiscourseBundle:
             raise UserError(f"{where}: its segmenter and parser are damaged ({error}): bundle them again") from None
 
     def to_dict(self) -> dict[str, Any]:
-        # Bytes become tensors: torch.save stores them as they are, and loading with weights_only accepts them.
+        # Bytes become tensors, which torch.save stores unchanged and loading with weights_only accepts.
         return {
             name: torch.frombuffer(bytearray(value), dtype=torch.uint8) if isinstance(value, bytes) else value
             for name, value in (("parser", self.parser), ("segmenter", self.segmenter), ("sentences", self.sentences))

@@ -333,9 +333,9 @@ def statistics(*, files: list[str], out: OutFile, relations: Path | None = None)
 
 
 def _keep_few_kernels() -> None:
-    """Limit how many kernels oneDNN caches; it makes one per batch shape, and hardly any shape recurs.
+    """Limit the kernel cache of oneDNN, since it has one kernel per batch shape and shapes rarely recur.
 
-    By default it keeps 1,024, which take memory and save no time. Call this before the first kernel is made.
+    The default of 1,024 kernels takes memory and saves no time. Call this before the first kernel is created.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 

@@ -1,6 +1,6 @@
 """Constituent RST trees over the EDUs of a document.
 
-Nothing here recurses: the tree of a long document can be deeper than Python's stack.
+No function is recursive, since the tree of a long document can be deeper than Python's stack.
 """
 
 import itertools
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from docmt.errors import UserError
 
 SPAN = "span"
-"""The relation of a nucleus to its parent when its siblings are satellites, not other nuclei."""
+"""The relation between a nucleus and its parent if all siblings are satellites."""
 
 Value = TypeVar("Value")
 
 
 def postorder(root: Value, children_of: Callable[[Value], Iterable[Value]]) -> Iterator[Value]:
-    """All nodes of any kind of tree, children before parents, from left to right."""
-    # The reverse of a walk that takes parents first and children from right to left.
+    """Yield the nodes of any tree in post-order: children before parents, from left to right."""
+    # This is the reverse of a pre-order walk with children from right to left.
     walk, stack = [], [root]
     while stack:
         walk.append(stack.pop())
@@ -31,12 +31,11 @@ def postorder(root: Value, children_of: Callable[[Value], Iterable[Value]]) -> I
 class Node:
     """A constituent: one EDU, or children side by side."""
 
-    first: int  # its first and last EDU, counted from 0
+    first: int  # first and last EDU, counted from 0
     last: int
-    children: tuple["Node", ...] = ()  # none for an EDU, else two or more
-    nuclearity: str = ""  # one letter per child, `N` or `S`; at least one `N`
-    # One per child, its relation to this node; `span` for a nucleus whose siblings are all satellites.
-    relations: tuple[str, ...] = ()
+    children: tuple["Node", ...] = ()  # empty for an EDU, otherwise two or more
+    nuclearity: str = ""  # `N` or `S` per child, at least one `N`
+    relations: tuple[str, ...] = ()  # relation to this node per child, `span` for a nucleus with satellites only
 
     @property
     def is_leaf(self) -> bool:
@@ -44,15 +43,15 @@ class Node:
 
     @property
     def relation(self) -> str:
-        """The relation between the children: that of the first child not labeled `span`; `span` for a leaf."""
+        """The first relation of a child other than `span` (leaf: `span`)."""
         return next((relation for relation in self.relations if relation != SPAN), SPAN)
 
     def postorder(self) -> Iterator["Node"]:
-        """All nodes, children before parents, from left to right."""
+        """Yield all nodes, children before parents, from left to right."""
         return postorder(self, attrgetter("children"))
 
     def fold(self, function: Callable[["Node", list[Value]], Value]) -> Value:
-        """Compute a value bottom-up: `function(node, values of its children)`."""
+        """Compute a value bottom-up by `function(node, values of the children)`."""
         values: list[Value] = []
         for node in self.postorder():
             n = len(node.children)
@@ -73,12 +72,12 @@ def _flat(node: Node) -> list[tuple]:
 
 
 def leaf(edu: int) -> Node:
-    """Build the constituent of one EDU."""
+    """Return the constituent for one EDU."""
     return Node(edu, edu)
 
 
 def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) -> Node:
-    """Join adjacent constituents."""
+    """Join adjacent constituents. Raises UserError if they do not form a valid node."""
     where = f"discourse tree: node over EDUs {children[0].first + 1} to {children[-1].last + 1}" if children else ""
     if len(children) < 2:
         raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
@@ -92,7 +91,7 @@ def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) ->
 
 
 def join_pair(left: Node, right: Node, nuclearity: str, relation: str) -> Node:
-    """Join two neighbors under one relation, which labels the satellite or, if both are nuclei, both."""
+    """Join two neighbors under a relation. It labels the satellite or both nuclei."""
     return join((left, right), nuclearity, join_names(nuclearity, relation))
 
 
@@ -107,19 +106,19 @@ def check_cover(tree: Node, n_edus: int, *, where: str = "") -> None:
 
 
 def binarize(tree: Node) -> Node:
-    """Binarize a tree, so that every node has two children.
+    """Binarize a tree, so that every inner node has two children.
 
-    Nuclei are joined first, right-branching under their own relation; then the satellites, the nearest first, those
-    on the right before those on the left. Where satellites lie between nuclei, everything up to the last of these
-    satellites is joined from the left. So every EDU keeps its head in the dependency form if the nuclei of a node share
-    a relation, and the last of them is no list of the same relation.
+    Nuclei are joined first, right-branching under their relation. Then satellites are joined, the nearest first, right
+    before left. If satellites lie between nuclei, all children up to the last such satellite are joined from the left.
+    Every EDU keeps its head in the dependency tree if the nuclei in a node share a relation and the last nucleus is not
+    a list with the same relation.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:
         if len(children) < 3:
             return Node(node.first, node.last, tuple(children), node.nuclearity, node.relations)
         first, last = node.nuclearity.index("N"), node.nuclearity.rindex("N")
-        # The last satellite that lies between nuclei; up to it, only joining from the left keeps the heads.
+        # Up to the last satellite between nuclei, only joining from the left keeps the heads.
         between = max(node.nuclearity.rfind("S", first, last), first)
         core = children[first]
         for i in range(first + 1, between + 1):
@@ -139,9 +138,9 @@ def binarize(tree: Node) -> Node:
 
 
 def flatten(tree: Node) -> Node:
-    """Undo the binarization of multinuclear nodes: a last child with the same relation is merged into its parent.
+    """Undo the binarization of multinuclear nodes: merge a last child with the same relation into its parent.
 
-    Nodes whose nuclei have several relations stay as they are, since `binarize` makes none of a list.
+    Nodes whose nuclei have several relations stay unchanged, since `binarize` does not produce them from lists.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:
@@ -160,8 +159,8 @@ def flatten(tree: Node) -> Node:
 def to_json(tree: Node) -> list[Any]:
     """Convert a tree to plain values: its nodes in post-order.
 
-    An EDU is its number; other nodes are `children` (how many), `nuclearity` and `relation` (one, or a list with one
-    per child). The list is flat because JSON readers and writers fail on values nested some hundred levels deep.
+    An EDU is a number. Other nodes have `children` (their number), `nuclearity` and `relation` (one relation, or one
+    per child). The list is flat because JSON readers and writers fail on values with hundreds of nested levels.
     """
     values: list[Any] = []
     for node in tree.postorder():
@@ -175,13 +174,13 @@ def to_json(tree: Node) -> list[Any]:
 
 
 def join_names(nuclearity: str, relation: str) -> tuple[str, ...]:
-    """List the relation of each child of a node whose children share one relation."""
+    """Return the relations per child, for a node whose children share one relation."""
     is_multinuclear = nuclearity.count("N") > 1
     return tuple(relation if letter == "S" or is_multinuclear else SPAN for letter in nuclearity)
 
 
 def from_json(value: Any) -> Node:
-    """Build a tree from the list of `to_json`, or from nested mappings (`flatten_nested`)."""
+    """Build a tree from the values of `to_json`, or from nested mappings (`flatten_nested`)."""
     done: list[Node] = []
     try:
         for item in value if isinstance(value, list) else flatten_nested(value):
@@ -204,9 +203,9 @@ def from_json(value: Any) -> Node:
 
 
 def flatten_nested(value: Any) -> Iterator[Any]:
-    """Yield the nodes of nested mappings in post-order, in the form of `to_json`.
+    """Yield the nodes of nested mappings in post-order, as in `to_json`.
 
-    A mapping is `{"edu": n}`, or it holds `children`, a list of such mappings.
+    A mapping is `{"edu": n}`, or contains a list of mappings as `children`.
     """
     for item in postorder(value, lambda item: () if "edu" in item else item["children"]):
         yield int(item["edu"]) if "edu" in item else {**item, "children": len(item["children"])}

@@ -1,7 +1,6 @@
 """Dependency RST trees: conversion from constituents, checks, merging to sentences.
 
-Binary trees are flattened first, because the further nuclei of a list all depend on the first one, not each on the one
-before.
+Binary trees are flattened first, because all further nuclei in a list depend on the first nucleus.
 """
 
 from collections.abc import Sequence
@@ -20,25 +19,25 @@ NO_HEAD = -1
 class DependencyTree:
     """One head per unit (EDU or sentence)."""
 
-    heads: tuple[int, ...]  # the head of each unit, −1 for the root
-    relations: tuple[str, ...]  # the relation of each unit to its head, `root` for the root
+    heads: tuple[int, ...]  # head per unit, −1 for the root
+    relations: tuple[str, ...]  # relation to the head per unit, `root` for the root
 
 
 def to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a constituent tree, n-ary or binary; a binary one is flattened first.
+    """Convert a constituent tree, n-ary or binary. A binary tree is flattened first.
 
-    In a binary tree, a list nested in a list of the same relation looks like a binarized list; in a tree in which some
-    node has three or more children, it is a nested list.
+    In a binary tree, a list nested in a list with the same relation counts as a binarized list. In other trees, it is a
+    nested list.
     """
     is_binary = all(len(node.children) <= 2 for node in tree.postorder())
     return nary_to_dependencies(flatten(tree) if is_binary else tree, n_edus)
 
 
 def nary_to_dependencies(tree: Node, n_edus: int) -> DependencyTree:
-    """Convert a tree that is known not to be binarized, even if no node happens to have three children.
+    """Convert a tree that was not binarized, even if no node has three children.
 
-    Rules of Li et al. (2014): the head of a constituent is the head of its leftmost nucleus, and the heads of the
-    others depend on it.
+    Li et al. (2014): the head of a constituent is the head of its leftmost nucleus. The heads of the other children
+    depend on it.
     """
     check_cover(tree, n_edus)
     arcs: dict[int, tuple[int, str]] = {}
@@ -62,7 +61,7 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
         raise UserError(f"{where}: a head is outside the {len(heads)} units")
     if len(roots) > 1:
         raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots; a tree has one root")
-    done = {NO_HEAD}  # units from which a walk up ends at the root
+    done = {NO_HEAD}  # units with a path to the root
     for start in range(len(heads)):
         unit, path = start, set()
         while unit not in done:
@@ -74,7 +73,7 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
 
 
 def depths(heads: Sequence[int]) -> np.ndarray:
-    """Count the steps from each unit to its root; int64."""
+    """Return the depths of all units: their numbers of steps to the root, int64."""
     depth = np.full(len(heads), -1, dtype=np.int64)
     for start in range(len(heads)):
         path, unit = [], start
@@ -88,19 +87,19 @@ def depths(heads: Sequence[int]) -> np.ndarray:
 
 
 def merge_to_sentences(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> tuple[int, ...]:
-    """Merge the EDUs of each sentence, at least one, into a tree of sentences (RST-Transformer §2.2, Figure 3).
+    """Merge EDUs into a tree over sentences with at least one EDU (RST-Transformer §2.2, Figure 3).
 
-    A sentence takes the arc of its highest EDU (smallest depth, leftmost on ties). That EDU's head is one step higher
-    and in another sentence, so a sentence's smallest depth is always larger than that of its head: there is no cycle,
-    and only the sentence of the root has no head. This holds for every tree, even where EDUs of one sentence have heads
-    in several other sentences.
+    A sentence takes the arc of its highest EDU (smallest depth, leftmost on ties). The head of this EDU is one step
+    higher and in another sentence, so the minimum depth always decreases from a sentence to its head. Therefore, there
+    is no cycle, and only the sentence with the root has no head, even if EDUs in one sentence have heads in several
+    other sentences.
     """
     highest = highest_edus(heads, sentence_of, n_sentences)
     return tuple(NO_HEAD if heads[edu] == NO_HEAD else sentence_of[heads[edu]] for edu in highest)
 
 
 def highest_edus(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: int) -> list[int]:
-    """Find the EDU of each sentence with the smallest depth, leftmost on ties; its head is in another sentence."""
+    """Return the EDU with the smallest depth per sentence (leftmost on ties). Its head is in another sentence."""
     highest = [NO_HEAD] * n_sentences
     depth = depths(heads)
     for edu, sentence in enumerate(sentence_of):
@@ -110,17 +109,17 @@ def highest_edus(heads: Sequence[int], sentence_of: Sequence[int], n_sentences: 
 
 
 def number_through(heads: Sequence[np.ndarray]) -> np.ndarray:
-    """Concatenate the heads of several trees, renumbered as rows of the result; int64."""
+    """Concatenate the heads of several trees, renumbered as rows of the result, int64."""
     starts = np.cumsum([0, *(len(part) for part in heads[:-1])])
     parts = [np.where(part < 0, NO_HEAD, part + start) for part, start in zip(heads, starts, strict=True)]
     return np.concatenate(parts)
 
 
 def cut_heads(heads: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Cut out the heads of units `first` to `last` − 1 and renumber them from `first`.
+    """Slice the heads of units `first` to `last` − 1 and renumber them from `first`.
 
-    A unit whose head is outside becomes a root: it still sees itself and its children. So each instance gets a forest
-    from the tree of its document.
+    A unit whose head is outside becomes a root. It can still attend to itself and its children. An instance thus has
+    a forest from the document tree.
     """
     inside = np.asarray(heads[first:last], dtype=np.int64) - first
     return np.where((inside < 0) | (inside >= last - first), NO_HEAD, inside)

@@ -1,4 +1,4 @@
-"""Documents with their words, EDUs and trees; one JSON object per line (see docs/files.md)."""
+"""Documents with words, EDUs and trees, stored as JSON lines (see docs/files.md)."""
 
 import bisect
 import itertools
@@ -14,13 +14,13 @@ from docmt.errors import UserError
 from docmt.files import iterate_jsonl, write_jsonl
 
 SAME_SENTENCE, SAME_PARAGRAPH, ABOVE, UNKNOWN, NOTHING = range(5)
-"""Levels of a boundary. UNKNOWN: different sentences, paragraphs unknown; NOTHING: there are not two neighbors."""
+"""Levels of a boundary. UNKNOWN: sentence boundary, paragraphs unknown. NOTHING: no two neighbors."""
 N_LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Edu:
-    """Words `start` to `end` − 1 of a sentence; an empty sentence has one EDU without words."""
+    """Words `start` to `end` − 1 in a sentence. An empty sentence has one EDU without words."""
 
     sentence: int
     start: int
@@ -31,16 +31,15 @@ class Edu:
 class DiscourseDocument:
     """The EDUs and trees of one document."""
 
-    id: str  # of the document
-    sentences: tuple[tuple[str, ...], ...]  # words of each sentence, without spaces
-    edus: tuple[Edu, ...]  # in order; the EDUs of a sentence cover its words without gap or overlap
-    tree: Node | None = None  # constituents over the EDUs; None where only EDUs are known, or only the dependency tree
-    paragraphs: tuple[int, ...] | None = None  # first sentence of each paragraph; None where unknown
-    # The dependency tree as given with the document; None where it follows from `tree`.
-    arcs: DependencyTree | None = None
+    id: str
+    sentences: tuple[tuple[str, ...], ...]  # words without spaces, per sentence
+    edus: tuple[Edu, ...]  # in order, covering the words of all sentences without gap or overlap
+    tree: Node | None = None  # constituents over EDUs, if known
+    paragraphs: tuple[int, ...] | None = None  # first sentence per paragraph, if known
+    arcs: DependencyTree | None = None  # dependency tree from the file (None: derived from `tree`)
 
     def __post_init__(self) -> None:
-        """Raise UserError when EDUs, trees and sentences do not fit each other."""
+        """Raise UserError if EDUs, trees and sentences do not match."""
         where = f"discourse of {self.id!r}"
         check_edus(self.edus, [len(words) for words in self.sentences], where=where)
         if self.tree is not None:
@@ -85,12 +84,12 @@ class DiscourseDocument:
 
     @classmethod
     def from_json(cls, value: Any) -> "DiscourseDocument":
-        """Invert `to_json`; raise UserError when the value is not a document's discourse."""
+        """Build a document from the value of `to_json`. Raises UserError for other values."""
         try:
             tree = from_json(value["tree"]) if value.get("tree") else None
             arcs = None
-            if given := value.get("dependency"):
-                arcs = DependencyTree(tuple(arc["head"] for arc in given), tuple(arc["relation"] for arc in given))
+            if rows := value.get("dependency"):
+                arcs = DependencyTree(tuple(row["head"] for row in rows), tuple(row["relation"] for row in rows))
             return cls(
                 value["document"],
                 tuple(map(tuple, value["sentences"])),
@@ -104,7 +103,7 @@ class DiscourseDocument:
 
 
 def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
-    """Raise UserError unless the EDUs cover the words of all sentences in order, without gap or overlap."""
+    """Raise UserError unless EDUs cover the words of all sentences in order, without gap or overlap."""
     ends = [0] * len(lengths)
     counts = [0] * len(lengths)
     before = 0
@@ -129,7 +128,7 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
 
 
 def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:
-    """Build EDUs from the inner starts of each sentence: the words, other than the first, at which an EDU begins."""
+    """Build EDUs from inner starts per sentence (see `inner_starts`)."""
     edus = []
     for sentence, (inner, length) in enumerate(zip(starts, lengths, strict=True)):
         bounds = [0, *sorted(inner), length]
@@ -138,12 +137,12 @@ def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) ->
 
 
 def sentences_of(documents: Iterable[DiscourseDocument]) -> list[tuple[str, ...]]:
-    """List the sentences of all documents, in order."""
+    """Return the sentences of all documents in order."""
     return [words for document in documents for words in document.sentences]
 
 
 def inner_starts(document: DiscourseDocument) -> list[list[int]]:
-    """List, for each sentence, the words other than the first at which an EDU begins."""
+    """Return the inner starts per sentence: the words, except the first, at which an EDU begins."""
     starts: list[list[int]] = [[] for _ in document.sentences]
     for edu in document.edus:
         if edu.start:
@@ -152,7 +151,7 @@ def inner_starts(document: DiscourseDocument) -> list[list[int]]:
 
 
 def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
-    """Read the documents of `*.discourse.jsonl`, one at a time."""
+    """Yield the documents in `*.discourse.jsonl`."""
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
             yield DiscourseDocument.from_json(value)
@@ -161,26 +160,26 @@ def iterate_discourse(path: Path) -> Iterator[DiscourseDocument]:
 
 
 def read_discourse(path: Path) -> list[DiscourseDocument]:
-    """Read all documents of `*.discourse.jsonl`."""
+    """Read all documents in `*.discourse.jsonl`."""
     return list(iterate_discourse(path))
 
 
 def write_discourse(path: Path, documents: Iterable[DiscourseDocument]) -> None:
-    """Write `*.discourse.jsonl`, taking one document at a time."""
+    """Write documents as `*.discourse.jsonl`, one at a time."""
     write_jsonl(path, (document.to_json() for document in documents))
 
 
 class Units:
-    """Consecutive EDUs grouped into sentences or paragraphs.
+    """Consecutive EDUs grouped into units: sentences or paragraphs.
 
     Attributes:
-        number_of: number of the unit of each EDU.
-        first, last: first and last EDU in the unit of each EDU.
+        number_of: unit number per EDU.
+        first, last: first and last EDU in the same unit, per EDU.
         n: number of units.
     """
 
     def __init__(self, number_of: Sequence[int]) -> None:
-        # Numbers ascend, so the EDUs of a unit lie side by side.
+        # Numbers ascend, so the EDUs of a unit are adjacent.
         self.number_of = list(number_of)
         self.first = [bisect.bisect_left(self.number_of, number) for number in self.number_of]
         self.last = [bisect.bisect_right(self.number_of, number) - 1 for number in self.number_of]
@@ -193,10 +192,10 @@ class DocumentUnits:
     Attributes:
         n_edus: number of EDUs.
         sentences: EDUs by sentence.
-        paragraphs: EDUs by paragraph; None if paragraphs are unknown.
-        paragraph_first, paragraph_last: first and last sentence in the paragraph of each sentence; empty if paragraphs
-            are unknown.
-        word_offsets: number of words before each EDU, then the number of all words.
+        paragraphs: EDUs by paragraph, if known.
+        paragraph_first, paragraph_last: first and last sentence in the same paragraph, per sentence. Empty if
+            paragraphs are unknown.
+        word_offsets: number of words before every EDU, then the total number of words.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
@@ -213,7 +212,7 @@ class DocumentUnits:
             self.paragraphs = Units([number_of[edu.sentence] for edu in document.edus])
 
     def level(self, left: int, right: int) -> int:
-        """Return the level of the boundary between two EDUs, or of a span, given its first and last EDU."""
+        """Return the level of the boundary between two EDUs, or of a span with this first and last EDU."""
         if self.sentences.number_of[left] == self.sentences.number_of[right]:
             return SAME_SENTENCE
         if self.paragraphs is None:

@@ -1,16 +1,16 @@
 """Scores of predicted trees against gold trees.
 
-Original Parseval (Morey et al. 2017): the n − 1 internal nodes of the binary trees, including the root, each with its
-span (S), nuclearity (N), relation (R) or both (F). RST-Parseval (Marcu 2000): all nodes except the root, EDUs included,
-each with its nuclearity and its relation to its parent. Spans are compared by the positions of their words, so that
-trees over different EDUs can be compared; if the EDUs are equal, precision, recall and F1 are the same.
+Original Parseval (Morey et al. 2017) compares the n − 1 internal nodes of binary trees, including the root, with span
+(S), nuclearity (N), relation (R) or both (F). RST-Parseval (Marcu 2000) compares all nodes except the root, including
+EDUs, with nuclearity and relation to the parent. Spans are compared by word positions, so that trees over different
+EDUs are comparable. For equal EDUs, precision, recall and F1 are the same.
 """
 
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from docmt.files import read_lines
 from docmt.text.tokenizer import sentence_words
 
 KINDS = {"S": (0,), "N": (0, 1), "R": (0, 2), "F": (0, 1, 2)}
-"""Which of span, nuclearity and relation of a node must be right."""
+"""Node attributes compared by each Parseval variant (0: span, 1: nuclearity, 2: relation)."""
 LEVEL_NAMES = {
     SAME_SENTENCE: "in sentence",
     SAME_PARAGRAPH: "in paragraph",
@@ -46,22 +46,22 @@ LEVEL_NAMES = {
 }
 
 Position = tuple[int, int]
-"""The first word of a span and the word after its last one, counted with one extra position per sentence end."""
+"""First word of a span, and the word after the last one, counted with one extra position per sentence end."""
 Coarse = Callable[[str], str]
 
 
 def coarse_classes(inventory: str | None) -> Coarse:
-    """Return the mapping from fine to coarse relations; without an inventory, relations stay unchanged."""
+    """Return the mapping from fine to coarse relations (without an inventory: the identity)."""
     return load_inventory(inventory).coarse if inventory else str
 
 
 def evaluate_segmenter(
     segmenter: Segmenter, gold: Path, *, text: Path | None = None, lang: str | None = None
 ) -> dict[str, Any]:
-    """Segment sentences and score the result against a `*.discourse.jsonl`.
+    """Segment sentences and score the EDUs against a `*.discourse.jsonl`.
 
     Words and sentences come from the gold file or, with `text` and `lang`, from a plain text with the same sentences,
-    one per line, which is tokenized here.
+    one per line. This text is tokenized.
     """
     documents = read_discourse(gold)
     sentences = sentences_of(documents)
@@ -78,16 +78,16 @@ def evaluate_segmenter(
     lines = read_lines(text)
     if len(lines) != len(sentences):
         raise UserError(f"{text}: {len(lines)} lines, but {gold} has {len(sentences)} sentences")
-    own = [sentence_words(line, lang) for line in lines]
-    for number, (words, wanted) in enumerate(zip(own, sentences, strict=True), start=1):
-        if "".join(words) != "".join(wanted):
+    tokenized = [sentence_words(line, lang) for line in lines]
+    for number, (words, gold_words) in enumerate(zip(tokenized, sentences, strict=True), start=1):
+        if "".join(words) != "".join(gold_words):
             raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
     # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
     places = []
-    for words_of, starts_of in ((own, segmenter.segment(own)), (sentences, starts)):
+    for words_of, starts_of in ((tokenized, segmenter.segment(tokenized)), (sentences, starts)):
         before = ([0, *itertools.accumulate(map(len, words))] for words in words_of)
         places.append([[ends[word] for word in found] for ends, found in zip(before, starts_of, strict=True)])
-    counts["sentences_in_the_same_words"] = sum(words == wanted for words, wanted in zip(own, sentences, strict=True))
+    counts["sentences_in_the_same_words"] = sum(map(operator.eq, tokenized, sentences))
     return {**score_starts(*places, n_sentences=n_sentences), **counts}
 
 
@@ -99,10 +99,10 @@ def evaluate_parser(
     segmenter: Segmenter | None = None,
     hide_paragraphs: bool = False,
 ) -> dict[str, Any]:
-    """Score a parser on a `.discourse.jsonl` with gold trees, on gold EDUs or on those that a segmenter finds.
+    """Score a parser on a `.discourse.jsonl` with gold trees, with gold EDUs or EDUs from a segmenter.
 
-    `relations` is the inventory whose coarse classes are compared, by default the relations as they are. Returns the
-    report of `Scores`, and how often a constraint overruled the parser's classifier (`enforced`).
+    `relations` is the inventory whose coarse classes are compared (default: fine relations). Returns `Scores.report`,
+    and the number of steps with a decision by a constraint against the classifier (`enforced`).
     """
     scores = Scores(coarse_classes(relations))
     before = parser.counts["enforced"]
@@ -123,9 +123,9 @@ def evaluate_parser(
 
 
 def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, coarse: Coarse = str) -> dict[str, Any]:
-    """Score pairs of a gold and a predicted document with the same words; see `Scores.report`.
+    """Return `Scores.report` for pairs of gold and predicted documents with the same words.
 
-    `coarse` maps the relations of both documents before they are compared.
+    `coarse` maps relations before the comparison.
     """
     scores = Scores(coarse)
     for gold, predicted in pairs:
@@ -134,14 +134,14 @@ def evaluate(pairs: Iterable[tuple[DiscourseDocument, DiscourseDocument]], *, co
 
 
 class Scores:
-    """Counts over documents; `report` turns them into percentages."""
+    """Counts over documents. `report` converts them to percentages."""
 
     def __init__(self, coarse: Coarse) -> None:
         self.coarse = coarse
         self.counts: Counter[str] = Counter()
 
     def add(self, gold: DiscourseDocument, predicted: DiscourseDocument) -> None:
-        """Count one document; raise UserError when the two do not have the same words."""
+        """Count one document. Raises UserError if gold and predicted words differ."""
         if gold.id != predicted.id or gold.sentences != predicted.sentences:
             raise UserError(
                 f"evaluation: document {predicted.id!r} has other words than gold document {gold.id!r}: "
@@ -155,7 +155,7 @@ class Scores:
             gold_nodes, nodes = self._nodes(gold.tree, gold_places), self._nodes(predicted.tree, places)
             for name in ("parseval", "rst-parseval"):
                 for kind, columns in KINDS.items():
-                    chosen = itemgetter(*columns)
+                    chosen = operator.itemgetter(*columns)
                     self._match(f"{name} {kind}", map(chosen, gold_nodes[name]), map(chosen, nodes[name]))
             found = {span for span, *_ in nodes["parseval"]}
             units = DocumentUnits(gold)
@@ -178,7 +178,7 @@ class Scores:
         self.counts[f"{name} both"] += (gold_counts & counts).total()
 
     def _nodes(self, tree: Node, places: list[Position]) -> dict[str, list[tuple[Position, str, str]]]:
-        """List span, nuclearity and relation of the nodes that each of the two scores compares."""
+        """Return span, nuclearity and relation of the compared nodes, per score."""
         inner = [node for node in binarize(tree).postorder() if not node.is_leaf]
         return {
             "parseval": [(_span(node, places), node.nuclearity, self._coarse(node.relation)) for node in inner],
@@ -200,9 +200,9 @@ class Scores:
         return relation if relation in (SPAN, ROOT) else self.coarse(relation)
 
     def report(self) -> dict[str, Any]:
-        """Report F1 of original Parseval and RST-Parseval, span recall by level, UAS and LAS in percent, and counts.
+        """Return F1 of original Parseval and RST-Parseval, span recall by level, UAS and LAS in percent, and counts.
 
-        A score that no document allows to compute is None.
+        A score without any document is None.
         """
         trees = {name: {kind: self._f1(f"{name} {kind}") for kind in KINDS} for name in ("parseval", "rst-parseval")}
         return {
@@ -227,7 +227,7 @@ class Scores:
 
 
 def _places(document: DiscourseDocument) -> list[Position]:
-    # One position more than words, so that the EDUs of empty sentences are told apart.
+    # One extra position per sentence, so that EDUs of empty sentences differ.
     offsets = [0, *itertools.accumulate(len(words) + 1 for words in document.sentences)]
     return [(offsets[edu.sentence] + edu.start, offsets[edu.sentence] + edu.end) for edu in document.edus]
 

@@ -1,6 +1,6 @@
-"""The interface of all parsers; baselines, trees from files, and an adapter for isanlp_rst.
+"""The parser interface, baselines, trees from files, and an adapter for isanlp_rst.
 
-Baselines are trees that ignore the words: controls for trained parsers.
+Baselines ignore the words. They are controls for trained parsers.
 """
 
 import importlib
@@ -28,50 +28,50 @@ from docmt.settings import nearest
 
 CHAIN, RANDOM = BASELINES = ("chain", "random")
 RELATION = "elaboration"
-"""The relation of every arc of a baseline; all inventories have it."""
+"""The relation of all baseline arcs. All inventories contain it."""
 BATCH_EDUS = 4000
-"""Maximum number of EDUs in the documents that are read and parsed together."""
+"""Maximum number of EDUs in documents parsed together."""
 WordStates = Sequence[Sequence[Tensor]]
-"""For each document and sentence, the word states of the segmenter, [words, width]."""
+"""Word states of the segmenter per document and sentence, [words, width]."""
 
 
 @dataclass
 class Parser(ABC):
-    """Turns documents with EDUs into documents with trees."""
+    """Converts documents with EDUs to documents with trees."""
 
-    # Totals so far: `documents`, `edus`, `enforced` (steps at which a constraint overruled the classifier).
+    # Totals: `documents`, `edus`, `enforced` (steps at which a constraint overruled the classifier).
     counts: Counter[str] = field(default_factory=Counter, kw_only=True)
 
     @property
     def inventory(self) -> str | None:
-        """The inventory of the relations on which the parser was trained, if any."""
+        """Relation inventory of the training data, if any."""
         return None
 
     @abstractmethod
     def parse(self, document: DiscourseDocument) -> DiscourseDocument:
-        """Return the document with a tree, which replaces any that it had; without EDUs, it gets none."""
+        """Return the document with a new tree. A document without EDUs gets none."""
 
     def parse_batch(
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
-        """Parse several documents, with the same trees as from `parse`.
+        """Parse several documents, with the same trees as `parse`.
 
-        A caller that has word states from the parser's own segmenter can pass them; most parsers ignore them.
+        Callers can pass word states of the parser's segmenter. Most parsers ignore them.
         """
         return [self.parse(document) for document in documents]
 
 
 def batches(documents: Iterable[DiscourseDocument]) -> Iterator[list[DiscourseDocument]]:
-    """Yield documents in groups of at most `BATCH_EDUS` EDUs."""
+    """Yield documents in batches with at most `BATCH_EDUS` EDUs."""
     return fill_batches(documents, BATCH_EDUS, cost=lambda document: len(document.edus))
 
 
 @dataclass
 class Baseline(Parser):
-    """Dependency trees without constituents, whatever the words."""
+    """Dependency trees without constituents, independent of the words."""
 
-    # `chain`: every EDU depends on the one before it. `random`: on any earlier one, always the same for documents of
-    # one id; the tree has as many arcs as a parser's.
+    # `chain`: every EDU depends on the previous one. `random`: it depends on a random earlier one, with the document id
+    # as seed.
     name: str
 
     @override
@@ -85,22 +85,22 @@ class Baseline(Parser):
 
 
 def baseline(name: str) -> Parser:
-    """Return the baseline of this name."""
+    """Return a baseline by name."""
     if name not in BASELINES:
         raise UserError(f"unknown baseline {name!r}; {nearest(name, list(BASELINES))}")
     return Baseline(name)
 
 
 READERS = {".dis": parse_brackets, ".rs3": parse_rs3, ".rs4": parse_rs3}
-"""Readers of a user's tree files, by suffix."""
+"""Suffix → reader for user-supplied tree files."""
 ISANLP_VERSION, ISANLP_LEAF = "gumrrg", "elementary"
 
 
 class FileParser(Parser):
-    """Takes trees from a file or folder.
+    """Reads trees from a file or folder.
 
-    A `.discourse.jsonl` holds the documents in the order in which they are parsed; in a folder, the file of a document
-    is named by its id, with `_` for `/`.
+    A `.discourse.jsonl` contains documents in the order of parsing. In a folder, the file name is the document id, with
+    `_` for `/`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -142,10 +142,10 @@ class FileParser(Parser):
 
 @dataclass
 class IsanlpParser(Parser):
-    """A parser of isanlp_rst (Chistova 2024), which needs the package and its weights, run on given EDUs."""
+    """A parser from isanlp_rst (Chistova 2024) on docmt's EDUs. Needs the package and its weights."""
 
-    # Its `Parser`; `from_edus` takes the texts of EDUs and returns `{"rst": [unit]}`, a binary tree of units with
-    # `left`, `right`, `relation` and `nuclearity`.
+    # isanlp_rst's `Parser`. `from_edus` takes EDU texts and returns `{"rst": [unit]}`, where a unit is a node in a
+    # binary tree with `left`, `right`, `relation` and `nuclearity`.
     backend: Any
 
     @classmethod
@@ -159,7 +159,7 @@ class IsanlpParser(Parser):
             ) from None
         try:
             return cls(module.Parser(hf_model_version=version, cuda_device=-1))
-        except Exception as error:  # whatever a hub, a file system or a damaged file may raise
+        except Exception as error:  # hubs, file systems and damaged files raise many kinds of exceptions
             reason = str(error).splitlines()[0][:150] if str(error) else type(error).__name__
             message = f"parser isanlp:{version}: cannot load its weights ({reason}): see docs/parsing.md"
             raise UserError(message) from None
@@ -180,8 +180,8 @@ class IsanlpParser(Parser):
 
 
 def convert_units(root: Any, texts: Sequence[str], name: str) -> Node:
-    """Convert a tree of units, whose leaves must be the EDUs in order."""
-    # isanlp_rst tokenizes the joined words itself, so leaves are matched to EDUs by their characters without spaces.
+    """Convert a tree of units. Its leaves must be the EDUs in order."""
+    # isanlp_rst tokenizes the joined words again, so leaves and EDUs are compared by characters without spaces.
     done: list[Node] = []
     n_leaves = 0
     for unit in postorder(root, lambda unit: () if unit.relation == ISANLP_LEAF else (unit.left, unit.right)):

@@ -1,4 +1,4 @@
-"""Relation inventories: the fine relations of a treebank, and the coarse classes that models learn."""
+"""Relation inventories: fine relations in treebanks, and the coarse classes that models learn."""
 
 from functools import cache, cached_property
 from importlib import resources
@@ -12,21 +12,21 @@ FOLDER = resources.files("docmt.discourse") / "inventories"
 
 
 class Inventory(Settings):
-    """The relations of a treebank: `name` and the content of `docmt/discourse/inventories/NAME.yaml`."""
+    """Relations in a treebank, from `docmt/discourse/inventories/NAME.yaml`."""
 
     name: str
     title: str
     """The treebank."""
     source: str
-    """Publication that describes names and classes."""
+    """Publication with names and classes."""
     suffixes: list[str] = []
-    """Suffixes that do not change the class; each is removed once, in this order."""
+    """Suffixes without influence on the class, removed once in this order."""
     classes: dict[str, list[str]]
-    """The fine relations of each coarse class; case is ignored."""
+    """Coarse class → fine relations. Case is ignored."""
 
     @cached_property
     def class_of(self) -> dict[str, str]:
-        """The coarse class of each lower-cased relation."""
+        """Lower-cased relation → coarse class."""
         found = {coarse.lower(): coarse for coarse in self.classes}
         for coarse, fine in self.classes.items():
             for relation in fine:
@@ -35,7 +35,7 @@ class Inventory(Settings):
         return found
 
     def coarse(self, fine: str) -> str:
-        """Look up the coarse class of a fine relation; a coarse class maps to itself."""
+        """Return the coarse class for a fine relation. A coarse class maps to itself."""
         name = fine.lower()
         found = self.class_of.get(name)
         for suffix in self.suffixes:
@@ -47,13 +47,13 @@ class Inventory(Settings):
 
 
 def inventory_names() -> list[str]:
-    """List the available inventories, sorted."""
+    """Return the sorted names of the inventories."""
     return sorted(file.name.removesuffix(".yaml") for file in FOLDER.iterdir() if file.name.endswith(".yaml"))
 
 
 @cache
 def load_inventory(name: str) -> Inventory:
-    """Load the inventory of a treebank."""
+    """Load an inventory by name."""
     if name not in inventory_names():
         raise UserError(f"unknown relation inventory {name!r}; {nearest(name, inventory_names())}")
     values = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Statistics of EDUs and trees, gathered one document at a time."""
+"""Statistics of EDUs and trees, in constant memory."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ from docmt.discourse.discourse_documents import DiscourseDocument
 
 @dataclass
 class DiscourseStatistics:
-    """Sums over the documents seen so far; memory use does not grow with their number.
+    """Sums over documents.
 
-    `row` and `relation_rows` turn the sums into tables; docs/discourse-statistics.md explains the columns.
+    `row` and `relation_rows` convert the sums to tables. docs/discourse-statistics.md describes the columns.
     """
 
     sums: Counter[str] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class DiscourseStatistics:
             self._add_dependencies(document.dependencies, sentence_of, n_sentences)
 
     def _add_constituents(self, tree: Node, edus_per_sentence: np.ndarray) -> None:
-        """Count depth and whole sentences in the binarized tree, so that n-ary and binary files can be compared."""
+        """Count depth and complete sentences in the binarized tree, so that n-ary and binary files are comparable."""
         tree = binarize(tree)
         depth = tree.fold(lambda node, below: 1 + max(below) if below else 0)
         spans = {(node.first, node.last) for node in tree.postorder()}
@@ -77,7 +77,7 @@ class DiscourseStatistics:
             arcs_between=int((distance > 0).sum()),
             distance_between=int(distance.sum()),
             sentence_arcs=int((merged != NO_HEAD).sum()),
-            # Without the first sentence: the number before its own is NO_HEAD, which would match a root.
+            # Without the first sentence: its predecessor would be NO_HEAD, which would match a root.
             chain_arcs=int((merged[1:] == np.arange(n_sentences - 1)).sum()),
         )
         self.maxima["dependency_depth"] = max(depth, self.maxima.get("dependency_depth", 0))
@@ -91,7 +91,7 @@ class DiscourseStatistics:
         return self._mean(part, whole, scale=100)
 
     def row(self) -> dict[str, int | float | None]:
-        """Make one row of the table; None where a denominator is 0, as for constituents in a file of arcs."""
+        """Return one table row, with None if a denominator is 0, for example for constituents in a file of arcs."""
         return {
             "documents": self.sums["documents"],
             "documents_without_tree": self.sums["documents"] - self.sums["dependency_documents"],
@@ -118,7 +118,7 @@ class DiscourseStatistics:
         }
 
     def relation_rows(self) -> list[dict[str, Any]]:
-        """Make one row per relation of the dependency trees, the most frequent first; roots are not counted."""
+        """Return one table row per dependency relation, the most frequent first, without roots."""
         total = self.relations.total()
         return [
             {
@@ -132,7 +132,7 @@ class DiscourseStatistics:
 
 
 def gather_statistics(documents: Iterable[DiscourseDocument]) -> DiscourseStatistics:
-    """Gather the statistics of all documents, taking one at a time."""
+    """Compute the statistics of documents."""
     statistics = DiscourseStatistics()
     for document in documents:
         statistics.add(document)

@@ -1,4 +1,4 @@
-"""Word syntax: parts of speech, heads and relations of the words of each sentence (`*.syntax.jsonl`)."""
+"""Word syntax: parts of speech, heads and relations of words in sentences (`*.syntax.jsonl`)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -10,23 +10,23 @@ from docmt.errors import UserError
 from docmt.files import iterate_jsonl, write_jsonl
 
 NO_OPENING = "_"
-"""The opening of a word that does not begin a phrase: an earlier word belongs to the same phrase."""
+"""The opening of a word that does not begin a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSyntax:
     """The syntax of one sentence."""
 
-    pos: tuple[str, ...]  # part of speech of each word
-    heads: tuple[int, ...]  # head of each word, counted from 0; −1 for the root
-    relations: tuple[str, ...]  # relation of each word to its head
+    pos: tuple[str, ...]  # part of speech per word
+    heads: tuple[int, ...]  # head per word, counted from 0, −1 for the root
+    relations: tuple[str, ...]  # relation to the head per word
 
     @property
     def openings(self) -> tuple[str, ...]:
-        """For each word, the relation of the largest phrase (a word and all its descendants) that begins with it.
+        """Relation of the largest phrase (a word with all descendants) that begins with a word, per word.
 
-        EDUs begin where clauses begin, and the opening of a clause's first word says which kind of clause it is.
-        The heads must form a tree.
+        EDUs begin where clauses begin, and the opening of the first word in a clause shows the type of clause. The
+        heads must form a tree (`check_dependencies`): on a cycle, the walk to the root would not end.
         """
         first = list(range(len(self.heads)))
         depths = [0] * len(self.heads)
@@ -36,7 +36,7 @@ class SentenceSyntax:
                 first[above] = min(first[above], word)
                 depths[word] += 1
                 above = self.heads[above]
-        # From the deepest word up, so that the largest of the phrases that begin with a word has the last say.
+        # From the deepest word up, so that the largest phrase that begins with a word overwrites smaller ones.
         openings = [NO_OPENING] * len(self.heads)
         for word in sorted(range(len(self.heads)), key=lambda word: (-depths[word], word)):
             openings[first[word]] = self.relations[word]
@@ -47,7 +47,7 @@ DocumentSyntax = tuple[SentenceSyntax, ...]
 
 
 def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[DocumentSyntax]:
-    """Read the syntax of documents, in their order."""
+    """Read the syntax of documents in order."""
     found: list[tuple[str, DocumentSyntax]] = []
     for number, value in enumerate(iterate_jsonl(path), start=1):
         try:
@@ -68,12 +68,12 @@ def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[Docu
 
 
 def write_syntax(path: Path, documents: Iterable[tuple[str, DocumentSyntax]]) -> None:
-    """Write ids and syntax of documents as `*.syntax.jsonl`."""
+    """Write document ids and syntax as `*.syntax.jsonl`."""
     write_jsonl(path, ({"document": name, "sentences": list(map(asdict, syntax))} for name, syntax in documents))
 
 
 def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
-    """Check that every word has a part of speech, a relation, and a head inside its sentence."""
+    """Raise UserError unless all words have a part of speech, a relation, and a head in their sentence."""
     where = f"syntax of {document.id!r}"
     if len(syntax) != len(document.sentences):
         raise UserError(f"{where} with {len(syntax)} sentences, but the document has {len(document.sentences)}")

@@ -1,1 +1,1 @@
-"""Instances: whole sentences of one document, up to a number of tokens; the unit of training and decoding."""
+"""Instances: consecutive sentences in a document, up to a number of tokens, for training and decoding."""

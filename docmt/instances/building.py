@@ -1,4 +1,4 @@
-"""From subword text to instances."""
+"""Building of instances from subword text."""
 
 import logging
 from array import array
@@ -23,20 +23,20 @@ from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
 
-SENTENCES_OF_A_BLOCK = 10_000  # sentences whose token ids are in memory at a time
+SENTENCES_OF_A_BLOCK = 10_000  # sentences with token ids in memory at a time
 SENTENCES_OF_A_GAP = 3  # a gap sentence needs a neighbor on each side
 SHUFFLING_SEED = 1
 
 
 class StoredSide(NamedTuple):
-    """One side of a text. Its token ids are in a file, because a large corpus does not fit in memory."""
+    """One side of a text. Token ids are in a file, because a large corpus does not fit in memory."""
 
-    path: Path  # `.npy` file of int32 [N], each sentence as `<s> w1 … wn </s>`
+    path: Path  # `.npy` file, int32 [N], sentences as `<s> w1 … wn </s>`
     lengths: np.ndarray  # int32 [sentences], tokens with marks
     n_unknown: int
 
     def take(self, kept: np.ndarray) -> "StoredSide":
-        """Keep some sentences, in this file too; `kept` is bool [sentences]."""
+        """Keep the sentences in `kept` (bool [sentences]), also in the file."""
         rest, rows = self.path.with_suffix(".rest"), np.load(self.path, mmap_mode="r")
         with array_writer(rest, np.int32) as append:
             for start in range(0, len(kept), SENTENCES_OF_A_BLOCK):
@@ -48,10 +48,10 @@ class StoredSide(NamedTuple):
 
 
 def encode_sentences(sentences: Iterable[Sequence[str]], vocabulary: Vocabulary, path: Path) -> StoredSide:
-    """Encode sentences block by block, since corpora may be large, and write their token ids to a `.npy` file."""
+    """Encode sentences block by block, since corpora can be large, and write token ids to a `.npy` file."""
     lengths = array("i")
     n_unknown = 0
-    # Marks are stored with the sentence, so that a batch is one slice of the file.
+    # `<s>` and `</s>` are stored with the sentence, so that a batch is one slice of the file.
     encoded = ((BOS, *vocabulary.encode(sentence), EOS) for sentence in sentences)
     with array_writer(path, np.int32) as append:
         while block := list(islice(encoded, SENTENCES_OF_A_BLOCK)):
@@ -75,9 +75,9 @@ def build_instances(
 ) -> dict[str, int]:
     """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
 
-    Texts are subwords of each sentence, as many as the index has, and read once, as streams: memory grows by a few
-    numbers per sentence. Without `tgt`, the source side serves as the target side, too. The index has the id and the
-    number of sentences of each document; `facts` are for the manifest. Returns the counts in it.
+    Texts are streams of subwords per sentence, so that memory grows only by a few numbers per sentence. Without `tgt`,
+    the source is also the target. The index contains id and number of sentences per document. `facts` are added to the
+    manifest. Returns the counts in the manifest.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
@@ -106,7 +106,7 @@ def _cut(
     settings: InstancesSettings,
     trees: Iterable[PlacedTrees] | None,
 ) -> dict[str, int]:
-    """Split documents of these lengths, and write all arrays except the tokens; returns the counts."""
+    """Split documents with these lengths, and write all arrays except tokens. Returns the counts."""
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
     costs = np.maximum(src.lengths, tgt.lengths)
     offsets, documents = split_documents(costs, lengths, settings)
@@ -120,7 +120,7 @@ def _cut(
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
     }
-    # Before `take`: the trees of all sentences are read, also of those that are left out.
+    # Before `take`, since the trees of omitted sentences are also read.
     if trees is not None:
         counts |= store_trees(folder, trees, _numbers(offsets, chosen))
     if len(chosen) < len(documents):
@@ -152,7 +152,7 @@ def _cut(
 
 
 def _numbers(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """The instance of each sentence, among those chosen, or −1; int32 [sentences]."""
+    """Return the index of the chosen instance per sentence, or −1, int32 [sentences]."""
     numbers = np.full(len(offsets) - 1, -1, dtype=np.int32)
     numbers[chosen] = np.arange(len(chosen))
     return np.repeat(numbers, np.diff(offsets))
@@ -167,7 +167,7 @@ def build_from_files(
     out: Path,
     discourse: Sequence[Path] = (),
 ) -> None:
-    """Build instances from files; see `docmt instances build`. A single text is monolingual, for restoration."""
+    """Build instances from files (`docmt instances build`). A single text is monolingual, for restoration."""
     if len(texts) not in (1, 2):
         raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")
     is_monolingual = len(texts) == 1
@@ -188,7 +188,7 @@ def build_from_files(
         if not settings.shuffled:
             return sentences
         shuffled = list(sentences)
-        # The same order for both sides, which have equally many.
+        # The same order for both sides, which have the same number of sentences.
         return [shuffled[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(shuffled))]
 
     counts = build_instances(
@@ -210,7 +210,7 @@ def build_from_files(
 
 
 def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[list[str]]:
-    """Subwords of each sentence, read as a stream; the number of lines is checked at the end."""
+    """Yield the subwords per sentence. The number of lines is checked at the end."""
     n_lines = 0
     for line in iterate_lines(path):
         n_lines += 1
@@ -228,7 +228,7 @@ def _check_length(n_lines: int, n_sentences: int, index_name: str, *, where: str
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
 ) -> Iterator[PlacedTrees]:
-    """Lay the trees of `*.discourse.jsonl` files over the subwords of all documents, one document at a time."""
+    """Yield the trees in `*.discourse.jsonl` files, aligned with subwords, one document at a time."""
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
     rest = iter(src)
@@ -242,7 +242,7 @@ def iterate_trees(
             placed = place_trees(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        yield placed  # outside of `try`: an error of the caller is not ours
+        yield placed  # outside `try`, which must not catch errors of the caller
     if (document := next(found, None)) is not None:
         raise UserError(
             f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"
@@ -252,7 +252,7 @@ def iterate_trees(
 def _choose(
     documents: np.ndarray, costs: np.ndarray, lengths: Sequence[int], settings: InstancesSettings
 ) -> np.ndarray:
-    """Choose instances, in order: all of the documents that are long enough, then a random subset."""
+    """Choose instances in order: from documents that are long enough, then a random subset."""
     keep = np.arange(len(documents))
     if settings.min_document_tokens is not None:
         document_tokens = np.diff(offsets_of(costs)[offsets_of(lengths)])

@@ -70,7 +70,7 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
 
 
 def instance_statistics(counts: Mapping[str, int]) -> dict[str, int | float]:
-    """Counts and means of one split as in Table 1 of G-Transformer, from the manifest's counts."""
+    """Return the counts and means for a split as in Table 1 of G-Transformer, from the manifest counts."""
     return {
         "sentences": counts["sentences"],
         "documents": counts["documents"],

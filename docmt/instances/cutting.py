@@ -1,8 +1,8 @@
-"""Splitting documents into instances.
+"""Splitting of documents into instances.
 
-The rule: an instance takes whole sentences of one document, in order, as long as the sum over its sentences of
-max(source subwords, target subwords) + 2 does not exceed `max_tokens`; a longer sentence forms an instance alone,
-uncut. (The code of G-Transformer requires a sum strictly below its limit.)
+An instance consists of consecutive sentences in a document. The sum of max(source subwords, target subwords) + 2 over
+sentences is at most `max_tokens`. A longer sentence forms its own instance. In the code of G-Transformer, the sum must
+be strictly smaller than the limit.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from docmt.instances.storage import offsets_of
 
 
 def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int | None = None) -> list[int]:
-    """Split one document greedily from its start; returns the number of sentences of each instance."""
+    """Split a document greedily from the start. Returns the number of sentences per instance."""
     counts: list[int] = []
     total = 0
     for cost in costs:
@@ -31,10 +31,10 @@ def split_document(costs: Sequence[int], *, max_tokens: int, max_sentences: int 
 def split_documents(
     costs: np.ndarray, document_lengths: Sequence[int], settings: InstancesSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split every document; `document_lengths` are in sentences and add up to the number of costs.
+    """Split all documents. The sum of `document_lengths` (in sentences) is the number of costs.
 
     Returns:
-        int64 [instances + 1] sentence offsets, int32 [instances] document of each instance.
+        int64 [instances + 1] sentence offsets, int32 [instances] document per instance.
     """
     counts, documents = array("i"), array("i")
     start = 0
@@ -44,7 +44,7 @@ def split_documents(
             max_tokens=settings.max_tokens,
             max_sentences=settings.max_sentences,
         )
-        # Typed arrays, not lists of Python's numbers, which would take ten times the memory.
+        # Typed arrays, since lists would take ten times the memory.
         counts.extend(parts)
         documents.extend([number] * len(parts))
         start += length

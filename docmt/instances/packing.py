@@ -1,4 +1,4 @@
-"""Instances packed into arrays for batches; marks around sentences; documents as single sentences.
+"""Instances packed into arrays for batches, marks around sentences, and documents as single sentences.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
@@ -15,10 +15,10 @@ from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 @dataclass(frozen=True)
 class Marks:
-    """The ids around the words of each sentence, as a model reads them. A target always ends in `</s>`.
+    """Token ids before and after the words of a sentence in model input. A target always ends in `</s>`.
 
-    Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) marks each sentence with its language
-    instead, which tells a multi-task model what to do (Johnson et al. 2017); pretrained models have other marks.
+    Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) instead marks sentences with language
+    tags, as instructions for a multi-task model (Johnson et al. 2017). Pretrained models have other marks.
     """
 
     src_before: tuple[int, ...] = (BOS,)
@@ -27,32 +27,32 @@ class Marks:
 
     @classmethod
     def of_symbols(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]) -> "Marks":
-        """Look up symbols, by the names of the attributes; `{src}` and `{tgt}` are the tags of the languages."""
+        """Look up symbols by attribute name. `{src}` and `{tgt}` are language tags."""
         langs = {"{src}": src_lang, "{tgt}": tgt_lang}
 
         def find(symbol: str) -> int:
             return vocabulary.tag(langs[symbol]) if symbol in langs else vocabulary.find(symbol)
 
-        return cls(**{name: tuple(map(find, found)) for name, found in symbols.items()})
+        return cls(**{name: tuple(map(find, marks)) for name, marks in symbols.items()})
 
     def around(self, side: Literal["src", "tgt"]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
-        """The words of a sentence with its marks; int32."""
+        """Return the words of a sentence with marks, int32."""
         before, after = self.around(side)
         return np.array([*before, *words, *after], dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class PackedSentences:
-    """Consecutive sentences of some instances; the arguments of `docmt.models.batch.pack`."""
+    """Consecutive sentences of instances, as arguments for `docmt.models.batch.pack`."""
 
-    src_tokens_S: np.ndarray  # int32, each sentence as `<s> w1 … wn </s>`
-    src_lengths_G: np.ndarray  # int64, tokens of each sentence, marks included
+    src_tokens_S: np.ndarray  # int32, sentences as `<s> w1 … wn </s>`
+    src_lengths_G: np.ndarray  # int64, tokens per sentence, including marks
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
-    counts_B: np.ndarray  # int64, sentences of each instance
+    counts_B: np.ndarray  # int64, sentences per instance
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":
@@ -60,14 +60,14 @@ class PackedSentences:
         return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
 
     def marked(self, marks: Marks) -> "PackedSentences":
-        """The same words with other marks in place of `<s>` and `</s>`."""
+        """Replace `<s>` and `</s>` by other marks."""
         src = _with_marks(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
         tgt = _with_marks(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
         return PackedSentences(*src, *tgt, self.counts_B)
 
 
 def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> PackedSentences:
-    """Pack some instances, in the given order."""
+    """Pack instances in this order."""
     chosen = np.asarray(instances, dtype=np.int64)
     bounds = np.asarray(instance_set.instances)  # plain arrays: each access to a memory map costs microseconds
     first_B, last_B = bounds[chosen], bounds[chosen + 1]
@@ -86,9 +86,9 @@ def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> 
 
 
 def as_sentences(instance_set: InstanceSet) -> InstanceSet:
-    """Make every sentence a separate instance, without trees; only offsets are copied.
+    """Make every sentence a separate instance, without trees. Only offsets are copied.
 
-    One folder of documents thus serves both fine-tuning tasks (cross-task pre-training, §3.1).
+    This allows both fine-tuning tasks with one folder of documents (cross-task pre-training, §3.1).
     """
     n_sentences = len(instance_set.src_offsets) - 1
     return replace(
@@ -102,10 +102,10 @@ def as_sentences(instance_set: InstanceSet) -> InstanceSet:
 def _with_marks(
     tokens: np.ndarray, lengths_G: np.ndarray, before: Sequence[int], after: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens and lengths of sentences with other marks in place of their first and last token."""
+    """Replace the first and last tokens of sentences by other marks. Returns tokens and lengths."""
     words_G = lengths_G - 2
     marked_G = words_G + len(before) + len(after)
-    # Mark by mark for all sentences at once: there are few marks and many sentences.
+    # Loop over marks, since there are few marks and many sentences.
     starts_G, ends_G = np.cumsum(marked_G) - marked_G, np.cumsum(marked_G)
     marked = np.empty(int(marked_G.sum()), dtype=tokens.dtype)
     for place, mark in enumerate(before):

@@ -1,15 +1,14 @@
-"""Document restoration: a noised document in, the document out (cross-task pre-training, §2.1 and Figure 2).
+"""Document restoration: from a noised document to the document (cross-task pre-training, §2.1 and Figure 2).
 
-Each document gets two kinds of noise. *Gap sentences* (CA-GSR): the input of a gap sentence is its left
-neighbor, `[MASK1]` and its right neighbor. *Masked sentences* (CA-MSR): all other sentences, with some words masked.
-The output of each sentence is the sentence itself, so input and output stay aligned. The model reads only the noised
-document, and no gap sentence appears in it.
+Documents have two kinds of noise. The input for a *gap sentence* (CA-GSR) is the left neighbor, `[MASK1]` and the right
+neighbor. All other sentences are *masked sentences* (CA-MSR), with some words masked. The output for a sentence is the
+sentence itself, so input and output are aligned. Gap sentences do not appear in the input.
 
-The neighbors in the input of a gap sentence are clean. The paper calls the input of a masked sentence "its masked
-version" and puts a hat on the X, but a gap sentence has "its left and right neighboring sentences", with neither; and
-it removes only gap sentences from the input to avoid giving them away.
+The neighbors in the input for a gap sentence are clean. In the paper, the input for a masked sentence is "its masked
+version" with a hat on the X, but a gap sentence has "its left and right neighboring sentences" without a hat. Only gap
+sentences are removed from the input, to avoid leaks.
 
-Noise changes with each epoch, and is the same after a resume and in any batch.
+Noise changes with every epoch. It is the same after a resume and in any batch.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, M gap sentences.
 """
@@ -25,13 +24,13 @@ from docmt.instances.settings import RestorationSettings
 from docmt.instances.storage import InstanceSet, expand_ranges, offsets_of
 from docmt.text.vocabulary import Vocabulary
 
-# Part of the seed, so that noise never repeats another draw with the same (seed, epoch, number).
+# Part of the seed, so that noise differs from other draws with the same (seed, epoch, number).
 RESTORATION = 0x6E6F6973
 
 
 @dataclass(frozen=True)
 class RestorationSymbols:
-    """The ids that noise may write: `[MASK1]`, `[MASK2]`, and the words first_word to n_symbols − 1."""
+    """Ids for noise: `[MASK1]`, `[MASK2]`, and the words first_word to n_symbols − 1."""
 
     gap_mask: int
     token_mask: int
@@ -47,14 +46,14 @@ class RestorationSymbols:
 
 
 def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) -> np.ndarray:
-    """Draw gap sentences [M], increasing: never the first or last or two in a row, all such choices equally likely.
+    """Draw sorted gap sentences [M]: not the first or last, not two in a row, all such choices equally likely.
 
-    M is what the ratio requests (rounded, halves up), but at most the (n_sentences − 1) // 2 that the rules allow.
+    M is ratio · n_sentences (rounded, halves up), but at most (n_sentences − 1) // 2.
     """
     # Not `round`, which rounds halves to even numbers: 2.5 to 2, but 3.5 to 4.
     wanted = int(ratio * n_sentences + 0.5)
     n_gaps = max(0, min(wanted, (n_sentences - 1) // 2))
-    # Choosing M of n places without neighbors is choosing M of n − M + 1, then shifting each by the number before it.
+    # Choosing M of n positions without neighbors means choosing M of n − M + 1, and shifting position i by i.
     chosen = np.sort(generator.choice(max(n_sentences - 1 - n_gaps, 0), n_gaps, replace=False))
     return chosen + 1 + np.arange(n_gaps)
 
@@ -62,16 +61,16 @@ def choose_gaps(n_sentences: int, ratio: float, generator: np.random.Generator) 
 def open_gaps(
     clean_N: np.ndarray, noised_N: np.ndarray, lengths_G: np.ndarray, gaps_M: np.ndarray, *, gap_mask: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens [S] and lengths [G] of input documents (Figure 2).
+    """Return tokens [S] and lengths [G] of input documents (Figure 2).
 
-    `<s> left [MASK1] right </s>` at each gap, which must have both neighbors; the noised sentence elsewhere.
+    The input for a gap is `<s> left [MASK1] right </s>`. Other sentences are noised.
     """
     ends = np.cumsum(lengths_G)
     starts = ends - lengths_G
-    # Each sentence consists of three pieces of these; all but the first are empty outside gaps.
+    # Sentences consist of three slices of `pieces`. Outside gaps, only the first slice is nonempty.
     pieces = np.concatenate((noised_N, clean_N, np.array([gap_mask], dtype=clean_N.dtype)))
     n_tokens = len(clean_N)
-    # Clean neighbors lie behind the noised tokens in `pieces`, and the mask behind both.
+    # In `pieces`, clean neighbors follow the noised tokens, and the mask follows both.
     starts_G3, lengths_G3 = np.zeros((2, len(lengths_G), 3), dtype=np.int64)
     starts_G3[:, 0], lengths_G3[:, 0] = starts, lengths_G
     left, right = gaps_M - 1, gaps_M + 1
@@ -84,14 +83,14 @@ def open_gaps(
 
 @dataclass(frozen=True)
 class Noise:
-    """Turns monolingual documents into documents to restore, as a function of (seed, epoch, document)."""
+    """Noise on monolingual documents, as a function of (seed, epoch, document)."""
 
     settings: RestorationSettings
     symbols: RestorationSymbols
     seed: int
 
     def apply(self, instance_set: InstanceSet, instances: np.ndarray, *, epoch: int) -> InstanceSet:
-        """The given instances, in this order, with the noise of an epoch on their source side."""
+        """Return instances in this order, with the noise for an epoch on their source side."""
         clean = gather(instance_set, instances)
         seeds = [(self.seed, RESTORATION, epoch, number) for number in instances.tolist()]
         src_tokens_S, src_lengths_G = self.documents(clean.tgt_tokens_N, clean.tgt_lengths_G, clean.counts_B, seeds)
@@ -108,9 +107,9 @@ class Noise:
     def documents(
         self, tokens_N: np.ndarray, lengths_G: np.ndarray, counts_B: np.ndarray, seeds: Sequence[Sequence[int]]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens [S] and lengths [G] of the inputs for documents of `counts_B` sentences, each with a seed of its own.
+        """Return tokens [S] and lengths [G] of the inputs for documents with `counts_B` sentences, with one seed each.
 
-        Sentences are `<s> w1 … wn </s>`, and those of inputs and outputs are aligned.
+        Sentences are `<s> w1 … wn </s>`, and aligned between input and output.
         """
         ends_B = np.cumsum(counts_B)
         offsets = offsets_of(lengths_G)
@@ -121,13 +120,13 @@ class Noise:
             span = slice(offsets[first], offsets[last])
             noised_N[span] = self.mask_words(tokens_N[span], lengths_G[first:last], generator)
             gaps.append(first + choose_gaps(last - first, self.settings.gap_ratio, generator))
-        # For all documents at once: the loop has only what draws numbers.
+        # For all documents at once. The loop only draws random numbers.
         return open_gaps(tokens_N, noised_N, lengths_G, np.concatenate(gaps), gap_mask=self.symbols.gap_mask)
 
     def mask_words(self, tokens_N: np.ndarray, lengths_G: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Select each word with `mask_ratio`; write `[MASK2]`, a random word or the same word. Marks stay."""
+        """Select words with `mask_ratio`, and replace them by `[MASK2]`, a random word or the same word."""
         settings, symbols = self.settings, self.symbols
-        # The first and the last token of each sentence are marks.
+        # The first and last tokens of sentences are marks, which stay.
         is_word = np.ones(len(tokens_N), dtype=bool)
         ends = np.cumsum(lengths_G)
         is_word[ends - 1] = False

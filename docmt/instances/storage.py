@@ -21,19 +21,19 @@ ARRAYS = {
     "documents": np.int32,
 }
 MANIFEST = "manifest.json"
-# Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
+# Manifest key for monolingual instances, whose stored source side is also the target side.
 MONOLINGUAL = "monolingual"
-DOCUMENT_IDS = "document_ids"  # the file of the document ids, with `.txt`; and where they were in manifests before
-INSTANCES_OF_A_BLOCK = 10_000  # instances whose trees are checked at a time: a large corpus would take gigabytes
+DOCUMENT_IDS = "document_ids"  # name of the file with document ids, and their key in older manifests
+INSTANCES_OF_A_BLOCK = 10_000  # instances with trees checked at a time, since a large corpus would take gigabytes
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
 @dataclass(frozen=True)
 class InstanceTrees:
-    """EDUs of the source sentences and the trees over them, cut to instances; int64.
+    """EDUs of source sentences and their trees, cut to instances, int64.
 
-    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and `</s>` belong to the first and the
-    last EDU of their sentence. A head is −1 for a root, and where the head is outside the instance.
+    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and `</s>` are in the first and last EDU
+    of their sentence. A head is −1 for a root, and if the head is outside the instance.
     """
 
     edu_offsets: np.ndarray  # [EDUs + 1]
@@ -46,7 +46,7 @@ class InstanceTrees:
 class InstanceSet:
     """The instances of one split."""
 
-    src_tokens: np.ndarray  # int32 [N], ids of all sentences, each as `<s> w1 … wn </s>`
+    src_tokens: np.ndarray  # int32 [N], all sentences as `<s> w1 … wn </s>`
     src_offsets: np.ndarray  # int64 [sentences + 1]
     tgt_tokens: np.ndarray
     tgt_offsets: np.ndarray
@@ -54,21 +54,21 @@ class InstanceSet:
     documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
-    folder: Path | None = None  # where the instances are stored, if they are
+    folder: Path | None = None  # None: not stored
 
     def __len__(self) -> int:
         return len(self.instances) - 1
 
     def n_sentences(self) -> np.ndarray:
-        """Sentences of each instance; int64."""
+        """Return the number of sentences per instance, int64."""
         return np.diff(self.instances)
 
     def n_tokens(self) -> np.ndarray:
-        """Tokens of each instance as batches count them: the larger side, marks included; int64."""
+        """Return the number of tokens per instance (larger side, including marks), int64."""
         return np.maximum(*(np.diff(offsets[self.instances]) for offsets in (self.src_offsets, self.tgt_offsets)))
 
     def document_ids(self) -> list[str]:
-        """Read the ids of the documents that `documents` numbers."""
+        """Read the document ids, indexed by `documents`."""
         if self.folder is None or DOCUMENT_IDS in self.manifest:
             return self.manifest[DOCUMENT_IDS]
         path = ids_path(self.folder)
@@ -78,19 +78,19 @@ class InstanceSet:
         return ids
 
     def sentences(self, instance: int, side: str) -> list[np.ndarray]:
-        """Token ids of each sentence of an instance; `side` is `src` or `tgt`."""
+        """Return the token ids per sentence in an instance. `side` is `src` or `tgt`."""
         tokens, offsets = getattr(self, f"{side}_tokens"), getattr(self, f"{side}_offsets")
         first, last = self.instances[instance], self.instances[instance + 1]
         return [tokens[offsets[i] : offsets[i + 1]] for i in range(first, last)]
 
 
 def ids_path(folder: Path) -> Path:
-    """The file of document ids in a folder of instances: one per line."""
+    """Return the path of the document ids (one per line) in a folder of instances."""
     return folder / f"{DOCUMENT_IDS}.txt"
 
 
 def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where consecutive parts of these lengths begin, and where the last one ends; int64 [parts + 1]."""
+    """Return the starts of consecutive parts with these lengths, and the end of the last one, int64 [parts + 1]."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     return offsets
@@ -98,12 +98,12 @@ def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
 
 @contextlib.contextmanager
 def array_writer(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
-    """Write an array of one dimension in parts: a function that appends one. The file is that of `np.save`."""
+    """Write a one-dimensional array in parts, as `np.save` would. Yields a function that appends a part."""
     length = 0
     with open(path, "wb") as file:
 
         def write_header() -> None:
-            # NumPy leaves blanks in the header, so that its size does not depend on the length.
+            # NumPy pads the header, so that its size does not depend on the length.
             file.seek(0)
             description = np.lib.format.dtype_to_descr(np.dtype(dtype))
             header = {"descr": description, "fortran_order": False, "shape": (length,)}
@@ -121,9 +121,9 @@ def array_writer(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], Non
 
 @contextlib.contextmanager
 def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
-    """A new folder for arrays and document ids, which replaces `folder` at the end, or is removed after an error.
+    """Yield a new folder for arrays and document ids, which replaces `folder` at the end.
 
-    At the end, it gets the manifest, as it is then, with the checksum of each array.
+    At the end, `manifest` is written with checksums of the arrays. After an error, the new folder is removed.
     """
     with atomic_path(folder, checksum=False) as temporary:  # the manifest has the checksums of the arrays
         temporary.mkdir()
@@ -133,15 +133,15 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
 
 
 def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The concatenation of `arange(start, start + length)` over all ranges; int64."""
+    """Return the concatenation of `arange(start, start + length)` over all ranges, int64."""
     lengths = np.asarray(lengths, dtype=np.int64)
-    # Without a loop: 0, 1, 2, … through all ranges, shifted in each by its start less the lengths before it.
+    # Without a loop: 0, 1, 2, … over all ranges, plus the start of the range minus the lengths before it.
     before = np.cumsum(lengths) - lengths
     return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
 
 def save_instances(folder: Path, instance_set: InstanceSet) -> None:
-    """Write the arrays, the document ids, and the manifest with the checksum of each array."""
+    """Write arrays, document ids, and the manifest with checksums."""
     manifest = dict(instance_set.manifest)
     arrays = {name: (getattr(instance_set, name), dtype) for name, dtype in _stored(manifest).items()}
     if instance_set.trees is not None:
@@ -155,9 +155,9 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 
 def load_instances(folder: Path) -> InstanceSet:
-    """Open a folder of instances. Checksums are compared first: a damaged file is reported, never trained on."""
+    """Open a folder of instances. Raises UserError if checksums differ."""
     folder = folder_of(folder)
-    # The checksums of the arrays are in the manifest, and the manifest has a record: nothing is read unchecked.
+    # The manifest contains the checksums of arrays, and has a recorded checksum itself.
     manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
@@ -171,12 +171,12 @@ def load_instances(folder: Path) -> InstanceSet:
 
 
 def folder_of(path: Path) -> Path:
-    """The folder of instances that a path names, itself or by its manifest, as the rules of the workflow do."""
+    """Return the folder of instances for a path, which is the folder or its manifest (as in workflow rules)."""
     return path.parent if path.name == MANIFEST else path
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of instances, given as the folder or as the manifest itself."""
+    """Read the manifest, from the path of the folder of instances or of the manifest."""
     path = folder_of(folder) / MANIFEST
     manifest = read_json(path)
     if not isinstance(manifest, dict) or "counts" not in manifest:
@@ -185,20 +185,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:
-    """Names and types of the arrays in a folder, without trees."""
+    """Return names and types of the arrays in a folder, without trees."""
     left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
     return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
 
 def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]) -> dict:
-    """Open memory-mapped arrays by name."""
+    """Open memory-mapped arrays. Returns name → array."""
     arrays = {}
     for name, dtype in dtypes.items():
         path = folder / f"{name}.npy"
         try:
             if is_checking() and sha256_file(path) != manifest["sha256"][name]:
                 raise UserError(f"{path}: checksum differs from {folder / MANIFEST}: build the instances again")
-            # Without pickles, which could execute code.
+            # Without pickle, which could execute code.
             arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, ValueError, KeyError) as error:
             raise UserError(f"{path}: cannot be read ({error}): build the instances again") from None
@@ -208,7 +208,7 @@ def _load_arrays(folder: Path, manifest: dict[str, Any], dtypes: dict[str, type]
 
 
 def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse arrays of different builds: offsets must end where the array that they index ends."""
+    """Reject arrays from different builds, with offsets that do not end with the indexed array."""
     pairs = [
         (arrays["src_offsets"][-1], len(arrays["src_tokens"])),
         (arrays["tgt_offsets"][-1], len(arrays["tgt_tokens"])),
@@ -221,7 +221,7 @@ def _check_offsets(folder: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse trees of other sentences, EDUs that do not cover the text, and heads outside their instance."""
+    """Reject trees over other sentences, EDUs that do not cover the text, and heads outside their instance."""
     n_edus, n_sentences = len(trees.edu_heads), len(trees.sentence_heads)
     fits = (
         len(trees.edu_offsets) == n_edus + 1
@@ -240,7 +240,7 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
         ("sentence", trees.sentence_heads, bounds),
     ):
         for first in range(0, len(ends) - 1, INSTANCES_OF_A_BLOCK):
-            # Where each instance of the block begins, and where the last one ends.
+            # Starts of the instances in the block, and the end of the last one.
             block = ends[first : first + INSTANCES_OF_A_BLOCK + 1]
             units = np.arange(block[0], block[-1])
             parents = heads[block[0] : block[-1]]

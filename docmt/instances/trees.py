@@ -1,8 +1,8 @@
-"""Aligning the EDUs and trees of a document with its subwords.
+"""Alignment of EDUs and trees with subwords.
 
-The words of a discourse file and the tokens of the text stage may differ (tokenizer, escapes, case, marks for blanks),
-but both spell the characters of the same sentence: EDU boundaries are transferred by counting non-blank characters.
-Trees therefore do not depend on BPE. Where the text stage normalizes, both are compared in one spelling.
+Words in a discourse file and tokens from the text stage can differ (tokenizer, escapes, case, marks for spaces), but
+both contain the characters of the same sentence. EDU boundaries are therefore transferred by counting characters
+without spaces, so that trees do not depend on BPE. If the text stage normalizes, normalized spellings are compared.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from docmt.instances.storage import TREE_ARRAYS, array_writer, offsets_of
 from docmt.text.spacing import BLANK, split_marks, unescape
 from docmt.text.subwords import SEPARATOR
 
-# Documents that are less similar are different documents, not one document before and after normalization.
-MIN_LIKENESS = 0.5
-# Typographic marks as the normalization of Moses writes them, but a quotation mark as two apostrophes.
+# Below this similarity, documents are different, not one document before and after normalization.
+MIN_SIMILARITY = 0.5
+# Typographic marks as in Moses normalization, but quotation marks as two apostrophes.
 _PLAIN_MARKS = str.maketrans(
     dict.fromkeys('"„“”‟«»', "''") | dict.fromkeys("‘’‚‛‹›´`", "'") | dict.fromkeys("‐‑‒–—―", "-")
 )
@@ -31,16 +31,16 @@ _PLAIN_MARKS = str.maketrans(
 
 @dataclass(frozen=True)
 class PlacedTrees:
-    """The EDUs and trees of consecutive sentences of a document, over their subwords; int64."""
+    """EDUs and trees over the subwords of consecutive sentences in a document, int64."""
 
-    edu_lengths: np.ndarray  # [EDUs], in subwords; the marks belong to the first and last EDU of a sentence
+    edu_lengths: np.ndarray  # [EDUs], in subwords, including marks in the first and last EDU of a sentence
     edu_counts: np.ndarray  # [sentences]
-    edu_heads: np.ndarray  # [EDUs], the head of each EDU among these, −1 for a root or a head outside
-    sentence_heads: np.ndarray  # [sentences], the same for the merged tree of sentences
+    edu_heads: np.ndarray  # [EDUs], head EDU, −1 for a root or a head outside these sentences
+    sentence_heads: np.ndarray  # [sentences], heads in the merged tree over sentences
     n_inexact: int = 0  # sentences whose characters differ from the discourse file
 
     def cut(self, first: int, last: int) -> "PlacedTrees":
-        """Keep sentences first to last − 1; a unit whose head is not among them becomes a root."""
+        """Keep sentences first to last − 1. A unit with its head outside becomes a root."""
         ends = offsets_of(self.edu_counts)
         start, end = int(ends[first]), int(ends[last])
         return PlacedTrees(
@@ -63,19 +63,19 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     for edu in document.edus:
         edus_of[edu.sentence].append(edu.start)
     lengths: list[int] = []
-    likenesses: list[float] = []
+    similarities: list[float] = []
     for subwords, words, starts in zip(sentences, document.sentences, edus_of, strict=True):
-        bounds, likeness = _place_sentence(subwords, words, starts)
-        likenesses.append(likeness)
+        bounds, similarity = _place_sentence(subwords, words, starts)
+        similarities.append(similarity)
         sizes = np.diff([*bounds, len(subwords)])
         # `<s>` and `</s>`; the first and the last EDU can be one.
         sizes[0] += 1
         sizes[-1] += 1
         lengths += sizes.tolist()
-    # A sentence alone does not tell: normalization may leave nothing of one that is `♪ … ♪`.
+    # Over the document, since normalization can remove a whole sentence such as `♪ … ♪`.
     n_characters = [1 + sum(map(len, words)) for words in document.sentences]
-    if np.average(likenesses, weights=n_characters) < MIN_LIKENESS:
-        number = int(np.argmin(likenesses))
+    if np.average(similarities, weights=n_characters) < MIN_SIMILARITY:
+        number = int(np.argmin(similarities))
         raise UserError(
             f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r} there, but not in the "
             "text: these are the trees of another document"
@@ -87,44 +87,44 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
         np.array([len(edus) for edus in edus_of], dtype=np.int64),
         np.array(heads, dtype=np.int64),
         np.array(merge_to_sentences(heads, sentence_of, len(sentences)), dtype=np.int64),
-        sum(likeness < 1 for likeness in likenesses),
+        sum(similarity < 1 for similarity in similarities),
     )
 
 
 def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], float]:
-    """Return the subword at which each EDU begins, and the likeness of words and subwords: 1 if they spell the same.
+    """Return the first subword per EDU, and the similarity between words and subwords (same spelling: 1).
 
-    A boundary inside a token moves to the end of the token, so that it never splits a word.
+    A boundary inside a token moves to the end of the token, so that words are not split.
     """
     tokens, first_subwords = _tokens(subwords)
-    likeness = 1.0
+    similarity = 1.0
     if "".join(words) != "".join(tokens):
         words, tokens = [*map(_plain, words)], [*map(_plain, tokens)]
     positions = offsets_of([*map(len, words)])[list(starts)]
     if (old := "".join(words)) != (new := "".join(tokens)):
-        # By their common parts; without `autojunk`, which ignores frequent characters in texts of 200 and more.
+        # By common substrings, without `autojunk`, which ignores frequent characters in long texts.
         matcher = SequenceMatcher(None, old, new, autojunk=False)
         blocks = matcher.get_matching_blocks()
         old_points = [point for block in blocks for point in (block.a, block.a + block.size)]
         new_points = [point for block in blocks for point in (block.b, block.b + block.size)]
         positions = np.rint(np.interp(positions, old_points, new_points)).astype(np.int64)
-        likeness = matcher.ratio()
+        similarity = matcher.ratio()
     token_starts = offsets_of([*map(len, tokens)])[:-1]
-    # Behind the last token, only the end of the sentence is left.
+    # After the last token, only the end of the sentence is left.
     bounds = [*first_subwords, len(subwords)]
     # The first EDU begins with the sentence, even if the text has characters before its first word.
-    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], likeness
+    return [0, *(bounds[number] for number in np.searchsorted(token_starts, positions[1:], side="left"))], similarity
 
 
 def _plain(text: str) -> str:
-    """A text in the spelling in which words and tokens are compared: NFKC, lower case, marks of ASCII, no blanks."""
+    """Return the normalized spelling for comparisons: NFKC, lower case, ASCII marks, no spaces."""
     return "".join(unicodedata.normalize("NFKC", text.translate(_PLAIN_MARKS)).lower().split())
 
 
 def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return the characters and the first subword of each token.
+    """Return characters and first subword per token.
 
-    Each piece of SentencePiece counts as a token: languages without spaces have no others.
+    SentencePiece pieces are tokens, since languages without spaces have no others.
     """
     if any(len(subword) > 1 and subword.startswith(BLANK) for subword in subwords):  # BPE has no such subword
         return [subword.replace(BLANK, "") for subword in subwords], list(range(len(subwords)))
@@ -141,10 +141,10 @@ def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
 
 
 def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:
-    """Cut the trees of all documents to instances, and write them, one file for each array of `InstanceTrees`.
+    """Cut trees to instances, and write the arrays of `InstanceTrees`.
 
-    `instance_of` has the instance of each sentence, or −1 if it is left out. Returns the numbers of EDUs and of arcs
-    between two instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
+    `instance_of` contains the instance per sentence, or −1 for omitted sentences. Returns the numbers of EDUs, of arcs
+    between instances (`edges_cut`, `sentence_edges_cut`), and `sentences_carried_over_inexactly`.
     """
     counts: dict[str, int] = dict.fromkeys(
         ("edus", "edges_cut", "sentence_edges_cut", "sentences_carried_over_inexactly"), 0
@@ -179,12 +179,12 @@ def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndar
 
 
 def _keep(heads: np.ndarray, instances: np.ndarray, *, n_before: int) -> tuple[np.ndarray, int]:
-    """Heads of the units of a document that are in an instance, numbered on from `n_before`; and how many are cut.
+    """Return the heads of units in instances, renumbered from `n_before`, and the number of cut arcs.
 
     A head in another instance becomes −1.
     """
     has_head = heads >= 0
-    # A head of −1 reads the last instance here, which `has_head` hides again.
+    # A head of −1 indexes the last instance, which `has_head` masks.
     is_cut = has_head & (instances[heads] != instances)
     rows = n_before + np.cumsum(instances >= 0) - 1
     renumbered = np.where(has_head & ~is_cut, rows[heads], NO_HEAD)

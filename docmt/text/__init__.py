@@ -1,1 +1,1 @@
-"""Converting sentences to subwords and back."""
+"""Conversion of sentences to subwords and back."""

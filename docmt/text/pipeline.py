@@ -1,4 +1,4 @@
-"""The text pipeline of two languages: everything that converts sentences to subwords and back."""
+"""The text pipeline for two languages, from sentences to subwords and back."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,7 @@ class TextPipeline:
     def __init__(
         self, settings: TextSettings, *, languages: tuple[str, str], truecasers: dict[str, Truecaser], codes: str
     ) -> None:
-        """Assemble a pipeline for source and target language from a truecaser for each and the text of a codes file."""
+        """Assemble a pipeline from a truecaser per language and the content of a codes file."""
         self.settings = settings
         self.src_lang, self.tgt_lang = (check_language(lang, settings.tokenization) for lang in languages)
         if self.src_lang == self.tgt_lang:
@@ -34,13 +34,13 @@ class TextPipeline:
         self._codes, self._subwords = codes, {lang: subword_model(codes, lang) for lang in languages}
 
     def for_languages(self, languages: tuple[str, str]) -> Self:
-        """The same pieces for other languages, for pipelines without truecasers."""
+        """Return the pipeline for other languages. Requires a pipeline without truecasers."""
         truecasers = dict.fromkeys(languages, Truecaser(None))
         return type(self)(self.settings, languages=languages, truecasers=truecasers, codes=self._codes)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Restore a pipeline from the values of `to_dict`."""
+        """Build a pipeline from the values of `to_dict`."""
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text save-pipeline`")
         try:
@@ -59,14 +59,14 @@ class TextPipeline:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The pipeline as plain values: only str, int, bool, list and dict."""
+        """Return the pipeline as plain values (str, int, bool, list, dict)."""
         words = {lang: truecaser.words for lang, truecaser in self._truecasers.items()}
         return {
             "format": FORMAT,
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),
-            "truecasers": {lang: sorted(each) for lang, each in words.items() if each is not None},
+            "truecasers": {lang: sorted(found) for lang, found in words.items() if found is not None},
             "codes": self._codes,
         }
 
@@ -84,17 +84,17 @@ class TextPipeline:
         write_json(path, self.to_dict())
 
     def normalize(self, sentence: str, *, lang: str) -> str:
-        """The sentence that `restore` recovers: cleaning, normalization and lower case cannot be undone."""
+        """Return the sentence as `restore` recovers it, since cleaning and lowercasing are irreversible."""
         return self._tokenizer(lang).normalize(sentence)
 
     def prepare(self, sentence: str, *, lang: str) -> list[str]:
-        """Split a sentence into subwords; none for an empty one."""
-        # As in training: the truecaser knows whole words, so it comes before the subwords.
+        """Split a sentence into subwords. An empty sentence has none."""
+        # The truecaser needs complete words, so it comes before the subwords.
         tokens = self._tokenizer(lang).tokenize(sentence)
         return self._subwords[lang].split(self._truecasers[lang].truecase(tokens))
 
     def restore(self, subwords: list[str], *, lang: str) -> str:
-        """Restore the sentence from subwords: any list of strings, such as the output of a model."""
+        """Restore a sentence from subwords. Accepts arbitrary strings, for example model output."""
         tokenizer = self._tokenizer(lang)
         tokens = self._subwords[lang].join(subwords)
         if self.settings.truecase:

@@ -1,4 +1,4 @@
-"""The text side of a published model in the format of transformers: SentencePiece models, pieces and their ids."""
+"""Text files of published models in transformers format: SentencePiece models, pieces and their ids."""
 
 import re
 from collections import Counter
@@ -16,20 +16,20 @@ from docmt.text.vocabulary import EXTRA, SPECIALS, Vocabulary, extra_specials, l
 # Special symbols with the same name in transformers and docmt.
 SHARED_SPECIALS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 JOINT_MODEL, MODELS = "sentencepiece.bpe.model", {"src": "source.spm", "tgt": "target.spm"}
-# Names of the files that text depends on; config.json is in every folder.
+# Files for text processing. All model folders contain config.json.
 TEXT_FILES = ("config.json", "vocab.json", "*.spm", "*.model", "*token*.json")
-# Names of the files that weights depend on.
+# Files with weights.
 MODEL_FILES = ("config.json", "*.safetensors", "pytorch_model*.bin")
 
 
 @dataclass(frozen=True)
 class PublishedText:
-    """The vocabulary and the languages of a published model.
+    """Vocabulary and languages of a published model.
 
     Attributes:
-        ids: the row of the embeddings of each symbol (specials, pieces and languages, as the model spells them).
-        language_symbols: symbols such as `de_DE`; none in models of one pair.
-        languages: source and target, where the folder names them.
+        ids: symbol → embedding row, for specials, pieces and languages in the spelling of the model.
+        language_symbols: symbols such as `de_DE`. Bilingual models have none.
+        languages: source and target, if the folder names them.
     """
 
     folder: Path
@@ -39,7 +39,7 @@ class PublishedText:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read a folder."""
+        """Read the folder of a published model."""
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder: give the folder of a model with its config.json")
         try:
@@ -65,7 +65,7 @@ class PublishedText:
         symbols = tuple(symbol for symbol in added if symbol not in SHARED_SPECIALS)
         ids = added | ids
         for symbol, row in ids.items():
-            symbol.encode()  # raises ValueError for half a character
+            symbol.encode()  # raises ValueError for lone surrogates
             if type(row) is not int or row < 0:
                 raise ValueError(f"the id of {symbol!r} is {row!r}")
         if missing := {"</s>", "<unk>"} - ids.keys():
@@ -73,34 +73,34 @@ class PublishedText:
         return cls(folder, ids, symbols, (src, tgt) if isinstance(src, str) and isinstance(tgt, str) else None)
 
     def subword_codes(self, languages: tuple[str, str]) -> str:
-        """The content of a codes file (`docmt.text.subwords`) for source and target language."""
+        """Return the content of a codes file (`docmt.text.subwords`) for source and target language."""
         if (self.folder / JOINT_MODEL).exists():
             return sentencepiece_codes({EVERY: _read_model(self.folder / JOINT_MODEL)})
         sides = zip(languages, MODELS.values(), strict=True)
         return sentencepiece_codes({lang: _read_model(self.folder / name) for lang, name in sides})
 
     def pieces(self) -> list[str]:
-        """All symbols but specials and languages, in the order of their rows."""
+        """Return all symbols except specials and languages, in row order."""
         others = {*SPECIALS, *self.language_symbols}
         in_order = sorted(self.ids, key=self.ids.__getitem__)
-        # Lines of text never have pieces with white space, as docmt makes all white space blanks.
+        # Text has no pieces with white space, since docmt converts all white space to spaces.
         return [symbol for symbol in in_order if symbol not in others and symbol.split() == [symbol]]
 
     def vocabulary(self, languages: Iterable[str], *, kept: set[str] | None = None) -> Vocabulary:
-        """The vocabulary in docmt: specials, tags of languages where the model has any, and pieces in their order.
+        """Return the docmt vocabulary: specials, language tags if the model has languages, and pieces in order.
 
-        `kept` are the pieces to keep; None keeps all.
+        `kept` are the pieces to keep (None: all).
         """
         extras = extra_specials(tuple(languages)) if self.language_symbols else ()
         pieces = [piece for piece in self.pieces() if kept is None or piece in kept]
-        # Files tell tags from pieces by their place, so a piece such as `<br>` must not be the first.
+        # Files distinguish tags from pieces by position, so a piece such as `<br>` must not come first.
         pieces.sort(key=lambda piece: EXTRA.fullmatch(piece) is not None)
         return Vocabulary([(piece, 0) for piece in pieces], extras=extras)
 
     def symbols_by_language(self) -> dict[str, str]:
-        """Language code in docmt → symbol, such as `de` → `de_DE`, where the code is unambiguous.
+        """Return language code → symbol for unambiguous codes, for example `de` → `de_DE`.
 
-        Languages whose tag in docmt is a piece of text in the model (`<br>`) are left out.
+        Languages whose docmt tag is a piece in the model (`<br>`) are left out.
         """
         codes = {symbol: _short_code(symbol) for symbol in self.language_symbols}
         counts = Counter(codes.values())
@@ -112,7 +112,7 @@ class PublishedText:
         }
 
     def language_symbol(self, lang: str) -> str:
-        """The symbol of a language, given as in docmt (`de`) or in the model (`de_DE`)."""
+        """Return the symbol for a language in the spelling of docmt (`de`) or of the model (`de_DE`)."""
         found = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
         if not found:
             found = [
@@ -126,7 +126,7 @@ class PublishedText:
 
 
 def _read_model(path: Path) -> bytes:
-    """A SentencePiece model that is whole."""
+    """Read and check a SentencePiece model."""
     model = read_bytes(path)
     try:
         SentencePieceModel(model).split([])
@@ -144,7 +144,7 @@ def _read_optional(path: Path) -> dict[str, Any]:
 
 
 def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> dict[str, int]:
-    """Rows of languages and other symbols beside the pieces, from whichever file of the tokenizer lists them."""
+    """Return the rows of languages and other added symbols, from the tokenizer file that lists them."""
     added = [
         *_read_optional(folder / "tokenizer.json").get("added_tokens", []),
         *({"id": int(number), **token} for number, token in tokenizer.get("added_tokens_decoder", {}).items()),
@@ -153,7 +153,7 @@ def _added_ids(folder: Path, tokenizer: dict[str, Any], *, n_symbols: int) -> di
     found = {token["content"]: token["id"] for token in added}
     if not found.keys() <= set(SHARED_SPECIALS):
         return found
-    # Where only the order of languages is published, their rows follow the pieces.
+    # If only the order of languages is published, their rows follow the pieces.
     listed = _read_optional(folder / "special_tokens_map.json").get("additional_special_tokens", [])
     names = [token if isinstance(token, str) else token["content"] for token in listed]
     return found | {name: n_symbols + number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""Share of lines that are restored exactly from subwords, and causes of the differences."""
+"""Share of lines restored exactly from subwords, and causes of differences."""
 
 import itertools
 from collections import Counter
@@ -15,7 +15,7 @@ from docmt.text.pipeline import TextPipeline
 
 N_EXAMPLES = 5
 
-# Characters that normalization replaces by others of the same kind.
+# Characters that normalization replaces by others in the same group.
 _SAMES = {"quotes": "\"'`´„“”‚‘’«»‹›″′", "dashes": "-‐‑‒–—―−", "ellipses": "…."}
 
 
@@ -24,8 +24,8 @@ def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str
 
     Returns:
         `lines`, `restored` (exactly equal), `restored_but_white_space` (equal except for white space), `share` and
-        `share_but_white_space` in percent (None without lines), `causes` (the number of each), and up to five
-        `examples` per cause. A line that is not restored has one cause: the first that applies.
+        `share_but_white_space` in percent (None without lines), `causes` (their counts), and up to five
+        `examples` per cause. Only the first cause of a difference counts.
     """
     n_lines = 0
     causes: Counter[str] = Counter()
@@ -53,11 +53,11 @@ def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str
 
 
 def find_cause(line: str, restored: str) -> str:
-    """The reason why a line differs from its restored form."""
+    """Return the cause of the difference between a line and its restored form."""
     line_words, restored_words = line.split(), restored.split()
     if line_words == restored_words:
         return "white space"
-    # Runs of white space no longer matter. The order of the tests below decides between causes.
+    # Runs of white space no longer matter. If several causes apply, the first test below decides.
     line, restored = " ".join(line_words), " ".join(restored_words)
     if line.lower() == restored.lower():
         changes = [i for i, (one, other) in enumerate(zip(line, restored, strict=False)) if one != other]
@@ -65,7 +65,7 @@ def find_cause(line: str, restored: str) -> str:
         return "first letter in lower case" if len(changes) == 1 and starts else "case elsewhere"
     if line.replace(" ", "").lower() == restored.replace(" ", "").lower():
         return "blanks between tokens"
-    # Every changed character, on either side; blanks may differ, too, where characters were replaced.
+    # All changed characters on both sides. Next to replaced characters, spaces may also differ.
     changed = {
         character
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, line, restored, autojunk=False).get_opcodes()
@@ -84,7 +84,7 @@ def find_cause(line: str, restored: str) -> str:
 
 
 def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, Any]:
-    """Measure all files (`LANG=FILE` each) of each language together: `measure_roundtrip` by language, provenance."""
+    """Return `measure_roundtrip` per language over all files (`LANG=FILE`), with provenance."""
     files: dict[str, list[Path]] = {}
     for item in inputs:
         lang, equals, name = item.partition("=")

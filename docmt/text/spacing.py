@@ -1,13 +1,13 @@
-"""Spaces between tokens: what a detokenizer guesses, and marks where the guess would be wrong.
+"""Spaces between tokens: the rules of a detokenizer, and marks where these rules would be wrong.
 
-A list of tokens does not say where the spaces were. The Moses detokenizer guesses: none before a comma, none after an
-opening bracket, ASCII quotes alternately. This module guesses alike, and marks where the text differs:
+Tokens do not contain the original spaces, so the Moses detokenizer follows rules: no space before a comma or after an
+opening bracket, alternating ASCII quotes. This module has similar rules, and marks differences in the text:
 
-- `@` at the left or right end of a token joins it to its neighbor, as in the `@-@` of Moses: `and @/@ or`;
-- a separate token `▁` is a space where none would be guessed: `10 ▁ %`.
+- `@` at the left or right end of a token joins it to its neighbor, as in Moses' `@-@`: `and @/@ or`.
+- A separate token `▁` is a space that the rules would omit: `10 ▁ %`.
 
-Both characters are escaped in the text (`&#64;`, `&#9601;`), like the characters that Moses escapes, so that text is
-never mistaken for a mark. Without the marks, the tokens are exactly the tokens of Moses.
+Both characters are escaped in the text (`&#64;`, `&#9601;`), like the characters that Moses escapes. Without the marks,
+the tokens are exactly the Moses tokens.
 """
 
 import re
@@ -18,7 +18,7 @@ from docmt.languages import language_of
 JOINER = "@"
 BLANK = "▁"
 
-# Escapes of the Moses tokenizer and of the two marks.
+# Escapes for the Moses tokenizer and the two marks.
 ESCAPES = {
     "&": "&amp;",
     "|": "&#124;",
@@ -36,7 +36,7 @@ _ESCAPE_TABLE = str.maketrans(ESCAPES)
 _UNESCAPES = {escape: character for character, escape in ESCAPES.items()}
 _ESCAPED = re.compile("|".join(map(re.escape, _UNESCAPES)))
 
-# The currency signs of Moses, which does not know the newest ones. (Importing sacremoses takes 0.4 seconds.)
+# Moses' currency signs, without the newest ones. Copied, since importing sacremoses takes 0.4 seconds.
 _CURRENCY = re.escape("$¢£¤¥֏؋৲৳৻૱௹฿៛₠₡₢₣₤₥₦₧₨₩₪₫€₭₮₯₰₱₲₳₴₵₶₷₸₹₺₻₼₽꠸﷼﹩＄￠￡￥￦")
 _JOINS_RIGHT = re.compile(rf"[{_CURRENCY}(\[{{¿¡]+")
 _JOINS_LEFT = re.compile(r"[,.?!:;\\%}\])]+|…")
@@ -55,7 +55,7 @@ _SPACED_GUILLEMETS = frozenset(["fr"])
 
 
 def escape(token: str) -> str:
-    """Replace characters that have a special meaning, to Moses or as marks, by entities."""
+    """Replace special characters (of Moses, or marks) by entities."""
     return token.translate(_ESCAPE_TABLE)
 
 
@@ -65,12 +65,12 @@ def unescape(token: str) -> str:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token contains a letter or a digit."""
+    """True if a token contains a letter or a digit."""
     return any(map(str.isalnum, token))
 
 
 def split_marks(token: str) -> tuple[bool, str, bool]:
-    """Whether a token has the mark on its left, the token without marks, and whether it has the mark on its right."""
+    """Split a token into left mark (bool), text, and right mark (bool)."""
     left = len(token) > 1 and token.startswith(JOINER)
     core = token[left:]
     right = len(core) > 1 and core.endswith(JOINER)
@@ -78,7 +78,7 @@ def split_marks(token: str) -> tuple[bool, str, bool]:
 
 
 def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
-    """To which sides typographic quotes join without marks: (left, right)."""
+    """Return typographic quote → (joins left, joins right) for unmarked quotes."""
     opens, closes = set("„‚“‘"), set("”’")
     if lang in _SIXES_CLOSE:
         opens, closes = set("„‚"), set("“‘”’")
@@ -90,24 +90,24 @@ def _directional_quotes(lang: str) -> dict[str, tuple[bool, bool]]:
 
 
 class Spacing:
-    """The spaces between tokens of one language."""
+    """Spaces between tokens in one language."""
 
     def __init__(self, lang: str) -> None:
         self.lang = language_of(lang)
         self._quotes = _directional_quotes(self.lang)
 
     def mark(self, tokens: Sequence[str], glued: Sequence[bool]) -> list[str]:
-        """Escape tokens, and mark those around which `join` would guess the spaces wrong.
+        """Escape tokens, and add marks where `join` would otherwise get spaces wrong.
 
         Args:
             tokens: plain tokens, without white space.
-            glued: for each token, whether no space precedes it; the first value is ignored.
+            glued: per token, true if no space precedes it. The first value is ignored.
         """
-        # The same state machine as in `join`, in step with it: every decision here must see what `join` will see.
+        # The same state machine as in `join`: all decisions here depend on the same state as in `join`.
         state = _QuoteState()
         marked: list[str] = []
         last = len(tokens) - 1
-        joined = True  # the token before joins to its right
+        joined = True  # the previous token joins to its right
         for i, token in enumerate(tokens):
             following = tokens[i + 1] if i < last else ""
             wants_left = i > 0 and glued[i]
@@ -130,7 +130,7 @@ class Spacing:
         return marked
 
     def join(self, marked: Sequence[str]) -> str:
-        """The text of tokens, with marks, or plain like the tokens of Moses."""
+        """Return the text of tokens with marks, or of plain Moses tokens."""
         state = _QuoteState()
         pieces: list[str] = []
         joined, forced = True, False
@@ -140,7 +140,7 @@ class Spacing:
             if is_blank:
                 forced = True
                 continue
-            # A token with a mark is spaced by it alone; `_guess` must not see it, or it would open or close a quote.
+            # Marks decide the spaces around their token. It must not reach `_guess`, where it could open a quote.
             if not (left or right):
                 following = plain[i + 1] if i + 1 < len(plain) else ""
                 left, right = self._guess(token, following, state, is_first=not pieces)
@@ -151,11 +151,11 @@ class Spacing:
         return "".join(pieces)
 
     def _guess(self, token: str, following: str, state: "_QuoteState", *, is_first: bool) -> tuple[bool, bool]:
-        """Whether a token without marks joins to its left and to its right."""
+        """Return (joins left, joins right) for a token without marks."""
         if self.lang == "zh" and (_CJK.match(token) or token in _CJK_QUOTES or _CJK.match(token[-1])):
             joins = (True, True)
         elif token in ('"', "'"):
-            # ASCII quotes look alike at both ends: they open and close in turns.
+            # ASCII quotes are the same at both ends, so they open and close alternately.
             joins = state.turn(token, is_possessive=self.lang == "en" and state.after_s)
         elif token in self._quotes:
             joins = self._quotes[token]
@@ -174,14 +174,14 @@ class Spacing:
 
 
 class _QuoteState:
-    """The ASCII quotes that are open. They open and close alternately."""
+    """The open ASCII quotes. They open and close alternately."""
 
     def __init__(self) -> None:
         self.open: tuple[str, ...] = ()
         self.after_s = False
 
     def turn(self, quote: str, *, is_possessive: bool) -> tuple[bool, bool]:
-        """Open or close a quote. Returns to which sides it joins: (left, right)."""
+        """Open or close a quote. Returns (joins left, joins right)."""
         if quote in self.open:
             self.open = tuple(other for other in self.open if other != quote)
             return True, False

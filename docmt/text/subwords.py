@@ -1,7 +1,7 @@
 """Subwords: byte pair encoding (subword-nmt, `@@` at the end of all but a token's last subword) or SentencePiece.
 
-A codes file holds one of them: BPE merges, or SentencePiece models as JSON. Pieces of SentencePiece are parts of plain
-text in which `▁` is a space. They need no words, and so serve languages without spaces, and pretrained models.
+A codes file contains BPE merges, or SentencePiece models as JSON. SentencePiece splits plain text, with `▁` for a
+space. Since it needs no words, it also works for languages without spaces, and for pretrained models.
 """
 
 import base64
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 SEPARATOR = "@@"
 HEADER = "#version: 0.2"
 SENTENCEPIECE_KEY = "sentencepiece"
-# The language of a SentencePiece model that serves all languages.
+# Key of a SentencePiece model for all languages.
 EVERY = "*"
-# Different words on which merges are learned, at 1.3 kilobytes each; the others are rare in every text.
-MOST_TYPES = 2_000_000
+# Maximum number of word types for learning merges, at 1.3 kilobytes per type. Further types are rare in all texts.
+MAX_TYPES = 2_000_000
 
 log = logging.getLogger(__name__)
 
@@ -45,19 +45,19 @@ class BpeModel:
 
         _check_merges(codes, where="BPE codes")
         if codes.rstrip("\n") == HEADER:
-            # The library needs at least one merge: one of a character that never occurs.
+            # The library needs at least one merge, here of a character that never occurs.
             codes = f"{codes.rstrip()}\n\uffff \uffff\n"
         self._bpe = BPE(io.StringIO(codes), separator=SEPARATOR)
 
     def split(self, tokens: list[str]) -> list[str]:
         """Split tokens into subwords."""
-        # The library caches the subwords of every word without a limit: gigabytes in a large corpus.
+        # The library caches subwords without a limit, which takes gigabytes for a large corpus.
         if len(self._bpe.cache) > self.max_cached_words:
             self._bpe.cache.clear()
         return self._bpe.segment_tokens(tokens)
 
     def join(self, subwords: Iterable[str]) -> list[str]:
-        """Join subwords to tokens. A separator at the very end, where decoding was cut off, is dropped."""
+        """Join subwords to tokens. Drops a final separator, left by truncated decoding."""
         tokens, open_token = [], ""
         for subword in subwords:
             if subword.endswith(SEPARATOR):
@@ -69,7 +69,7 @@ class BpeModel:
 
 
 class SentencePieceModel:
-    """A SentencePiece model. Pickled as bytes, without the library's object, which is made on first use."""
+    """A SentencePiece model. It is pickled as bytes, and loaded on first use."""
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -93,18 +93,18 @@ class SentencePieceModel:
         return self._processor.encode(" ".join(tokens), out_type=str)
 
     def join(self, pieces: Iterable[str]) -> list[str]:
-        """Join any pieces, such as the output of a model, to tokens."""
+        """Join arbitrary pieces, for example model output, to tokens."""
         return self._processor.decode(list(pieces)).split()
 
     def symbols(self) -> list[str]:
-        """All pieces, in the order of their ids."""
+        """Return all pieces in id order."""
         return [self._processor.id_to_piece(number) for number in range(self._processor.get_piece_size())]
 
 
 def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -> str:
     """Learn BPE merges on tokenized lines. Returns the content of a codes file: a header, then one merge per line.
 
-    Of more than `MOST_TYPES` different words, the rarest are left out.
+    The rarest words beyond `MAX_TYPES` types are left out.
     """
     from subword_nmt import learn_bpe as library
 
@@ -112,33 +112,33 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
     n_left_out = 0
     for line in sentences:
         counts.update(filter(None, line.strip("\r\n ").split(" ")))
-        if len(counts) > 4 * MOST_TYPES:  # counting takes an eighth of the memory of learning
-            n_left_out += len(counts) - MOST_TYPES
+        if len(counts) > 4 * MAX_TYPES:  # counting takes an eighth of the memory of learning
+            n_left_out += len(counts) - MAX_TYPES
             counts = _most_frequent(counts)
     if not counts:
         raise UserError("no text to learn BPE merges from: the training text is empty")
-    if (surplus := max(0, len(counts) - MOST_TYPES) + n_left_out) > 0:
+    if (surplus := max(0, len(counts) - MAX_TYPES) + n_left_out) > 0:
         counts = _most_frequent(counts)
-        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MOST_TYPES, surplus)
+        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MAX_TYPES, surplus)
     codes = io.StringIO()
     if max(map(len, counts)) == 1:  # nothing to merge, and the library would fail
         return f"{HEADER}\n"
-    # The library draws a progress bar and writes remarks even if standard error is not a terminal.
+    # The library prints a progress bar and remarks even if standard error is not a terminal.
     messages = contextlib.nullcontext() if sys.stderr.isatty() else contextlib.redirect_stderr(io.StringIO())
     with messages:
-        # As a dictionary, in the order of the text: the library breaks ties by it.
+        # As a dictionary in text order, by which the library breaks ties.
         lines = (f"{word} {count}" for word, count in counts.items())
         library.learn_bpe(lines, codes, merges, min_frequency=min_frequency, is_dict=True)
     return codes.getvalue()
 
 
 def _most_frequent(counts: Counter[str]) -> Counter[str]:
-    # Not `most_common`, whose heap is slow for millions. Sorting is stable: among equals, the first in the text stay.
-    return Counter(dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:MOST_TYPES]))
+    # Not `most_common`, whose heap is slow for millions. Sorting is stable, so ties keep the text order.
+    return Counter(dict(sorted(counts.items(), key=itemgetter(1), reverse=True)[:MAX_TYPES]))
 
 
 def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
-    """Learn pieces of both languages. Returns the content of a codes file."""
+    """Learn pieces jointly for both languages. Returns the content of a codes file."""
     from sentencepiece import SentencePieceTrainer  # pyright: ignore[reportMissingImports]
 
     model = io.BytesIO()
@@ -148,8 +148,8 @@ def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
             model_writer=model,
             vocab_size=size,
             hard_vocab_limit=False,  # little text has fewer pieces
-            character_coverage=1.0,  # the vocabulary of docmt counts what occurs
-            normalization_rule_name="identity",  # text comes back as it was
+            character_coverage=1.0,  # rare characters also need pieces
+            normalization_rule_name="identity",  # so that text can be restored
             max_sentence_length=1 << 16,  # longer lines are skipped; the default skips long sentences in Thai
             num_threads=1,  # more would make the result depend on the machine
             minloglevel=2,
@@ -160,13 +160,13 @@ def learn_sentencepiece(sentences: Iterable[str], *, size: int) -> str:
 
 
 def sentencepiece_codes(models: Mapping[str, bytes]) -> str:
-    """The content of a codes file with the SentencePiece model of each language, or of every one."""
+    """Return the content of a codes file for language (or `EVERY`) → SentencePiece model."""
     coded = {lang: base64.b64encode(model).decode("ascii") for lang, model in models.items()}
     return json.dumps({SENTENCEPIECE_KEY: coded}, sort_keys=True) + "\n"
 
 
 def sentencepiece_models(codes: str, *, where: str) -> dict[str, SentencePieceModel] | None:
-    """The models of a codes file by language; None if it holds BPE merges."""
+    """Return the SentencePiece models of a codes file by language. None for BPE merges."""
     # Merges begin with a `#version` line, the JSON object with a brace.
     if not codes.startswith("{"):
         return None
@@ -178,14 +178,14 @@ def sentencepiece_models(codes: str, *, where: str) -> dict[str, SentencePieceMo
 
 
 def subword_model(codes: str, lang: str) -> BpeModel | SentencePieceModel:
-    """The model of a language in a codes file."""
+    """Return the model for a language in a codes file."""
     models = sentencepiece_models(codes, where="codes")
     if models is None:
         return BpeModel(codes)
-    found = models.get(lang) or models.get(EVERY)
-    if found is None:
+    model = models.get(lang) or models.get(EVERY)
+    if model is None:
         raise UserError(f"language {lang!r}: the SentencePiece models are for {' and '.join(models)}")
-    return found
+    return model
 
 
 def read_codes(path: Path) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _CODES = "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt te"
 _GENERAL_CODES = "ar bg da ko no tr uk vi"
-# Codes of the languages for which the Moses tokenizer has rules; of some that its general rules fit, since they
-# separate words by blanks (its list of abbreviations is then English); and `zh`.
+# Languages with their own Moses rules, languages for which the general rules are suitable, since they have spaces
+# between words (the list of abbreviations is then English), and Chinese.
 LANGUAGES = frozenset([*_CODES.split(), *_GENERAL_CODES.split(), "zh"])
 
 _WHITE_SPACE = re.compile(r"\s+")
@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b]")
 
 
 def check_language(lang: str, tokenization: str = "words") -> str:
-    """Return the language code itself."""
+    """Return a supported language code unchanged. Raises UserError for other codes."""
     language = language_of(lang)
     if tokenization == "sentencepiece":
         if not re.fullmatch("[a-z]{2,3}", lang):
@@ -42,22 +42,21 @@ def check_language(lang: str, tokenization: str = "words") -> str:
 
 
 def clean(line: str) -> str:
-    """A line as the tokenizer sees it: runs of white space become one space, control characters are removed."""
+    """Replace runs of white space by one space, and remove control characters."""
     return _WHITE_SPACE.sub(" ", _CONTROL.sub("", line)).strip()
 
 
 class Tokenizer:
-    """Tokenizes and detokenizes lines of one language.
+    """Tokenizer and detokenizer for one language.
 
-    Tokens are as from Moses (or jieba), escaped, with marks for spaces that cannot be guessed: see
-    `docmt.text.spacing`. A token has no white space. The splitters are loaded on first use: commands that only
-    detokenize start faster.
+    Tokens are escaped Moses (or jieba) tokens without white space, with the marks of `docmt.text.spacing`. Splitters
+    are loaded on first use, so that commands that only detokenize start faster.
     """
 
     tokenization = "words"
 
     def __init__(self, lang: str, *, normalize: bool = False, lowercase: bool = False) -> None:
-        """Raise UserError when the language is unknown."""
+        """Raise UserError if the language is unknown."""
         self.lang = check_language(lang, self.tokenization)
         self._normalize, self._lowercase = normalize, lowercase
         self._spacing = Spacing(lang)
@@ -73,7 +72,7 @@ class Tokenizer:
         return MosesPunctNormalizer(language_of(self.lang)).normalize
 
     def normalize(self, line: str) -> str:
-        """The line that detokenization can restore: cleaned, and normalized and lowercased if so set."""
+        """Return the line as detokenization restores it: cleaned, and optionally normalized and lowercased."""
         text = self._clean(line)
         return text.lower() if self._lowercase else text
 
@@ -83,36 +82,36 @@ class Tokenizer:
         return clean(self._normalized(text)) if self._normalize else text
 
     def tokenize(self, line: str) -> list[str]:
-        """The marked tokens of a line; none for an empty line."""
+        """Return the marked tokens of a line. An empty line has none."""
         text = self._clean(line)
         if not text:
             return []
         words = self._split(text)
         glued = _gaps(text, words)
         if glued is None:
-            # The library changed a character (the text can contain its internal markers): split at spaces only.
+            # The library changed a character, since the text contains an internal marker: split only at spaces.
             words = text.split(" ")
             glued = [False] * len(words)
-        # Lower case comes last: the library finds abbreviations and sentence ends by capitals.
+        # Lowercase last: the library recognizes abbreviations and sentence ends by capitals.
         marked = self._spacing.mark(words, glued)
         return [token.lower() for token in marked] if self._lowercase else marked
 
     def detokenize(self, tokens: list[str]) -> str:
-        """The text of tokens, with or without marks."""
+        """Return the text of tokens with or without marks."""
         return self._spacing.join(tokens)
 
 
 class PlainTokenizer(Tokenizer):
-    """Only cleans a line, of any language, and splits it at spaces: SentencePiece does the rest."""
+    """Tokenizer before SentencePiece: cleans a line in any language and splits it at spaces."""
 
     tokenization = "sentencepiece"
 
     def tokenize(self, line: str) -> list[str]:
-        """The parts of a line between spaces."""
+        """Split a cleaned line at spaces."""
         return self.normalize(line).split()
 
     def detokenize(self, tokens: list[str]) -> str:
-        """Tokens with spaces between them."""
+        """Join tokens by spaces."""
         return " ".join(tokens)
 
 
@@ -120,23 +119,23 @@ class PlainTokenizer(Tokenizer):
 def get_tokenizer(
     lang: str, *, normalize: bool = False, lowercase: bool = False, tokenization: str = "words"
 ) -> Tokenizer:
-    """The tokenizer of a language, built once per process because its tables take a while."""
+    """Return the tokenizer for a language, built once per process because its tables load slowly."""
     kind = PlainTokenizer if tokenization == "sentencepiece" else Tokenizer
     return kind(lang, normalize=normalize, lowercase=lowercase)
 
 
 def plain_tokens(tokens: list[str]) -> list[str]:
-    """Tokens without marks: as Moses escapes them, except that `@` and `▁` are escaped too."""
+    """Return tokens without marks: escaped Moses tokens, with `@` and `▁` also escaped."""
     return [split_marks(token)[1] for token in tokens if token != BLANK]
 
 
 def sentence_words(line: str, lang: str) -> tuple[str, ...]:
-    """Tokenize a plain sentence, without the marks and escapes of the tokenizer; an empty line has no words."""
+    """Split a plain sentence into words, without marks and escapes. An empty line has no words."""
     return tuple(map(unescape, plain_tokens(get_tokenizer(lang).tokenize(line))))
 
 
 def _gaps(text: str, words: list[str]) -> list[bool] | None:
-    """For each word of a text, whether no space precedes it; None when the words do not make up the text."""
+    """Return, per word, true if no space precedes it. None if the words do not spell the text."""
     glued, position = [], 0
     for word in words:
         has_blank = text.startswith(" ", position)
@@ -150,11 +149,11 @@ def _gaps(text: str, words: list[str]) -> list[bool] | None:
 
 @functools.cache
 def moses_splitter(lang: str) -> Callable[[str], list[str]]:
-    """The Moses tokenizer of sacremoses: plain tokens, neither escaped nor split at hyphens within words."""
+    """Return the Moses tokenizer for a language: tokens without escapes, not split at hyphens in words."""
     from sacremoses import MosesTokenizer  # here, because it takes 0.4 seconds
 
     moses = MosesTokenizer(language_of(lang))
-    # The library's methods build sets of 100,000 letters for each full stop.
+    # The library's methods build sets with 100,000 letters at every full stop.
     alphabetic, lower = frozenset(moses.IsAlpha), frozenset(moses.IsLower)
     moses.isanyalpha = lambda text: not alphabetic.isdisjoint(text)
     moses.islower = lambda text: lower.issuperset(text)
@@ -162,19 +161,19 @@ def moses_splitter(lang: str) -> Callable[[str], list[str]]:
 
 
 def chinese_words(text: str) -> list[str]:
-    """The words of a Chinese text by jieba, without the blanks between them."""
+    """Split a Chinese text into words with jieba. Spaces are dropped."""
     return [word for word in _jieba().lcut(text) if word.strip()]
 
 
 @functools.cache
 def _jieba() -> "JiebaTokenizer":
-    """Jieba's tokenizer with its own dictionary, which takes 0.8 seconds to read."""
+    """Return jieba's tokenizer with its bundled dictionary (0.8 seconds to load)."""
     import jieba
 
     jieba.setLogLevel(logging.WARNING)
     tokenizer = jieba.Tokenizer()
-    # `jieba.cut` would read `jieba.cache` in the folder for temporary files instead, which any user of the machine may
-    # have written: other words, without a warning. Reading the dictionary is no slower.
+    # `jieba.cut` would instead read `jieba.cache` from the temporary folder, where other users could replace it and
+    # silently change the words. Reading the dictionary is not slower.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
     return tokenizer

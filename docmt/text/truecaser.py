@@ -1,9 +1,9 @@
-"""Truecasing: the first word of a line gets the form that it has inside sentences.
+"""Truecasing: the first word in a line is written as inside sentences.
 
-A truecaser is learned as in Moses: count how each word is written where it does not begin a sentence, and keep the
-most frequent form. It is applied more carefully than in Moses, so that `restore_case` always recovers the original:
+As in Moses, the truecaser keeps the most frequent form of a word inside sentences. It is applied more carefully than in
+Moses, so that `restore_case` always recovers the original:
 
-- Only the first word of a line is changed, and only from `The` to `the`. Moses also rewrites words in the middle
+- Only the first word in a line is changed, and only from `The` to `the`. Moses also rewrites words in the middle
   (`HELP` becomes `help`) and after every colon, which cannot be undone and would show in translations.
 - A line that begins in lower case, as in subtitles and verses, gets the token `▁` before it, so that restoring does
   not capitalize it.
@@ -19,19 +19,19 @@ from docmt.files import read_json, write_json
 from docmt.text.spacing import BLANK, JOINER, split_marks
 from docmt.text.tokenizer import plain_tokens
 
-# Tokens that can precede the first word of a line: the list of Moses, and typographic quotes.
+# Tokens that can precede the first word in a line: Moses' list, and typographic quotes.
 _BEFORE_FIRST_WORD = frozenset(["(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;", *"„“”‚‘’«»‹›¿¡", BLANK])
 
 
 class Truecaser:
-    """The words in lower case inside sentences; None for text that is not truecased."""
+    """The words in lower case inside sentences (None: no truecasing)."""
 
     def __init__(self, words: Iterable[str] | None) -> None:
         self.words = None if words is None else frozenset(words)
 
     @classmethod
     def learn(cls, forms: Mapping[str, int]) -> Self:
-        """Learn from counts of the forms of words inside sentences; of equal counts, the first one wins."""
+        """Learn from word form counts inside sentences. For equal counts, the first form wins."""
         best: dict[str, str] = {}
         for form, count in forms.items():
             lower = form.lower()
@@ -58,28 +58,28 @@ class Truecaser:
         if i is None or self.words is None:
             return tokens
         left, core, right = split_marks(tokens[i])
-        # In lower case already: restoring would capitalize it, so `▁` protects it.
+        # Already in lower case: without `▁`, restoring would capitalize it.
         if _capitalize(core) != core:
             return [BLANK, *tokens]
         lower = core.lower()
-        # Lower case must be reversible: not so for İ, whose lower case has two characters.
+        # Lowercasing must be reversible. It is not for İ, whose lower case has two characters.
         if lower not in self.words or _capitalize(lower) != core:
             return tokens
         return [*tokens[:i], JOINER * left + lower + JOINER * right, *tokens[i + 1 :]]
 
 
 def count_forms(lines: Iterable[str]) -> Counter[str]:
-    """Count the forms of words in tokenized lines where they do not begin a sentence."""
+    """Count word forms inside sentences of tokenized lines."""
     from sacremoses import MosesTruecaser
 
     moses = MosesTruecaser()
-    # Every weight is 1: Moses can weigh first words, but by default leaves them out.
+    # All weights are 1. Moses can also weight first words, but leaves them out by default.
     found = (moses.learn_truecase_weights(plain_tokens(line.split(" "))) for line in lines)
     return Counter(form for weights in found for _, form, _ in weights)
 
 
 def restore_case(tokens: list[str]) -> list[str]:
-    """Capitalize the first word of a line, unless it already has capitals (`iPhone`) or follows `▁`."""
+    """Capitalize the first word in a line, unless it already has capitals (`iPhone`) or follows `▁`."""
     if tokens and tokens[0] == BLANK:
         return tokens[1:]
     i = _first_word(tokens)
@@ -90,10 +90,10 @@ def restore_case(tokens: list[str]) -> list[str]:
 
 
 def _first_word(tokens: list[str]) -> int | None:
-    """The index of the first word of a line, after brackets and quotes."""
+    """Return the index of the first word in a line, after brackets and quotes."""
     return next((i for i, token in enumerate(tokens) if split_marks(token)[1] not in _BEFORE_FIRST_WORD), None)
 
 
 def _capitalize(word: str) -> str:
-    """Capitalize a word in lower case; other words stay unchanged."""
+    """Capitalize a word in lower case. Other words stay unchanged."""
     return word[:1].upper() + word[1:] if word == word.lower() else word

@@ -14,14 +14,14 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>", "<mask>", "<eod>")
 PAD, BOS, EOS, UNK, MASK, EOD = range(len(SPECIALS))
 N_SPECIALS = len(SPECIALS)
 
-# Symbols of document restoration: for a gap sentence, between its neighbors, and for a masked token.
+# Symbols for document restoration: a gap sentence (between its neighbors), and a masked token.
 GAP_MASK, TOKEN_MASK = "[MASK1]", "[MASK2]"
 
 EXTRA = re.compile(r"\[MASK[12]\]|<[a-z]{2,3}>")
 
 
 def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
-    """The special symbols of cross-task training: both masks, and a tag for each language, such as `<en>`."""
+    """Return the special symbols for cross-task training: both masks, and language tags such as `<en>`."""
     for lang in languages:
         if not re.fullmatch(r"[a-z]{2,3}", lang) or language_tag(lang) in SPECIALS:
             raise UserError(f"language {lang!r}: a tag needs a code of two or three lowercase letters, such as en")
@@ -31,29 +31,29 @@ def extra_specials(languages: Sequence[str]) -> tuple[str, ...]:
 
 
 def language_tag(lang: str) -> str:
-    """The tag of a language."""
+    """Return the tag of a language, for example `<en>`."""
     return f"<{lang}>"
 
 
 class Vocabulary:
     """An ordered list of symbols: specials at fixed ids, extra specials (cross-task training), subwords by frequency.
 
-    Text cannot produce a special: a subword spelled like one is encoded as `UNK`. (The tokenizer escapes `<` and `[`,
-    so that this does not happen to ordinary text.)
+    Text cannot produce a special: a subword spelled like a special is encoded as `UNK`. The tokenizer escapes `<` and
+    `[`, so this does not affect ordinary text.
 
     Attributes:
-        symbols, extras: in the order of their ids.
-        counts: occurrences of each symbol in the training text; 0 for specials and where unknown.
+        symbols, extras: symbols in id order.
+        counts: frequencies of the symbols in the training text (0 for specials and if unknown).
     """
 
     def __init__(self, counts: Sequence[tuple[str, int]], *, extras: Sequence[str] = ()) -> None:
-        """Create a vocabulary from the subwords and their counts, in the order of their ids, without specials."""
+        """Create a vocabulary from subwords and counts in id order, without specials."""
         names = [symbol for symbol, _ in counts]
         self.extras: tuple[str, ...] = tuple(extras)
         specials = (*SPECIALS, *self.extras)
         self.symbols: tuple[str, ...] = (*specials, *names)
         self.counts: tuple[int, ...] = (*(0 for _ in specials), *(count for _, count in counts))
-        # Specials have no entry: `encode` must not produce one from text.
+        # Without specials, which `encode` must not produce from text.
         self._ids = {symbol: number for number, symbol in enumerate(names, start=len(specials))}
         if len(self._ids) != len(names):
             duplicate = next(symbol for symbol, count in Counter(names).items() if count > 1)
@@ -67,7 +67,7 @@ class Vocabulary:
 
     @classmethod
     def from_symbols(cls, symbols: Iterable[str]) -> Self:
-        """Create a vocabulary from symbols in the order of their ids; the leading specials may be omitted."""
+        """Create a vocabulary from symbols in id order. The leading specials are optional."""
         names = list(symbols)
         if tuple(names[:N_SPECIALS]) == SPECIALS:
             names = names[N_SPECIALS:]
@@ -75,8 +75,8 @@ class Vocabulary:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Iterable[str]], *, extras: Sequence[str] = ()) -> Self:
-        """Count subwords, without those spelled like a special; sort by decreasing frequency, ties by spelling."""
-        # Ties by spelling, so that the ids do not depend on the order of the text.
+        """Count subwords, except specials, and sort them by decreasing frequency, ties by spelling."""
+        # Ties by spelling, so that ids do not depend on the text order.
         counts = Counter(symbol for sentence in sentences for symbol in sentence)
         for special in (*SPECIALS, *extras):
             counts.pop(special, None)
@@ -84,7 +84,7 @@ class Vocabulary:
 
     @classmethod
     def _of_rows(cls, rows: Sequence[tuple[str, int]]) -> Self:
-        # Neither model files nor vocabulary files mark the extra specials: they are told by form, place and count.
+        # Files do not mark extra specials, which are recognized by form, position and count.
         extras = [symbol for symbol, _ in takewhile(lambda row: row[1] == 0 and EXTRA.fullmatch(row[0]), rows)]
         return cls(rows[len(extras) :], extras=extras)
 
@@ -106,7 +106,7 @@ class Vocabulary:
             raise UserError(f"{path}: {error}") from None
 
     def save(self, path: Path) -> None:
-        """Write one symbol, a tab and its count per line; the line number, from 0, is the id."""
+        """Write one line per symbol: the symbol, a tab and its count. The line number, from 0, is the id."""
         rows = zip(self.symbols, self.counts, strict=True)
         write_lines(path, (f"{symbol}\t{count}" for symbol, count in rows))
 
@@ -115,11 +115,11 @@ class Vocabulary:
 
     @property
     def n_specials(self) -> int:
-        """The number of specials, fixed and extra; their ids are below it."""
+        """Number of fixed and extra specials, whose ids are smaller than it."""
         return N_SPECIALS + len(self.extras)
 
     def tag(self, lang: str) -> int:
-        """The id of the tag of a language."""
+        """Return the id of a language tag."""
         tag = language_tag(lang)
         if tag not in self.extras:
             known = " ".join(symbol for symbol in self.extras if symbol not in (GAP_MASK, TOKEN_MASK)) or "none"
@@ -130,13 +130,13 @@ class Vocabulary:
         return self.symbols.index(tag)
 
     def find(self, symbol: str) -> int:
-        """The id of a symbol, special or not."""
+        """Return the id of a symbol, including specials."""
         if symbol not in self.symbols:
             raise UserError(f"the vocabulary has no symbol {symbol!r}, which the marks of the model name")
         return self.symbols.index(symbol)
 
     def masks(self) -> tuple[int, int]:
-        """The ids of `[MASK1]` and `[MASK2]`."""
+        """Return the ids of `[MASK1]` and `[MASK2]`."""
         if not {GAP_MASK, TOKEN_MASK} <= set(self.extras):
             raise UserError(
                 f"the vocabulary has no {GAP_MASK} and {TOKEN_MASK}, which document restoration needs: learn it with "
@@ -145,9 +145,9 @@ class Vocabulary:
         return self.symbols.index(GAP_MASK), self.symbols.index(TOKEN_MASK)
 
     def encode(self, subwords: Iterable[str]) -> list[int]:
-        """The id of each subword; `UNK` for unknown subwords and those spelled like a special."""
+        """Return the ids of subwords, with `UNK` for unknown subwords and specials."""
         return [self._ids.get(subword, UNK) for subword in subwords]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The symbol of each id, including specials. Raises IndexError for an id out of range."""
+        """Return the symbols of ids, including specials. Raises IndexError for an id out of range."""
         return [self.symbols[number] for number in ids]

@@ -23,7 +23,7 @@ from docmt.corpora.fetching import fetch_corpus
 from docmt.errors import UserError
 from docmt.files import read_lines
 
-QUICK = Patience(n_attempts=3, first_wait_seconds=0.01, longest_wait_seconds=0.05, timeout_seconds=5)
+QUICK = Patience(n_attempts=3, first_wait_seconds=0.01, max_wait_seconds=0.05, timeout_seconds=5)
 # Eleven chunks, so that nothing is lost when a connection breaks between two chunks.
 CONTENT = b"".join(b"line %d\n" % n for n in range(20_000))[: 11 * CHUNK_BYTES]
 PART = 4 * CHUNK_BYTES

@@ -71,7 +71,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 def test_a_file_larger_than_it_can_be_is_given_up(
     raw_server, tmp_path, monkeypatch, keys, as_member, most_bytes, has_length
 ):
-    monkeypatch.setattr("docmt.corpora.fetching.MOST_BYTES", 77_777)
+    monkeypatch.setattr("docmt.corpora.fetching.MAX_BYTES", 77_777)
     length = f"Content-Length: {1 << 40}\r\n".encode() if has_length else b""
     url = raw_server([OK + length + b"\r\n"], endless(bytes(CHUNK_BYTES), 0))
     described = entry({"a": {"addresses": [{"url": url} | ({"member": "a"} if as_member else {})]} | keys})

@@ -191,7 +191,7 @@ LARGE = tar_of({"a.po": "".join(f"{CHANCE.random()}\n" for _ in range(8000))})
     ],
 )
 def test_a_broken_archive_is_refused(tmp_path, monkeypatch, name, content, message):
-    monkeypatch.setattr("docmt.decompression.HARMLESS_BYTES", 0)
+    monkeypatch.setattr("docmt.decompression.MAX_UNCHECKED_BYTES", 0)
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):

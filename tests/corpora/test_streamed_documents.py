@@ -84,14 +84,6 @@ def test_a_side_of_another_length_is_one_error_and_no_file(corpora, capsys, lang
     assert not [path for path in (corpora / "set").rglob("*") if path.is_file()]
 
 
-def test_an_error_in_a_later_input_leaves_the_files_of_before(corpora):
-    assert combine(corpora) == 0
-    before = {path: path.read_bytes() for path in (corpora / "set").rglob("*") if path.is_file()}
-    (corpora / "two/train.de").unlink()
-    assert combine(corpora) == 2
-    assert {path: path.read_bytes() for path in (corpora / "set").rglob("*") if path.is_file()} == before
-
-
 @pytest.mark.parametrize("is_collision", [False, True])
 def test_a_duplicate_id_is_named_even_if_hashes_collide(tmp_path, monkeypatch, is_collision):
     if is_collision:

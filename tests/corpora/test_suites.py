@@ -248,7 +248,7 @@ LINES, PRONOUNS = {"reader": "contrapro_suite"}, {"reader": "contrapro_generativ
     [
         (VOITA, {"x": [voita(["x", "y _eos z"])]}, "item 1: each candidate needs 2 sentences"),
         (VOITA, {"x": [voita(["x _eos y"], correct=3)]}, "must be among them"),
-        (VOITA, {"x": [voita(["x _eos y", "x _eos \ud800"])]}, "item 'x/00001': contains half a character"),
+        (VOITA, {"x": [voita(["x _eos y", "x _eos \ud800"])]}, "item 'x/00001': contains a lone surrogate"),
         (VOITA, {"x": [{"src": "a"}]}, "item 1 lacks"),
         (VOITA, {"x": ["text"]}, "item 1 lacks"),
         (LINES, {"en": PAIR, "de": PAIR + "C <SEP> d\n"}, "1 lines"),

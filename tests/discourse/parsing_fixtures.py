@@ -93,9 +93,9 @@ def check_ugly_documents(parser, *, n_long):
 class StandInSegmenter:
     """Word states that depend on the word only."""
 
-    def read(self, sentences):
-        readings = map(_states, sentences)
-        return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in readings]
+    def encode(self, sentences):
+        outputs = map(_states, sentences)
+        return [SimpleNamespace(states_TD=own[:, :WIDTH], lower_TD=own[:, WIDTH:]) for own in outputs]
 
 
 def save_tiny_segmenter(path):

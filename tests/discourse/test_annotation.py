@@ -1,6 +1,5 @@
 """From text to trees: every document once and in order, whatever the shards and batches; bad files in one line."""
 
-import json
 import random
 import signal
 import subprocess
@@ -28,7 +27,7 @@ from docmt.discourse.annotation import (
 from docmt.discourse.dependencies import DependencyTree, merge_to_sentences
 from docmt.discourse.discourse_documents import DiscourseDocument, Edu, read_discourse, write_discourse
 from docmt.discourse.parsing.parser import load_parser
-from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading
+from docmt.discourse.segmentation.segmenter import SegmenterOutput
 from docmt.errors import UserError
 
 LENGTHS = (2, 1, 30, 3, 4, 1, 1, 5)
@@ -38,9 +37,9 @@ SENTENCES = ["He left, because it rained.", "", 'Don\'t ask me & my "friends"!',
 class EveryThirdWord:
     """A stand-in for a segmenter."""
 
-    def read(self, sentences):
+    def encode(self, sentences):
         empty = torch.empty(0, 0)
-        return [SentenceReading(list(range(3, len(words), 3)), empty, empty) for words in sentences]
+        return [SegmenterOutput(list(range(3, len(words), 3)), empty, empty) for words in sentences]
 
 
 @pytest.fixture
@@ -67,13 +66,6 @@ def test_every_sentence_keeps_its_place(files):
     assert {"&", '"'} <= set(documents[2].sentences[3]), "neither marks nor escapes"
     for document in documents:
         assert document.dependencies.heads == tuple(range(-1, len(document.edus) - 1))
-
-
-@pytest.mark.parametrize("batch_words", [1, 40, 10**6])
-def test_batches_do_not_matter(files, monkeypatch, batch_words):
-    expected = annotated(read_texts(*files))
-    monkeypatch.setattr(annotation, "BATCH_WORDS", batch_words)
-    assert annotated(read_texts(*files)) == expected
 
 
 def test_chained_sentences_keep_the_arcs_inside_sentences():
@@ -124,21 +116,6 @@ def test_shards_in_order_are_all_documents_once(n_shards):
     assert [text for shard in shards for text in shard] == texts
     if n_shards == 2:
         assert all(sum(len(text.sentences) for text in shard) >= 10 for shard in shards)
-
-
-def test_suites_become_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr(Segmenter, "load", lambda _: EveryThirdWord())
-    items = [
-        {"id": f"i{n}", "phenomenon": "p", "src": ["A b.", "C."], "candidates": [["x", "y"], ["z", "w"]], "correct": 0}
-        for n in range(2)
-    ]
-    path, out = tmp_path / "s.jsonl", tmp_path / "out.jsonl"
-    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
-    command = f"discourse annotate --segmenter s.pt --parser chain --suite {path} --lang en --out {out}"
-    assert not main(command.split())
-    documents = read_discourse(out)
-    assert [document.id for document in documents] == ["i0", "i1"]
-    assert all(document.sentences == (("A", "b", "."), ("C.",)) for document in documents)
 
 
 def test_text_with_blank_lines_becomes_documents(tmp_path):

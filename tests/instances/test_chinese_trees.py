@@ -5,7 +5,7 @@ import pytest
 from docmt.discourse.annotation import Annotator, PlainText, tokenize_batches
 from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.other_parsers import baseline
-from docmt.discourse.segmentation.segmenter import SentenceReading
+from docmt.discourse.segmentation.segmenter import SegmenterOutput
 from docmt.instances.trees import place_trees
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
@@ -27,8 +27,8 @@ LINES = [
 class EveryWord:
     """A stand-in for a segmenter: each word is an EDU."""
 
-    def read(self, sentences):
-        return [SentenceReading(list(range(1, len(words))), None, None) for words in sentences]
+    def encode(self, sentences):
+        return [SegmenterOutput(list(range(1, len(words))), None, None) for words in sentences]
 
 
 def make_pipeline(**values):

@@ -36,18 +36,6 @@ def test_unknown_words_and_spellings_of_marks_are_counted():
     assert (counts["src_unknown_tokens"], counts["tgt_unknown_tokens"]) == (2, 1)
 
 
-def test_a_document_of_10000_tokens_and_a_sentence_of_as_many():
-    long = build([repeated(*[8] * 1000), repeated(9998, 1)], max_tokens=512)
-    assert long.n_sentences().tolist() == [51] * 19 + [31, 1, 1]
-    assert long.manifest["counts"]["sentences_over_limit"] == 1
-    assert long.manifest["counts"]["longest_instance_tokens"] == 10_000
-
-
-def test_a_limit_above_every_document_is_refused():
-    with pytest.raises(UserError, match=r"min_document_tokens \(100\)"):
-        build([repeated(3)], min_document_tokens=100)
-
-
 # Files
 
 
@@ -80,13 +68,6 @@ def test_round_trip_through_files(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == [".checksums"]
 
 
-def test_building_again_replaces_the_folder(tmp_path):
-    files = write_files(tmp_path)
-    for settings_ in (InstancesSettings(), InstancesSettings(max_sentences=1)):
-        build_from_files(**(files | {"settings": settings_}), out=tmp_path / "out")
-    assert len(load_instances(tmp_path / "out")) == 3
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -101,13 +82,6 @@ def test_files_that_do_not_fit_are_refused(tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         build_from_files(**write_files(tmp_path, **change), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path):
-    files = write_files(tmp_path)
-    files["texts"][0].write_bytes(b"a\n\xff\nc\n")
-    with pytest.raises(UserError, match=r"t\.src: line 2 is not UTF-8"):
-        build_from_files(**files, out=tmp_path / "out")
 
 
 def saved(folder):

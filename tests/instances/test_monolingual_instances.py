@@ -10,7 +10,6 @@ from docmt.cli.main import main
 from docmt.corpora.documents import INDEX_HEADER, DocumentIndex
 from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_lines
-from docmt.instances.commands import instance_statistics
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import InstancesSettings, RestorationSettings
 from docmt.instances.storage import load_instances
@@ -44,15 +43,6 @@ def test_pieces_are_those_of_parallel_documents_of_twice_the_same_side(documents
     assert found == found | expected.manifest["counts"]
     n_pieces = np.bincount(built.documents)
     assert found["documents_split"] == (n_pieces > 1).sum()
-
-
-def test_documents_longer_than_30_sentences_are_cut_and_counted():
-    built = build([[["a"]] * 65, [["b"]] * 30, [["d"]] * 2], max_sentences=30, max_tokens=8192)
-    assert built.n_sentences().tolist() == [30, 30, 5, 30, 2]
-    assert built.documents.tolist() == [0, 0, 0, 1, 2]
-    counts = built.manifest["counts"]
-    assert (counts["documents_split"], counts["instances_without_gap"], counts["sentences"]) == (1, 1, 97)
-    assert instance_statistics(built.manifest["counts"])["sentences_per_instance"] == 19.4
 
 
 def test_one_side_is_stored_and_both_come_back(tmp_path):

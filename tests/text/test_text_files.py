@@ -5,7 +5,6 @@ import pytest
 from docmt.cli.main import main
 from docmt.text.pipeline import TextPipeline
 from docmt.text.text_files import CHUNK_LINES
-from docmt.text.vocabulary import UNK, Vocabulary
 
 UGLY = [
     'The cat sat; it\'s "fine".',
@@ -81,13 +80,6 @@ def test_restore_recovers_the_lines(folder, tmp_path, lang):
     run("restore", "--lang", lang, *files)
     pipeline = TextPipeline.load(folder / "pipeline.json")
     assert lines_of(out) == [pipeline.normalize(line, lang=lang) for line in UGLY * 3]
-
-
-def test_the_vocabulary_knows_all_training_subwords(folder):
-    vocabulary = Vocabulary.load(folder / "vocabulary.txt")
-    for lang in LANGUAGES:
-        for line in lines_of(folder / f"bpe.{lang}"):
-            assert UNK not in vocabulary.encode(line.split())
 
 
 def test_the_roundtrip_report(folder, tmp_path, capsys):

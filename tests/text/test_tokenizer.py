@@ -78,19 +78,6 @@ def test_marks_only_where_a_detokenizer_would_guess_wrong(lang, text, marked):
 
 
 @pytest.mark.parametrize(
-    ("lang", "text"),
-    [
-        ("en", "Hello, world! (Really?) It's \"quoted\" text; $5 isn't much: 'tis."),
-        ("de", "Er sagte: „Guten Tag“, und ging (um 10 Uhr)."),
-        ("ru", "Он сказал: (да), и ушёл!"),
-        ("fr", "L'homme n'est pas ici (hier)."),
-    ],
-)
-def test_tokens_of_moses_without_marks_are_detokenized_too(lang, text):
-    assert get_tokenizer(lang).detokenize(MosesTokenizer(lang).tokenize(text)) == text
-
-
-@pytest.mark.parametrize(
     ("line", "cleaned"),
     [
         ("", ""),

@@ -1,4 +1,4 @@
-"""Contrastive suites made of parallel documents: which form of a word follows?"""
+"""Contrastive suites from parallel documents: which word form is next?"""
 
 import re
 from collections.abc import Iterator
@@ -56,15 +56,15 @@ class ClozeSuite(SuiteFormat):
 
     @override
     def convert(self, files: Files) -> Iterator[dict[str, Any]]:
-        found = list(self.documents.read(files, self.languages)[0])
-        pairs = [list(zip(*document.sides, strict=True)) for document in found]
-        if self.context == "foreign" and len(found) < 2:
+        documents = list(self.documents.read(files, self.languages)[0])
+        pairs = [list(zip(*document.sides, strict=True)) for document in documents]
+        if self.context == "foreign" and len(documents) < 2:
             raise UserError("format cloze_suite: `context: foreign` needs other documents, but there is only one")
         kinds = {form: kind for kind, forms in self.forms.items() for form in forms}
         chance = Random(1)
         all_pairs = [pair for own in pairs for pair in own]
-        first = 0  # of a document's pairs among all
-        for document, own in zip(found, pairs, strict=True):
+        first = 0  # index of the document's first pair in all_pairs
+        for document, own in zip(documents, pairs, strict=True):
             used = [[match for match in WORD.finditer(tgt) if match[0].lower() in kinds] for _, tgt in own]
             for number, ((src, tgt), matches) in enumerate(zip(own, used, strict=True)):
                 words = {word.lower() for word in WORD.findall(src)}
@@ -77,10 +77,10 @@ class ClozeSuite(SuiteFormat):
                 if self.context == "foreign":
                     n_others = len(all_pairs) - len(own)
                     chosen = chance.sample(range(n_others), min(n_others, number - start))
-                    # Numbers among the pairs of other documents: this document's are skipped.
+                    # Indices skip this document's pairs.
                     context = [all_pairs[n if n < first else n + len(own)] for n in chosen]
                 before, form = tgt[: matches[0].start()], matches[0][0]
-                candidates = [before + each for each in [form, *self._counterparts(form)]]
+                candidates = [before + ending for ending in (form, *self._counterparts(form))]
                 deciding = next((k for k in range(number - 1, start - 1, -1) if used[k]), None)
                 yield {
                     "id": f"{document.id}/{number + 1}",
@@ -96,10 +96,10 @@ class ClozeSuite(SuiteFormat):
             first += len(own)
 
     def _counterparts(self, form: str) -> list[str]:
-        """Counterparts of a form in the other kind: with a capital if the form has one, or with and without."""
+        """Return the counterparts of a form, with a capital if the form has one, or both with and without."""
         one, other = self.forms.values()
         rows = [*zip(one, other, strict=True), *zip(other, one, strict=True)]
-        found = dict.fromkeys(counterpart for each, counterpart in rows if each == form.lower())
+        counterparts = dict.fromkeys(counterpart for known, counterpart in rows if known == form.lower())
         if self.has_polite_capitals:
-            return [spelled for each in found for spelled in (each, each.capitalize())]
-        return [each.capitalize() if form[0].isupper() else each for each in found]
+            return [spelling for word in counterparts for spelling in (word, word.capitalize())]
+        return [word.capitalize() if form[0].isupper() else word for word in counterparts]

@@ -1,4 +1,4 @@
-"""All formats of documents. A new format is a new file with its class, and a line in the union below."""
+"""All document formats. To add one, write its class in a new file, and list it below."""
 
 from typing import Annotated
 

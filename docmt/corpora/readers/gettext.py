@@ -1,4 +1,4 @@
-"""Documents in gettext PO files: help pages, dialogues and manuals, whose `#:` references name page and line."""
+"""Documents in gettext PO files: help pages, dialogues and manuals, with page and line in `#:` references."""
 
 import itertools
 import posixpath
@@ -21,24 +21,24 @@ from docmt.files import read_text
 
 TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 SPEAKER = re.compile(r"^\[message\]: .*?\bspeaker=(\S+)")
-# Shorter sentences are not compared by length.
+# Minimum length in characters of sentences compared by length.
 MIN_CHARACTERS = 20
-# Largest length of a translated sentence relative to its source sentence, compared with the whole message.
-LARGEST_RATIO = 2.5
-# Characters of a message that is split; finding sentences takes quadratic time where quotes or brackets stay open.
-LONGEST_SPLIT = 10_000
-# A message is read once for each place where it occurs: a limit to the text at all places, relative to the messages.
-MOST_COPIES = 100
-HARMLESS_CHARACTERS = 1 << 20
+# Maximum length ratio between translated and source sentence, relative to the ratio of the message.
+MAX_RATIO = 2.5
+# Longer messages are not split, since splitting takes quadratic time after an open quote or bracket.
+MAX_SPLIT_CHARACTERS = 10_000
+# A message is read once per reference. This limits the total text relative to the text in the messages.
+MAX_COPIES = 100
+MAX_UNCHECKED_CHARACTERS = 1 << 20
 # These end a sentence only before white space, not inside a word such as `NORM.DIST`.
 FULL_STOPS = (".", "!", "?")
-# White space beyond ASCII before a full stop: the library fails on it behind a single capital letter.
+# Non-ASCII white space before a full stop, on which the library fails after a single capital letter.
 FRAGILE = re.compile(r"[^\S\x00-\x7f](?=\.)")
-# Longer lines are split in pieces, because the library takes quadratic time for some.
+# Longer lines are split first, because the library takes quadratic time for some.
 PIECE = re.compile(r".{1,10000}(?:\Z|(?<=[.!?]\s))|.{1,10000}", re.DOTALL)
 
 Pair = tuple[str, str]
-# A translated message at one of its places, and the speaker there.
+# A translated message at a reference, with its speaker.
 Message = tuple[Pair, str | None]
 
 
@@ -87,7 +87,7 @@ class PoFiles(DocumentFormat):
         collector = DocumentCollector()
         for name, text in _read_texts(path):
             for page, messages in _pages(text, collector, where=f"{path}: {name}", drops_places=True):
-                # Projects name pages relative to the PO file (`../../page.rst`), so that normal paths are unique.
+                # References can be relative to the PO file (`../../page.rst`). Normalized, they are unique.
                 document = posixpath.normpath(f"{name.removesuffix('.po')}/{page}")
                 if _is_any(document, self.pages) and not _is_any(document, self.except_pages):
                     rows = (row for message in messages for row in self._rows(message, languages, collector))
@@ -97,7 +97,7 @@ class PoFiles(DocumentFormat):
         return collector.result(if_empty=f"{path}: contains no translated messages in pages that were asked for")
 
     def _rows(self, message: Message, languages: Sequence[str], collector: DocumentCollector) -> Iterator[Pair]:
-        """The sentence pairs of a message; none if the settings leave it out."""
+        """Yield the sentence pairs in a message, unless the settings leave it out."""
         pair, speaker = message
         tag = found[0].strip("</>").split()[0] if self.except_tags and (found := TAG.match(pair[0])) else None
         if tag in self.except_tags:
@@ -118,7 +118,7 @@ class PoFiles(DocumentFormat):
         yield from others
 
     def _clean(self, pair: Pair, collector: DocumentCollector) -> Pair:
-        """A pair without hints, tags and accelerator marks, if the settings remove them."""
+        """Remove hints, tags and accelerator marks from a pair, according to the settings."""
         if self.hint_mark and self.hint_mark in pair[0]:
             pair = (pair[0].partition(self.hint_mark)[2], pair[1])
             collector.change("hint removed")
@@ -133,7 +133,7 @@ class PoFiles(DocumentFormat):
 
 
 def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
-    """The PO files of a folder (by pattern) or a tar: name (in a tar, below its top folder) and content."""
+    """Yield name (in a tar, below the top folder) and text of PO files in a folder (by pattern) or a tar."""
     if path.name.endswith((".tar.gz", ".tar")):
         members = read_members(path, ".po", what="PO")
         yield from ((name.partition("/")[2] or name, text) for name, text in members)
@@ -146,8 +146,8 @@ def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _entries(text: str, *, where: str) -> list[polib.POEntry]:
-    """The messages of the text of a PO file."""
-    # Through a temporary file, because polib splits text in memory at U+2028 and NEL, which belong to messages.
+    """Parse the messages in a PO file."""
+    # In a temporary file, because polib splits text in memory at U+2028 and NEL, which can occur in messages.
     with tempfile.NamedTemporaryFile(suffix=".po") as file:
         file.write(text.encode("utf-8"))
         file.flush()
@@ -161,22 +161,20 @@ def _entries(text: str, *, where: str) -> list[polib.POEntry]:
 def _pages(
     text: str, collector: DocumentCollector, *, where: str, drops_places: bool
 ) -> Iterator[tuple[str, list[Message]]]:
-    """The pages of a file, sorted by name, with their messages by line (without line numbers: in file order).
+    """Yield pages sorted by name, with messages in line order (without line numbers: in file order).
 
-    Untranslated, fuzzy, obsolete and plural messages, and those without a reference, are counted as dropped: once, or
-    with `drops_places` once for each place where they occur.
+    Untranslated, fuzzy, obsolete and plural messages, and messages without a reference, are counted as dropped. With
+    `drops_places`, they are counted once per reference.
     """
     entries = _entries(text, where=where)
     if not any(entry.occurrences for entry in entries):
-        for entry in entries:  # a catalog without references is one page, in the order of the file
+        for entry in entries:  # a catalog without references is one page in file order
             entry.occurrences = [("", "")]
     n_characters = sum(len(entry.occurrences) * len(entry.msgid + entry.msgstr) for entry in entries)
-    if n_characters > max(HARMLESS_CHARACTERS, MOST_COPIES * len(text)):
-        raise UserError(
-            f"{where}: its messages name places enough for {MOST_COPIES} times its text: this is no catalog"
-        )
+    if n_characters > max(MAX_UNCHECKED_CHARACTERS, MAX_COPIES * len(text)):
+        raise UserError(f"{where}: its references repeat its text more than {MAX_COPIES} times: this is not a catalog")
     pages: dict[str, list[tuple[int, int, Message]]] = defaultdict(list)
-    # `order` breaks ties: several messages can be on one line of a page.
+    # `order` breaks ties, since several messages can be on one line.
     for order, entry in enumerate(entries):
         if cause := _why_not(entry):
             collector.drop(cause, max(1, len(entry.occurrences)) if drops_places else 1)
@@ -184,7 +182,7 @@ def _pages(
         speakers = [found[1] for line in entry.comment.split("\n") if (found := SPEAKER.match(line))]
         for place, (page, line) in enumerate(entry.occurrences):
             speaker = speakers[place] if len(speakers) == len(entry.occurrences) else None
-            # polib takes what only looks like a number: `²`, and thousands of digits.
+            # polib accepts numbers such as `²` or thousands of digits.
             number = int(line) if line.isdecimal() and len(line) < 10 else 0
             pages[page].append((number, order, ((entry.msgid, entry.msgstr), speaker)))
     for page in sorted(pages):
@@ -192,7 +190,7 @@ def _pages(
 
 
 def _why_not(entry: polib.POEntry) -> str | None:
-    """The cause for leaving a message out, or None."""
+    """Return the cause for leaving a message out, or None."""
     causes = {
         "obsolete message": entry.obsolete,
         "fuzzy message": entry.fuzzy,
@@ -204,18 +202,18 @@ def _why_not(entry: polib.POEntry) -> str | None:
 
 
 def _split(pair: Pair, languages: Sequence[str], collector: DocumentCollector) -> list[Pair]:
-    """The sentences of a message, if its sides have equally many, of similar lengths; else the message."""
-    if max(map(len, pair)) <= LONGEST_SPLIT:
+    """Split a message into sentences if the sides have the same number with similar lengths."""
+    if max(map(len, pair)) <= MAX_SPLIT_CHARACTERS:
         src, tgt = (
             [sentence.strip() for sentence in split_text(text, lang) if sentence.strip()]
             for text, lang in zip(pair, languages, strict=True)
         )
         if max(len(src), len(tgt)) < 2:
             return [pair]
-        # Languages differ in length, so sentences are compared with the whole message, not with each other.
+        # Languages differ in length, so sentences are compared relative to the message.
         usual = sum(map(len, tgt)) / sum(map(len, src)) if src else 0.0
         if len(src) == len(tgt) and all(
-            max(len(a), len(b)) < MIN_CHARACTERS or 1 / LARGEST_RATIO <= len(b) / len(a) / usual <= LARGEST_RATIO
+            max(len(a), len(b)) < MIN_CHARACTERS or 1 / MAX_RATIO <= len(b) / len(a) / usual <= MAX_RATIO
             for a, b in zip(src, tgt, strict=True)
         ):
             collector.change("message split into sentences")
@@ -229,11 +227,11 @@ def _is_any(document: str, patterns: Sequence[str]) -> bool:
 
 
 def split_text(text: str, lang: str) -> list[str]:
-    """The sentences of a text, each with the white space after it; a line end ends one.
+    """Split a text into sentences with their final white space. A line end also ends a sentence.
 
-    No sentence ends inside a word or between backquotes.
+    Sentences do not end inside words or between backquotes.
     """
-    # Imported here, because most commands do without it; a compiled library without types.
+    # Imported here, because most commands do not need it. A compiled library without types.
     from sentencex import segment  # pyright: ignore[reportAttributeAccessIssue]
 
     sentences = []

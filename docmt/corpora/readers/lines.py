@@ -54,7 +54,7 @@ class BlankLines(SideFormat):
     @override
     def side_documents(self, path: Path) -> list[SideDocument]:
         documents: list[SideDocument] = []
-        is_inside = False  # a run of blank lines is one boundary, so that no sentence can be empty
+        is_inside = False  # a run of blank lines is one boundary, so sentences cannot be empty
         for number, line in enumerate(read_lines(path), start=1):
             was_inside, is_inside = is_inside, bool(line.strip(" \t\r"))
             if is_inside and not was_inside:
@@ -88,14 +88,14 @@ class SingleLines(DocumentFormat):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         src, tgt = (self.pick(files, lang) for lang in languages)
-        # Counted before anything is yielded: a difference must show at the beginning, not after millions of lines.
+        # Counted first, so that a difference raises UserError at once, not after millions of lines.
         n_pairs, n_tgt = (sum(1 for _ in iterate_lines(path)) for path in (src, tgt))
         check_equal(src, n_pairs, tgt, n_tgt)
         if not n_pairs:
             raise UserError(f"{src}: contains no sentences")
         collector = DocumentCollector()
 
-        # One pair at a time: such files have millions.
+        # One pair at a time, since such files have millions.
         def documents() -> Iterator[Document]:
             for number, pair in enumerate(zip(iterate_lines(src), iterate_lines(tgt), strict=True), start=1):
                 if document := collector.clean(f"{number:08d}", [pair]):
@@ -155,7 +155,7 @@ class Conllu(SideFormat):
 
     def _documents(self, content: str, *, where: str) -> Iterator[SideDocument]:
         document, text, words = None, None, []
-        # A sentence ends at an empty line, or where another one or a document begins.
+        # A sentence ends at an empty line, or where the next sentence or document begins.
         for number, line in enumerate([*content.split("\n"), ""], start=1):
             line = line.removesuffix("\r")
             new, named = CONLLU_DOCUMENT.match(line), CONLLU_TEXT.match(line)
@@ -167,7 +167,7 @@ class Conllu(SideFormat):
                 text, words = None, []
             if new:
                 name = (new[1] or "").strip()
-                # Some treebanks name the document again at each of its sentences.
+                # Some treebanks repeat the document name at every sentence.
                 if document is None or not name or document.id != name:
                     if document is not None:
                         yield document
@@ -181,13 +181,13 @@ class Conllu(SideFormat):
 
 
 def _spelled(rows: Sequence[Sequence[str]], *, where: str) -> str:
-    """The text of a CoNLL-U sentence that ends at `where`, from the forms of its words and `SpaceAfter=No`."""
+    """Return the text of a CoNLL-U sentence that ends at `where`, from word forms and `SpaceAfter=No`."""
     text, last = "", 0
     for cells in rows:
         if len(cells) != CONLLU_CELLS or not CONLLU_NUMBER.fullmatch(cells[0]):
-            raise UserError(f"{where}: the sentence before has a line that is no word: a number and 9 more cells")
+            raise UserError(f"{where}: the previous sentence has a line that is not a word (number and 9 cells)")
         first, _, end = cells[0].partition("-")
-        # A token of several words (`3-4`) stands before these; `5.1` is a word that is not in the text.
+        # A multiword token (`3-4`) precedes its words. Empty nodes (`5.1`) are not in the text.
         if "." in first or int(first) <= last:
             continue
         last = int(end or first)

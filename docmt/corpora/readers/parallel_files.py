@@ -1,4 +1,4 @@
-"""One file per language: matching the documents and sentences of its sides."""
+"""Formats with one file per language, whose documents and sentences are matched."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from docmt.files import read_lines
 
 @dataclass
 class SideDocument:
-    """One document of one language.
+    """A document in one language.
 
     Attributes:
-        id: its name in the file, or None when the format has no names.
-        line: line of the file where it starts, from 1.
-        lines: the line of each sentence, from 1.
-        keys: the name of each sentence within the document (`<seg id>`); empty when the format has none.
+        id: name in the file, or None if the format has no names.
+        line: first line in the file, from 1.
+        lines: line number per sentence, from 1.
+        keys: sentence names in the document (`<seg id>`), if any.
     """
 
     id: str | None
@@ -36,12 +36,12 @@ class SideDocument:
         self.lines.append(line)
 
 
-# A file of one language, and its documents.
+# A file in one language, and its documents.
 Side = tuple[Path, Sequence[SideDocument]]
 
 
 class SideFormat(DocumentFormat):
-    """A format with a file per language, in which documents and sentences correspond by their order or names."""
+    """A format with one file per language, where documents and sentences are matched by order or name."""
 
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
@@ -50,11 +50,11 @@ class SideFormat(DocumentFormat):
 
     @abstractmethod
     def side_documents(self, path: Path) -> list[SideDocument]:
-        """The documents of one language."""
+        """Read the documents in one language."""
 
 
 def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> ReaderResult:
-    """Make documents of one side, or of two whose documents and sentences correspond."""
+    """Build documents from one side, or from two sides with matching documents and sentences."""
     collector = collector or DocumentCollector()
     for path, documents in sides:
         if not any(document.sentences for document in documents):
@@ -62,7 +62,7 @@ def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> 
     if len(sides) == 2:
         sides = [sides[0], _in_source_order(*sides)]
     paths, columns = zip(*sides, strict=True)
-    # Without strict: a side with more documents is reported last, as its cause is often an earlier document.
+    # Without strict: different numbers of documents are reported last, since earlier documents are often the cause.
     for number, documents in enumerate(zip(*columns, strict=False), start=1):
         name = next((document.id for document in documents if document.id), f"{number:05d}")
         if len(documents) == 2:
@@ -79,13 +79,13 @@ def align(sides: Sequence[Side], collector: DocumentCollector | None = None) -> 
 
 
 def _in_source_order(src: Side, tgt: Side) -> Side:
-    """The target side with its documents in the order of the source side if both have names, else in file order."""
+    """Sort target documents like source documents if both have names. Otherwise, keep the file order."""
     (src_path, src_documents), (tgt_path, tgt_documents) = src, tgt
     src_ids, tgt_ids = ([document.id for document in documents] for _, documents in (src, tgt))
     if src_ids == tgt_ids or None in src_ids or None in tgt_ids:
         return tgt
     by_id = {document.id: document for document in tgt_documents}
-    # Duplicate names cannot be matched: then the order must be the same.
+    # Duplicate names cannot be matched, so the order must be the same.
     if len(by_id) != len(tgt_ids) or len(set(src_ids)) != len(src_ids):
         number = next(i for i, (a, b) in enumerate(zip_longest(src_ids, tgt_ids)) if a != b)
         place = src_documents[min(number, len(src_ids) - 1)]
@@ -97,7 +97,7 @@ def _in_source_order(src: Side, tgt: Side) -> Side:
 
 
 def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideDocument]) -> None:
-    """Raise UserError when the sentences of a document have other names on the other side, or another number."""
+    """Raise UserError if both sides of a document have different sentence names or numbers of sentences."""
     (src_path, tgt_path), (src, tgt) = paths, documents
     for index, (src_key, tgt_key) in enumerate(zip(src.keys, tgt.keys, strict=False)):
         if src_key != tgt_key:
@@ -118,7 +118,7 @@ def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideD
 
 
 def check_equal(path: Path, n_lines: int, other: Path, n_other: int, *, unit: str = "") -> None:
-    """Raise UserError when a file has not as many lines as another has lines or units."""
+    """Raise UserError if the number of lines differs from the number of lines or units in another file."""
     if n_lines != n_other:
         raise UserError(
             f"{n_lines} lines in {path}, {n_other}{unit and ' '}{unit} in {other}: line {min(n_lines, n_other) + 1} "
@@ -127,7 +127,7 @@ def check_equal(path: Path, n_lines: int, other: Path, n_other: int, *, unit: st
 
 
 def read_equal(*paths: Path) -> list[list[str]]:
-    """The lines of files that must have equally many."""
+    """Read the lines of files. Raises UserError if their numbers differ."""
     texts = [read_lines(path) for path in paths]
     for path, lines in zip(paths, texts, strict=True):
         check_equal(paths[0], len(texts[0]), path, len(lines))

@@ -1,4 +1,4 @@
-"""Common parts of the readers: base classes of formats, and the collector of documents that every reader fills."""
+"""Base classes for formats, and the collector for documents in all readers."""
 
 import itertools
 import re
@@ -15,34 +15,33 @@ from docmt.corpora.documents import Document
 from docmt.errors import UserError
 from docmt.settings import Settings
 
-# JSON can spell halves of surrogate pairs, which no UTF-8 file can hold.
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-SPACES = re.compile(r"[ \t\r\n]+")  # whole runs: a pattern that looks for a line end within one takes quadratic time
+# JSON can contain lone surrogates, which cannot be written as UTF-8.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+SPACES = re.compile(r"[ \t\r\n]+")  # whole runs, since searching for a line end within runs takes quadratic time
 
 
-def refuse_half_characters(*texts: str, where: str) -> None:
-    """Raise UserError when a text cannot be written as UTF-8."""
-    if any(map(HALF_CHARACTER.search, texts)):
-        raise UserError(f"{where}: contains half a character (\\ud800 to \\udfff): fix its JSON")
+def reject_lone_surrogates(*texts: str, where: str) -> None:
+    """Raise UserError if a text cannot be written as UTF-8."""
+    if any(map(LONE_SURROGATE.search, texts)):
+        raise UserError(f"{where}: contains a lone surrogate (\\ud800 to \\udfff): fix its JSON")
 
 
-# The files of a split by role.
+# Role → file.
 Files = Mapping[str, Path]
-
 
 Value = TypeVar("Value")
 FormatName = Annotated[Value, Field(description="Name of the format.")]
 
 
 class CorpusFormat(Settings):
-    """A file format: its settings and its reader. Each format is listed in `docmt.corpora.readers.registry`."""
+    """Settings and reader for a file format. All formats are listed in `docmt.corpora.readers.registry`."""
 
     holds: ClassVar[Literal["documents", "sentences", "suite", "generative", "files"]] = "documents"
 
     reader: FormatName[Any]
 
     def pick(self, files: Files, role: str) -> Path:
-        """The file with a role."""
+        """Return the file with a role."""
         if role not in files:
             known = ", ".join(files) or "none"
             raise UserError(f"format {self.reader}: needs a file for {role!r}; the split has only {known}")
@@ -50,7 +49,7 @@ class CorpusFormat(Settings):
 
 
 class DocumentFormat(CorpusFormat):
-    """A format of documents in two languages, or in one."""
+    """A format for documents in one or two languages."""
 
     n_languages: ClassVar[tuple[int, ...]] = (2,)
     """Possible numbers of languages."""
@@ -61,26 +60,26 @@ class DocumentFormat(CorpusFormat):
 
 
 class SuiteFormat(CorpusFormat):
-    """A format of test suites."""
+    """A format for test suites."""
 
     holds = "suite"
 
     @abstractmethod
     def convert(self, files: Files) -> Iterator[dict[str, Any]]:
-        """The items in docmt's own format (docs/files.md)."""
+        """Yield items in docmt's format (docs/files.md)."""
 
 
 @dataclass
 class ReaderCounts:
-    """Counts of what a reader kept and left out. A sentence pair counts as one sentence.
+    """Counts of kept and omitted text. A sentence pair counts as one sentence.
 
     Attributes:
-        empty_source, empty_target: pairs kept of which only this side is empty.
-        empty_both: sentences kept that are empty on every side.
-        empty_documents: documents left out because the file gives them no sentences.
-        joined_sentences: sentences with tabs or line ends inside, each replaced by one space.
-        dropped: sentences (or entries) left out, by cause.
-        changed: entries of the file that the reader altered or split, by what it did.
+        empty_source, empty_target: kept pairs with only this side empty.
+        empty_both: kept sentences with all sides empty.
+        empty_documents: documents left out because they contain no sentences.
+        joined_sentences: sentences with inner tabs or line ends, replaced by spaces.
+        dropped: cause → sentences (or entries) left out.
+        changed: change → altered or split entries.
     """
 
     documents: int = 0
@@ -95,7 +94,7 @@ class ReaderCounts:
     changed: Counter[str] = field(default_factory=Counter)
 
     def as_dict(self, *, n_sides: int) -> dict[str, Any]:
-        """Plain values for a JSON file; monolingual text has no counts by side."""
+        """Return plain values for JSON. Monolingual text has no counts by side."""
         values = dict(vars(self))
         if not self.changed:
             del values["changed"]
@@ -105,12 +104,12 @@ class ReaderCounts:
         return values
 
 
-# Documents, which can be iterated over once, and their counts, which are complete after the last document.
+# Documents, which can be iterated once, and counts, which are complete after the last document.
 ReaderResult = tuple[Iterable[Document], ReaderCounts]
 
 
 class DocumentCollector:
-    """Cleans sentences, names documents and counts, in the same way for all readers."""
+    """Cleans sentences, names documents and counts, for all readers."""
 
     def __init__(self) -> None:
         self.documents: list[Document] = []
@@ -118,12 +117,12 @@ class DocumentCollector:
         self._ids: Counter[str] = Counter()
 
     def add(self, document_id: str, rows: Iterable[tuple[str, ...]]) -> None:
-        """Keep a document, given as rows with one sentence of each side; one without rows counts as empty.
+        """Keep a document from rows with one sentence per side. Without rows, it counts as empty.
 
-        An id that is already used gets `#2`, `#3`, … appended.
+        Repeated ids get the suffixes `#2`, `#3`, ….
         """
         if document := self.clean(document_id, list(rows)):
-            # An id must fit in one cell of the document index; some corpora use names twice.
+            # Ids must fit in one cell of the document index. Some corpora repeat names.
             name = " ".join(document_id.split()) or "unnamed"
             self._ids[name] += 1
             while (n := self._ids[name]) > 1:
@@ -132,8 +131,8 @@ class DocumentCollector:
             self.documents.append(replace(document, id=name))
 
     def clean(self, document_id: str, rows: list[tuple[str, ...]]) -> Document | None:
-        """Clean and count the sentences of a document; None without any."""
-        refuse_half_characters(document_id, *itertools.chain.from_iterable(rows), where=f"document {document_id!a}")
+        """Clean and count the sentences of a document. None if it has no sentences."""
+        reject_lone_surrogates(document_id, *itertools.chain.from_iterable(rows), where=f"document {document_id!a}")
         cleaned = [tuple(map(self._clean_sentence, row)) for row in rows]
         if not cleaned:
             self.counts.empty_documents += 1
@@ -148,12 +147,12 @@ class DocumentCollector:
         return Document(document_id, tuple(zip(*cleaned, strict=True)))
 
     def drop(self, cause: str, n: int = 1) -> None:
-        """Count sentences or entries that are left out."""
+        """Count omitted sentences or entries."""
         if n:
             self.counts.dropped[cause] += n
 
     def change(self, what: str) -> None:
-        """Count an entry that is altered or split."""
+        """Count an altered or split entry."""
         self.counts.changed[what] += 1
 
     def result(self, *, if_empty: str) -> ReaderResult:
@@ -163,12 +162,12 @@ class DocumentCollector:
         return self.documents, self.counts
 
     def _clean_sentence(self, sentence: str) -> str:
-        if "\ufeff" in sentence:  # files that were joined have byte order marks inside
+        if "\ufeff" in sentence:  # concatenated files contain byte order marks
             self.change("byte order mark removed")
             sentence = sentence.replace("\ufeff", "")
-        # Only these four: other white space, such as U+2028, NEL and NBSP, belongs to the sentence.
+        # Only these four. Other white space, such as U+2028, NEL and NBSP, is part of the sentence.
         sentence = sentence.strip(" \t\r\n")
-        # Blanks within a sentence stay; only runs with a tab or line end would break the line-based files.
+        # Only runs with a tab or line end would break line-based files. Other spaces stay.
         joined = SPACES.sub(lambda run: " " if run[0].strip(" ") else run[0], sentence)
         self.counts.joined_sentences += joined != sentence
         return joined

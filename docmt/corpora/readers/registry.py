@@ -1,4 +1,4 @@
-"""All formats of corpora. A new one is a file with its class, and a line below or in `document_formats`."""
+"""All corpus formats. To add one, write its class in a new file, and list it below or in `document_formats`."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, get_args
@@ -33,23 +33,23 @@ _Formats = (
 )
 
 FORMATS: dict[str, type[CorpusFormat]] = {
-    get_args(each.model_fields["reader"].annotation)[0]: each for each in get_args(_Formats)
+    get_args(form.model_fields["reader"].annotation)[0]: form for form in get_args(_Formats)
 }
 Format = Annotated[_Formats, Field(discriminator="reader")]
 
 
 def can_read(form: CorpusFormat, *, n_languages: int) -> bool:
-    """Whether a format holds documents (or sentence pairs) in one language, or two."""
+    """True if a format contains documents (or sentence pairs) in this number of languages."""
     return isinstance(form, DocumentFormat) and n_languages in form.n_languages
 
 
 def read(files: Files, *, form: CorpusFormat, languages: Sequence[str]) -> ReaderResult:
-    """Read the documents of a format."""
+    """Read the documents in files of a format."""
     if isinstance(form, DocumentFormat) and can_read(form, n_languages=len(languages)):
         return form.read(files, languages)
     if len(languages) == 1:
-        documents = {name: each for name, each in FORMATS.items() if issubclass(each, DocumentFormat)}
-        known = ", ".join(name for name, each in documents.items() if 1 in each.n_languages)
+        documents = {name: other for name, other in FORMATS.items() if issubclass(other, DocumentFormat)}
+        known = ", ".join(name for name, other in documents.items() if 1 in other.n_languages)
         raise UserError(f"format {form.reader}: cannot hold documents in one language; use {known}")
     hint = "use `docmt corpora suite`" if isinstance(form, SuiteFormat) else "use the files unchanged"
     raise UserError(f"format {form.reader}: contains no parallel documents: {hint}")

@@ -20,8 +20,8 @@ from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, File
 from docmt.errors import UserError
 from docmt.files import read_bytes, read_lines, read_xml
 
-# A segment ends at its end tag or, if that is missing, at the next tag that cannot occur inside one. No pattern reads a
-# character twice at more than one place: damaged files would take hours.
+# A segment ends at its end tag or, if it is missing, at the next tag that cannot occur inside a segment. No pattern
+# backtracks over long text, since damaged files would take hours.
 TAG = re.compile(
     r"<(?:ref|src|tst)set\b(?P<set>[^<>]*)>|<doc\b(?P<doc>[^<>]*)>|(?P<end></doc\s*>)"
     r"|<seg\b(?P<seg>[^<>]*)>(?P<text>.*?)(?=</seg\s*>|<seg\b|</?doc\b|</?p>|</?hl>|\Z)",
@@ -31,7 +31,7 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 REFERENCE = re.compile(r"&(?:([A-Za-z][A-Za-z0-9]{1,31})|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 SECTION = re.compile(r"<!--|<!\[CDATA\[")
-DEEPEST = 50
+MAX_DEPTH = 50
 TRAIN_TALK = re.compile(r"""\s*(?:<talkid>(.*?)</talkid>|<doc\b[^>]*\bdocid\s*=\s*"([^"]*)")""", re.IGNORECASE)
 TRAIN_TAG = re.compile(
     r"\s*</?(?:doc|url|talkid|title|description|keywords|speaker|reviewer|translator)\b", re.IGNORECASE
@@ -55,7 +55,8 @@ class Segments(DocumentFormat):
         documents: dict[str, list[SideDocument]] = {}
         for lang in marked:
             documents[lang], *others = _scan(paths[lang]).values()
-            collector.drop("another reference", sum(len(each.sentences) for other in others for each in other))
+            n_others = sum(len(document.sentences) for other in others for document in other)
+            collector.drop("another reference", n_others)
         for lang in languages:
             if lang in self.plain:
                 documents[lang] = _plain_documents(paths[lang], paths[marked[0]], documents[marked[0]])
@@ -77,9 +78,11 @@ class WmtXml(DocumentFormat):
             for event, element in SafeTree.iterparse(io.BytesIO(read_bytes(path)), events=("start", "end")):
                 root = element if root is None else root
                 depth += 1 if event == "start" else -1
-                # Each element inside another of its name would be read as often as it is deep.
-                if depth > DEEPEST:
-                    raise UserError(f"{path}: has elements within {DEEPEST} others: this is no test set")
+                # Nested elements with the same name would be read repeatedly.
+                if depth > MAX_DEPTH:
+                    raise UserError(
+                        f"{path}: has elements nested {MAX_DEPTH} levels deep: this does not look like a test set"
+                    )
         except SafeTree.ParseError as error:
             raise UserError(f"{path}: line {error.position[0]} is not well-formed XML ({error})") from None
         except DefusedXmlException:
@@ -89,7 +92,7 @@ class WmtXml(DocumentFormat):
         collector = DocumentCollector()
         for element in root.iter("doc"):
             name = element.get("id") or element.get("docid") or "unnamed"
-            # A side without a language is taken to be in the expected one.
+            # Without an attribute, a side is in the expected language.
             src_sides = [side for side in element.findall("src") if side.get("lang", src_lang) == src_lang]
             references = element.findall("ref")
             tgt_sides = [side for side in references if side.get("lang", tgt_lang) == tgt_lang]
@@ -119,7 +122,7 @@ class IwsltTrain(SideFormat):
     def side_documents(self, path: Path) -> list[SideDocument]:
         talks: list[SideDocument] = []
         lines = read_lines(path)
-        # Releases before 2017 open a talk with <doc docid>, and <url> follows; later ones open it with <url>.
+        # Before 2017, talks begin with <doc docid> and <url>, later with <url>.
         start = "<doc" if any(line.lstrip().startswith("<doc") for line in lines) else "<url>"
         for number, line in enumerate(lines, start=1):
             if line.lstrip().startswith(start):
@@ -136,12 +139,12 @@ class IwsltTrain(SideFormat):
 
 
 def read_refsets(path: Path) -> list[list[Document]]:
-    """The references of an SGML or XML file, in the order in which they begin: documents of one side."""
+    """Read all references in an SGML or XML file, in order, as documents with one side."""
     return [list(align([(path, documents)])[0]) for documents in _scan(path).values()]
 
 
 def replace_entities(text: str) -> str:
-    """Replace named entities (of HTML) and numeric references; any other `&` is text, as in the files of WMT."""
+    """Replace named HTML entities and numeric references. Any other `&` is text, as in WMT files."""
 
     def character(match: re.Match[str]) -> str:
         if match[1]:
@@ -154,9 +157,9 @@ def replace_entities(text: str) -> str:
 
 
 def _scan(path: Path) -> dict[str, list[SideDocument]]:
-    """The documents of one file by translator: `sysid` of the document, or `refid` or `sysid` of its set.
+    """Return translator → documents. The translator is `sysid` in the document, or `refid` or `sysid` in its set.
 
-    The file is scanned, not parsed: files of WMT are not always well-formed.
+    The file is scanned, not parsed, since WMT files are not always well-formed.
     """
     text = "".join(_without_sections(read_xml(path)))
     found: dict[str, list[SideDocument]] = {}
@@ -187,7 +190,7 @@ def _scan(path: Path) -> dict[str, list[SideDocument]]:
 
 
 def _without_sections(text: str) -> Iterator[str]:
-    """A text without comments, of which line ends stay, and with the content of CDATA as escaped text."""
+    """Yield the text with comments replaced by their line ends, and CDATA as escaped text."""
     position = 0
     while opening := SECTION.search(text, position):
         start, closing = opening.end(), "-->" if opening[0] == "<!--" else "]]>"
@@ -202,13 +205,13 @@ def _without_sections(text: str) -> Iterator[str]:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """The attributes of a tag, names in lower case."""
+    """Parse the attributes of a tag, with names in lower case."""
     found = ATTRIBUTE.findall(text)
     return {name.lower(): replace_entities(double or single or bare) for name, double, single, bare in found}
 
 
 def _plain_documents(path: Path, marked_path: Path, marked: list[SideDocument]) -> list[SideDocument]:
-    """Plain lines, divided into the documents of the other side."""
+    """Divide plain lines into documents as on the other side."""
     lines = read_lines(path)
     check_equal(path, len(lines), marked_path, sum(len(document.sentences) for document in marked), unit="segments")
     documents, start = [], 0

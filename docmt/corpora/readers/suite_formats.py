@@ -1,4 +1,4 @@
-"""Formats of test suites: published contrastive and generative sets, and docmt's own (docs/files.md)."""
+"""Test suite formats: published contrastive and generative sets, and docmt's formats (docs/files.md)."""
 
 import re
 from collections import defaultdict
@@ -19,7 +19,7 @@ from docmt.files import read_json, read_lines
 VOITA_BREAK = " _eos "
 CONTRAPRO_BREAK = "<SEP>"
 CTXPRO_BREAK = "<eos>"
-# An item of ContraPro has a reference and two wrong variants, in 31 of 12,000 cases three.
+# An item in ContraPro has a reference and two wrong variants (in 31 of 12,000 items three).
 CONTRAPRO_VARIANTS = 3
 CONTRAPRO_PRONOUNS = ("er", "sie", "es")
 
@@ -34,7 +34,7 @@ class VoitaSuite(SuiteFormat):
 
     @override
     def convert(self, files: Files) -> Iterator[Item]:
-        # An item has four sentences; its candidates differ in the last.
+        # An item has four sentences, and candidates differ in the last.
         for phenomenon, path in files.items():
             for number, value in enumerate(_read_list(path), start=1):
                 where = f"{path}: item {number}"
@@ -93,12 +93,12 @@ class BawdenSuite(SuiteFormat):
             for block_name, block in blocks.items():
                 where = f"{path}: block {block_name}"
                 try:
-                    # A block of the anaphora set has one source and several targets; one of lexical choice, examples.
+                    # Blocks in the anaphora set have one source and several targets, in lexical choice examples.
                     pairs = [(block["src"], pair) for pair in block["trg"]] if "trg" in block else []
                     pairs += [(example["src"], example["trg"]) for example in block.get("examples", [])]
                     for src, pair in pairs:
                         number += 1
-                        # A right target is semi-correct if it follows a doubtful translation of the context.
+                        # A correct target is semi-correct after a doubtful translation of the context.
                         kind = "correct" if "correct" in pair else "semi-correct"
                         name, candidates = f"{phenomenon}/{number:05d}", [pair[kind], pair["incorrect"]]
                         item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
@@ -170,9 +170,9 @@ class JsonGenerative(SuiteFormat):
 
 
 def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
-    """ContraPro's items: runs of lines with the same English text and the same preceding German sentence.
+    """Yield ContraPro's items: runs of lines with the same English text and the same previous German sentence.
 
-    The kind of an item is its pronoun. The lines do not tell the distance of the antecedent; `fields` do.
+    The kind of an item is the pronoun. Distances are not in the lines but in `fields`.
     """
     paths = [form.pick(files, lang) for lang in ("en", "de")]
     distances = _contrapro_distances(files.get("fields"))
@@ -187,12 +187,12 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
     items = ((src, candidates) for (src, _), run in runs for candidates in _cut_at_references([tgt for _, tgt in run]))
     for number, (src, candidates) in enumerate(items, start=1):
         right, *wrong = (_letters(candidate[1]) for candidate in candidates)
-        # Known only if all entries for the wrong variants agree.
-        found = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
-        distance = found.pop() if len(found) == 1 else None
+        # Unknown unless all entries for the wrong variants agree.
+        known = set().union(*(distances.get((_letters(src[1]), right, other), set()) for other in wrong))
+        distance = known.pop() if len(known) == 1 else None
         name, where = f"pronoun/{number:05d}", f"{paths[1]}: item {number}"
         item = _contrastive(name, src, candidates, correct=0, distance=distance, where=where)
-        # The pronoun of the reference that all variants replace; other words may follow its gender, and differ too.
+        # The pronoun that all variants replace. Other words can also differ, in agreement with it.
         reference, *variants = (re.findall(r"\w+", candidate[1].lower()) for candidate in candidates)
         replaced = [{a for a, b in zip(reference, words, strict=False) if a != b} for words in variants]
         pronouns = (word for word in CONTRAPRO_PRONOUNS if replaced and all(word in words for words in replaced))
@@ -200,9 +200,9 @@ def _contrapro_items(form: SuiteFormat, files: Files) -> Iterator[Item]:
 
 
 def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
-    """Cut a run into items: adjacent items may share both texts; the reference, the first line, occurs once in each.
+    """Cut a run into items. Adjacent items can share both texts, but the reference (first line) occurs once per item.
 
-    A group that is still too long for an item has several references: it is cut into items of three lines.
+    A group that is too long for one item has several references, and is cut into items of three lines.
     """
     groups: list[list[list[str]]] = []
     for candidate in run:
@@ -218,9 +218,9 @@ def _cut_at_references(run: list[list[str]]) -> list[list[list[str]]]:
 
 
 def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[int]]:
-    """The distances of antecedents by the letters of source, reference and wrong variant.
+    """Return letters of source, reference and wrong variant → antecedent distances.
 
-    Letters only, because ContraCAT normalizes punctuation and case of the lines.
+    Only letters, because ContraCAT normalizes punctuation and case.
     """
     found: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for _, file in matching_files(path) if path else []:
@@ -248,7 +248,7 @@ def _letters(text: str) -> str:
 def _contrastive(
     name: str, src: list[str], candidates: list[list[str]], *, correct: int, distance: int | None, where: str
 ) -> Item:
-    """A contrastive item."""
+    """Return a contrastive item. Raises UserError if candidates are malformed."""
     is_index = isinstance(correct, int) and 0 <= correct < len(candidates)
     if not is_index or any(len(candidate) != len(src) for candidate in candidates):
         raise UserError(f"{where}: each candidate needs {len(src)} sentences, and the correct one must be among them")

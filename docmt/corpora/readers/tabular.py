@@ -1,4 +1,4 @@
-"""Tables and records: TSV, CSV, ParaDocs, Parquet, JSON, and lines whose documents another file names."""
+"""Tables and records: TSV, CSV, ParaDocs, Parquet, JSON, and lines with document ids in another file."""
 
 import csv
 import io
@@ -17,9 +17,9 @@ from docmt.corpora.readers.reader import DocumentCollector, DocumentFormat, File
 from docmt.errors import UserError
 from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 
-# Line number (or number of the row), id of the document, and sentence pair.
+# Line number (or row number), document id, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
-# The pages of a line of ParaDocs, and the numbers of its first and last lines on both.
+# Pages of a ParaDocs line, and its first and last line numbers on both.
 Place = tuple[str, tuple[int, int], tuple[int, int]]
 PARADOCS_CELLS = 18
 
@@ -69,7 +69,7 @@ class NamedColumns(DocumentFormat):
     """Column of the target sentence."""
 
     def find_columns(self, header: Sequence[str], *, where: str) -> list[str]:
-        """The columns to read, the id first."""
+        """Return the columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
         if missing := [name for name in columns if name not in header]:
             raise UserError(f"{where} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
@@ -90,7 +90,7 @@ class DialogueCsv(NamedColumns):
     @override
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         path = self.pick(files, "both")
-        # newline="" leaves line ends to the csv module, which handles quoted ones; neither splits at U+2028.
+        # newline="" leaves line ends to the csv module, which accepts quoted ones. Neither splits at U+2028.
         quoting = csv.QUOTE_MINIMAL if self.quotes else csv.QUOTE_NONE
         content = io.StringIO(read_text(path), newline="")
         reader = csv.reader(content, delimiter=self.delimiter, quoting=quoting, strict=True)
@@ -146,7 +146,7 @@ class ParaDocs(DocumentFormat):
         path = self.pick(files, "both")
         collector = DocumentCollector()
 
-        # One document at a time: the files have gigabytes.
+        # One document at a time, since the files have gigabytes.
         def documents() -> Iterator[Document]:
             lines = itertools.chain.from_iterable(
                 zip(itertools.count(1), iterate_lines(file), itertools.repeat(file)) for _, file in matching_files(path)
@@ -173,12 +173,12 @@ class ParaDocs(DocumentFormat):
         return documents(), collector.counts
 
     def _is_next(self, place: Place, last: Place) -> bool:
-        """Whether a line continues the document of another."""
+        """True if a line continues the document of the last line."""
         (page, starts, _), (last_page, _, ends) = place, last
         return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
 
     def _place(self, line: str, path: Path, number: int) -> Place | None:
-        """The place of a line; None where the filter leaves the line out, which ends a document."""
+        """Return pages and line numbers. None if the filter leaves the line out and thus ends a document."""
         cells = line.split("\t")
         try:
             if len(cells) != PARADOCS_CELLS:
@@ -203,7 +203,7 @@ class ParquetTable(NamedColumns):
         import pandas as pd
 
         path = self.pick(files, "both")
-        # The whole table instead of columns: a missing column can then be reported with those that exist.
+        # The whole table, so that the message for a missing column can list all columns.
         try:
             table = pd.read_parquet(path)
         except ImportError:
@@ -277,7 +277,7 @@ class JsonLines(DocumentFormat):
 
 
 def _documents(rows: Iterable[Row], path: Path, *, if_empty: str) -> ReaderResult:
-    """The documents of rows; the rows of a document must be consecutive."""
+    """Group rows to documents. Rows of a document must be consecutive."""
     documents: dict[str, list[tuple[str, str]]] = {}
     last = None
     for number, name, pair in rows:

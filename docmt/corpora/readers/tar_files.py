@@ -1,4 +1,4 @@
-"""Text files in a tar, which is read where it is."""
+"""Text files in tar archives, read without unpacking."""
 
 import io
 import lzma
@@ -11,11 +11,11 @@ from docmt.errors import UserError
 from docmt.files import read_bytes
 
 CORRUPT_TAR = (tarfile.TarError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
-"""What tarfile raises for damaged archives, compressed or not."""
+"""Exceptions of tarfile for damaged archives, compressed or not."""
 
 
 def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]:
-    """Name and text of each file of a tar (or tar.gz) with a suffix, sorted by name; nothing is unpacked to disk."""
+    """Return name and text of files with a suffix in a tar (or tar.gz), sorted by name."""
     files: dict[str, bytes] = {}
     data = read_bytes(path)
     n_bytes = 0
@@ -26,7 +26,7 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                 # A few bytes of a sparse member can expand to any size.
                 if is_wanted and member.issparse():
                     raise UserError(f"{path}: {member.name} is sparse (holes that take no space): pack it again")
-                # Also without a name in `.gz`, tarfile decompresses what is compressed.
+                # tarfile also decompresses archives without the suffix `.gz`.
                 n_bytes += member.size
                 check_expansion(n_bytes, len(data), where=str(path))
                 if is_wanted and (stream := archive.extractfile(member)):
@@ -37,7 +37,7 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
 
 
 def decode(content: bytes, *, where: str) -> str:
-    """The text of a file in an archive."""
+    """Decode a UTF-8 file in an archive."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

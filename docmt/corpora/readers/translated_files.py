@@ -1,4 +1,4 @@
-"""Files that translators use: subtitles, whose cues are paired by time, and translation memories."""
+"""Translators' files: subtitles with cues paired by time, and translation memories."""
 
 import itertools
 import re
@@ -19,28 +19,28 @@ from docmt.errors import UserError
 from docmt.files import read_text, read_xml
 from docmt.languages import language_of
 
-# Hours may be missing, numbers unpadded, and the fraction of a second behind a comma, a full stop or a colon.
+# Hours are optional, numbers can be unpadded, and the fraction can follow a comma, a full stop or a colon.
 TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})(?: ?[,.:] ?(\d{1,3}))?"
 TIMES = re.compile(rf"\s*{TIME}\s*-{{1,3}}>\s*{TIME}(?!\d)")
 BROKEN_TIMES = re.compile(r"[\s\d.,]*:[\s\d:.,]*-{1,3}>")
 NUMBER = re.compile(r"\s*\d{1,9}\s*")
-# Blocks of WebVTT that are no cues; they end at a blank line.
+# Blocks in WebVTT without cues, which end at a blank line.
 OTHER_BLOCKS = ("NOTE", "STYLE", "REGION")
-# Tags, positions such as {\an8}, and placeholders in braces, which stay. Possessive, because what gives characters back
-# takes quadratic time for hostile text.
+# Tags, positions such as {\an8}, and placeholders in braces, which stay. Possessive, because backtracking takes
+# quadratic time for hostile text.
 CODE = re.compile(r"</?[A-Za-z][^<>]*+>|[$#]?\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}")
-# Inline elements of TMX that hold code of the original file, and code that stands for a break.
+# Inline elements in TMX with code from the original file, and code for a line break.
 INLINE_CODE = ("bpt", "ept", "it", "ph", "ut")
-LONGEST_BREAK = 100
+MAX_BREAK_CHARACTERS = 100
 BREAK = re.compile(r"\s*(?:</?(?:br|lb|p|div|li|td|tr)\b[^<>]*>|\\[nrt]|[\n\t\u2028])+\s*", re.IGNORECASE)
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-# Cues on the screen at one time. No film has as many, and pairs of cues are compared one by one.
-MOST_SHOWN = 1000
+# Maximum number of simultaneous cues, which are compared in pairs. Films have fewer.
+MAX_SHOWN = 1000
 
 
 @dataclass(frozen=True)
 class Cue:
-    """A cue: its times in seconds, and its text in one line, without tags."""
+    """A cue: times in seconds, and one line of text without tags."""
 
     begin: float
     end: float
@@ -61,38 +61,35 @@ class SrtPairs(DocumentFormat):
         for name, src_file, tgt_file in paired_files(paths, languages):
             src_cues, tgt_cues = read_cues(src_file), read_cues(tgt_file)
             pairs = self._pair(src_cues, tgt_cues, where=str(tgt_file))
-            n_paired = sum(len(ours) + len(theirs) for ours, theirs in pairs)
+            n_paired = sum(len(src) + len(tgt) for src, tgt in pairs)
             collector.drop("cue without counterpart", len(src_cues) + len(tgt_cues) - n_paired)
             rows = (
-                (" ".join(src_cues[n].text for n in ours), " ".join(tgt_cues[n].text for n in theirs))
-                for ours, theirs in pairs
+                (" ".join(src_cues[n].text for n in src), " ".join(tgt_cues[n].text for n in tgt)) for src, tgt in pairs
             )
             collector.add(name.removesuffix(".srt"), rows)
         return collector.result(if_empty=f"{paths[0]}: no cue has a counterpart in {paths[1]}")
 
     def _pair(self, src: Sequence[Cue], tgt: Sequence[Cue], *, where: str) -> list[tuple[list[int], list[int]]]:
-        """Numbers of source and target cues that are shown at the same time, several where one meets several."""
+        """Return the indices of simultaneous source and target cues, with several cues per pair if necessary."""
         pairs: list[tuple[list[int], list[int]]] = []
-        shown: list[int] = []  # target cues that this source cue or a later one can meet
-        taken: set[int] = set()  # the target cues of the last pair
+        shown: list[int] = []  # target cues that can overlap with this source cue or a later one
+        taken: set[int] = set()  # target cues in the last pair
         n_begun = 0
         for number, cue in enumerate(src):
-            # Cues are sorted by time: target cues that ended before this source cue never match again.
+            # Cues are sorted by time: target cues that ended before this source cue cannot match later.
             while n_begun < len(tgt) and tgt[n_begun].begin < cue.end:
                 shown.append(n_begun)
                 n_begun += 1
             shown = [other for other in shown if tgt[other].end > cue.begin]
-            if len(shown) > MOST_SHOWN:
-                raise UserError(
-                    f"{where}: shows more than {MOST_SHOWN:,} cues at {cue.begin:.1f} s: these are no subtitles"
-                )
+            if len(shown) > MAX_SHOWN:
+                raise UserError(f"{where}: shows more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: not subtitles?")
             mates = []
             for other in shown:
                 shorter = min(cue.end - cue.begin, tgt[other].end - tgt[other].begin)
                 shared = min(cue.end, tgt[other].end) - max(cue.begin, tgt[other].begin)
                 if shorter > 0 and shared / shorter >= self.min_overlap:
                     mates.append(other)
-            # A target cue that already belongs to a pair draws this source cue into it.
+            # If a target cue is already in the last pair, this source cue joins the pair.
             if taken.intersection(mates):
                 pairs[-1][0].append(number)
                 pairs[-1][1].extend(mate for mate in mates if mate not in taken)
@@ -134,13 +131,13 @@ class Tmx(DocumentFormat):
 
 
 def read_cues(path: Path) -> list[Cue]:
-    """Read the cues of an SRT or WebVTT file, by time. Lines behind a blank one are text, too."""
+    """Read the cues in an SRT or WebVTT file, sorted by time. Text continues after blank lines."""
     lines = [line.removesuffix("\r") for line in read_text(path).split("\n")]
     times = {number: match for number, line in enumerate(lines) if (match := TIMES.match(line))}
     is_webvtt = lines[0].startswith("WEBVTT")
     if broken := [number for number, line in enumerate(lines) if number not in times and BROKEN_TIMES.match(line)]:
         raise UserError(f"{path}: line {broken[0] + 1}: the times {lines[broken[0]].strip()!r} cannot be read")
-    # Numbers of cues stand right before the times, if in most cues; names do in WebVTT, behind a blank line.
+    # Numbers directly before the times, if in most cues. In WebVTT, names after a blank line.
     has_numbers = 2 * sum(n > 0 and NUMBER.fullmatch(lines[n - 1]) is not None for n in times) > len(times)
 
     def is_label(number: int) -> bool:
@@ -159,7 +156,7 @@ def read_cues(path: Path) -> list[Cue]:
 
 
 def _without_blocks(lines: Sequence[str]) -> Iterator[str]:
-    """The lines of a cue without notes and styles behind it."""
+    """Yield the lines of a cue, without notes and styles after it."""
     is_block = False
     for before, line in itertools.pairwise(["", *lines]):
         is_block = line.strip() != "" and (is_block or (not before.strip() and line.startswith(OTHER_BLOCKS)))
@@ -172,8 +169,8 @@ def _seconds(hours: str | None, minutes: str, seconds: str, fraction: str | None
 
 
 def read_units(text: str, *, where: str) -> list[Element]:
-    """Read the units of a TMX file from its text."""
-    try:  # without the declaration of an encoding, since this is text
+    """Parse the units in the text of a TMX file."""
+    try:  # without the encoding declaration, since the text is decoded
         root = defusedxml.ElementTree.fromstring(re.sub(r"^\s*<\?xml[^>]*>", "", text.removeprefix("\ufeff"), count=1))
     except DefusedXmlException:
         raise UserError(f"{where}: declares entities, which docmt does not expand: remove them") from None
@@ -189,22 +186,22 @@ def _local_name(element: Element) -> str:
 
 
 def _variants(unit: Element, lang: str) -> list[Element]:
-    """The segments of a unit in a language, whatever its region and script; one in exactly this code comes first."""
+    """Return the segments of a unit in a language with any region and script, exact matches of the code first."""
     codes = [(variant_language(variant).lower(), variant.find(".//{*}seg")) for variant in unit.iterfind(".//{*}tuv")]
     own = [(code, segment) for code, segment in codes if segment is not None and language_of(code) == language_of(lang)]
     return [segment for _, segment in sorted(own, key=lambda pair: pair[0] != lang.lower())]
 
 
 def variant_language(variant: Element) -> str:
-    """The language of a `tuv`; empty if it has none."""
+    """Return the language of a `tuv`, or an empty string."""
     return variant.get(XML_LANG) or variant.get("lang") or ""
 
 
 def _text(segment: Element) -> str:
-    """The text of a segment without inline code; a break is a blank, and placeholders such as `%s` are text."""
+    """Return the text of a segment without inline code. Breaks become spaces, and placeholders such as `%s` stay."""
     for element in list(segment.iter()):
         if _local_name(element) in INLINE_CODE:
-            code = "".join(element.itertext())[:LONGEST_BREAK]
+            code = "".join(element.itertext())[:MAX_BREAK_CHARACTERS]
             is_break = element.get("type") == "lb" or BREAK.fullmatch(code) is not None
             tail = element.tail or ""
             element.clear()

@@ -1,4 +1,4 @@
-"""Bible texts: `### Book` headings and `[chapter:verse] text` lines, paired by verse; a chapter is a document."""
+"""Bible texts with `### Book` and `[chapter:verse] text` lines, paired by verse. A chapter is a document."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from docmt.files import read_lines
 
 HEADING = re.compile(r"### *(\S.*)$")
 HELD_OUT_BOOKS = ("John", "Ruth", "Jonah", "James")
-# Of every twenty chapters of the other books.
+# Chapter number modulo 20 in other books → part.
 PARTS = {0: "test", 10: "test", 5: "dev"}
 VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 
@@ -37,30 +37,32 @@ class Verses(DocumentFormat):
     def read(self, files: Files, languages: Sequence[str]) -> ReaderResult:
         src, tgt = (_read_chapters(self.pick(files, lang)) for lang in languages)
         collector = DocumentCollector()
-        # Chapters in only one edition pass too, so that their verses are counted as dropped.
+        # Including chapters in only one edition, so that their verses are counted as dropped.
         for number, chapter in enumerate([*src, *(name for name in tgt if name not in src)]):
             part = "books" if chapter[0] in HELD_OUT_BOOKS else PARTS.get(number % 20, "train")
             if self.part not in (None, part):
                 continue
-            pair = ours, theirs = src.get(chapter, {}), tgt.get(chapter, {})
+            pair = src_verses, tgt_verses = src.get(chapter, {}), tgt.get(chapter, {})
             n_verses = max(map(len, pair))
             if chapter[0] in self.skipped_books:
                 collector.drop("verse of a skipped book", n_verses)
                 continue
-            if self.has_equal_chapters_only and ours.keys() != theirs.keys():
+            if self.has_equal_chapters_only and src_verses.keys() != tgt_verses.keys():
                 collector.drop("verse of a chapter that the editions number differently", n_verses)
                 continue
             # Editions omit disputed verses, or leave them empty.
-            for lang, one, other in ((languages[1], ours, theirs), (languages[0], theirs, ours)):
+            for lang, one, other in ((languages[1], src_verses, tgt_verses), (languages[0], tgt_verses, src_verses)):
                 collector.drop(f"verse without {lang}", sum(bool(one[v]) and not other.get(v) for v in one))
-            collector.drop("verse without text", sum(not (ours.get(v) or theirs.get(v)) for v in ours | theirs))
-            rows = [(text, theirs[number]) for number, text in ours.items() if text and theirs.get(number)]
+            n_empty = sum(not (src_verses.get(v) or tgt_verses.get(v)) for v in src_verses | tgt_verses)
+            collector.drop("verse without text", n_empty)
+            common = (verse for verse in src_verses if src_verses[verse] and tgt_verses.get(verse))
+            rows = [(src_verses[verse], tgt_verses[verse]) for verse in common]
             collector.add(f"{chapter[0]} {chapter[1]}", rows)
         return collector.result(if_empty=f"{files[languages[0]]} and {files[languages[1]]} share no verses")
 
 
 def _read_chapters(path: Path) -> dict[tuple[str, int], dict[int, str]]:
-    """Book and chapter → verse number → text, in file order."""
+    """Return (book, chapter) → verse number → text, in file order."""
     chapters: dict[tuple[str, int], dict[int, str]] = {}
     book = None
     for number, line in enumerate(read_lines(path), start=1):

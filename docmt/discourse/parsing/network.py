@@ -1,8 +1,8 @@
-"""The network of the parser: an encoder of EDUs in their document, and two classifiers over spans of them.
+"""The parser network: an encoder for EDUs in their document, and two classifiers over EDU spans.
 
-Shapes: E EDUs of all documents of a batch, W their words, D width of a word state, K queries, R width of an encoded
-EDU, H hidden width, Q states or nodes to classify, L slots (places of a state that hold an EDU), F features, C classes,
-B documents, T largest number of EDUs in a document, P width of a comparison, M members of an ensemble.
+Shapes: E EDUs in a batch, W their words, D word state width, K queries, R encoded EDU width, H hidden width, Q states
+or nodes to classify, L slots (EDU positions in a state), F features, C classes, B documents, T maximum number of EDUs
+per document, P comparison width, M ensemble members.
 """
 
 import itertools
@@ -36,25 +36,25 @@ NO_EDU = -1
 
 
 class SpanInputs(NamedTuple):
-    """Inputs of a classifier, taken from a state or a node."""
+    """Classifier inputs for states or nodes."""
 
-    n_slots: int  # number of slots
+    n_slots: int
     pairs: tuple[tuple[int, int], ...]  # slots whose EDUs are compared
-    templates: tuple[tuple[str, int], ...]  # name and size of each structural feature
-    n_gates: int  # number of boundary levels, the last templates, with which all features are conjoined
+    templates: tuple[tuple[str, int], ...]  # names and sizes of structural features
+    n_gates: int  # number of final templates (boundary levels) with which all features are conjoined
 
 
-# Pairs of a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
+# Pairs in a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
 STATE_INPUTS = SpanInputs(11, ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5)), STATE_TEMPLATES, 2)
-# Pairs of a node: nuclei, neighbors at the boundary, first EDUs of the two children.
+# Pairs in a node: nuclei, neighbors at the boundary, first EDUs of the children.
 MERGE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), MERGE_TEMPLATES, 1)
 
 
 def state_slots(profile: DocumentProfile, state: State) -> list[int]:
-    """Return the EDUs that represent a state; −1 where there is none.
+    """Return the EDUs that represent a state (missing: −1).
 
-    They are the first, last and nucleus EDU of the two upper spans, the last and nucleus EDU of the third, the first
-    EDU of the queue, the last one of its sentence, and the first one after that.
+    They are the first, last and nucleus EDU of the upper two spans, the last and nucleus EDU of the third span, the
+    front EDU in the queue, the last EDU in its sentence, and the next EDU.
     """
     slots = [NO_EDU] * 11
     for place, span in zip((0, 3), state.stack[:-3:-1], strict=False):
@@ -76,13 +76,12 @@ def merge_slots(node: Constituent) -> list[int]:
 
 @dataclass(frozen=True)
 class EduInputs:
-    """The words of the EDUs of one or more documents."""
+    """EDU words in one or more documents."""
 
     words_WD: Tensor  # float32, word states
-    edu_W: Tensor  # int64, the EDU of each word, ascending
-    # Int64, the numbers of each EDU's first, second and last word in the parser's vocabulary; 0 for others.
-    edges_E3: Tensor
-    n_edus: tuple[int, ...]  # number of EDUs of each document, at least 1
+    edu_W: Tensor  # int64, EDU per word, ascending
+    edges_E3: Tensor  # int64, vocabulary numbers of the first, second and last word, 0 for unknown words
+    n_edus: tuple[int, ...]  # number of EDUs per document, at least 1
 
     @classmethod
     def join(cls, parts: Sequence["EduInputs"]) -> "EduInputs":
@@ -97,20 +96,20 @@ class EduInputs:
 
 
 def edge_words(document: DiscourseDocument, edu: int) -> tuple[str, str, str]:
-    """Return the first, second and last word of an EDU in lower case; empty where there is none."""
+    """Return the first, second and last word in an EDU, lower-cased (missing: empty)."""
     words = [word.lower() for word in document.edu_words(edu)]
     return words[0] if words else "", words[1] if len(words) > 1 else "", words[-1] if words else ""
 
 
 def number_words(words: Sequence[str]) -> dict[str, int]:
-    """Number words from 1; 0 is for all other words."""
+    """Number words from 1. Number 0 is for unknown words."""
     return {word: number for number, word in enumerate(words, start=1)}
 
 
 def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: Mapping[str, int]) -> EduInputs:
-    """Collect the network's input for a document with EDUs.
+    """Return the network input for a document with EDUs.
 
-    `states` are the word states of each sentence, [its words, D]; `numbers` is the vocabulary from `number_words`.
+    `states` are the word states per sentence, [words, D]. `numbers` is the vocabulary from `number_words`.
     """
     lengths = torch.tensor([edu.end - edu.start for edu in document.edus])
     edu_W = torch.arange(len(document.edus)).repeat_interleave(lengths)
@@ -122,14 +121,14 @@ def edu_inputs(document: DiscourseDocument, states: Sequence[Tensor], numbers: M
 class Decisions:
     """States or nodes with their gold classes."""
 
-    slots_QL: np.ndarray  # int64, EDUs of the document; −1 for none
-    values_QF: tuple[np.ndarray, np.ndarray]  # int16, structural values; one array with paragraphs and one without
-    labels_Q: np.ndarray  # int64, the gold classes
+    slots_QL: np.ndarray  # int64, EDUs (missing: −1)
+    values_QF: tuple[np.ndarray, np.ndarray]  # int16, structural values with and without paragraphs
+    labels_Q: np.ndarray  # int64, gold classes
 
 
 @dataclass(frozen=True)
 class ParserExample:
-    """A training document: its words, the states on the way to its tree, and the internal nodes of the tree."""
+    """A training document: words, oracle states, and internal nodes of the tree."""
 
     inputs: EduInputs
     steps: Decisions
@@ -144,11 +143,11 @@ def make_example(
     relations: Sequence[str],
     numbers: Mapping[str, int],
 ) -> ParserExample:
-    """Replay the oracle on a document with at least two EDUs and its binary tree of coarse `relations`.
+    """Replay the oracle on a document with at least two EDUs and a binary tree with coarse `relations`.
 
-    The word states and numbers are as for `edu_inputs`.
+    `states` and `numbers` are the arguments of `edu_inputs`.
     """
-    # Structural values with and without paragraphs, since each epoch hides the paragraphs of other documents.
+    # Structural values with and without paragraphs, since training hides the paragraphs of random documents.
     actions = [FORMS.index(node.nuclearity) for node in tree.postorder()]
     names = [node.relation for node in tree.postorder() if not node.is_leaf]
     step_values, node_values, slots, node_slots = [], [], [], []
@@ -171,9 +170,9 @@ def make_example(
 
 
 def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequence[bool]) -> list[Tensor]:
-    """Join the decisions of several documents: slots_QL, values_QF and documents_Q of `SpanClassifier`, and labels_Q.
+    """Join the decisions in several documents: slots_QL, values_QF and documents_Q for `SpanClassifier`, and labels_Q.
 
-    `lengths` are the numbers of EDUs of the documents; `hidden` tells whether to hide their paragraphs.
+    `lengths` are the numbers of EDUs per document. `hidden` is true for documents whose paragraphs are hidden.
     """
     offsets = np.cumsum([0, *lengths])
     slots = [
@@ -187,7 +186,7 @@ def collate(decisions: Sequence[Decisions], lengths: Sequence[int], hidden: Sequ
 
 
 class WordPooling(nn.Module):
-    """EDU vectors from word states: the first word, the last, the mean, and means weighted by learned queries."""
+    """EDU vectors from word states: first word, last word, mean, and means weighted by learned queries."""
 
     def __init__(self, width: int, n_queries: int) -> None:
         super().__init__()
@@ -195,11 +194,11 @@ class WordPooling(nn.Module):
         self.width = (3 + n_queries) * width
 
     def forward(self, inputs: EduInputs) -> Tensor:
-        """Pool words, float32 [E, (3 + K) · D]; zeros for EDUs without words."""
+        """Pool words, float32 [E, (3 + K) · D], with zeros for EDUs without words."""
         words_WD, edu_W = inputs.words_WD, inputs.edu_W
         n_edus, width = sum(inputs.n_edus), words_WD.shape[1]
-        # A softmax over the words of each EDU. Scores are bounded, so that the exponential cannot overflow although
-        # no maximum per EDU is subtracted; the first column, of ones, gives the plain mean.
+        # A softmax over the words in an EDU. Scores are bounded, so that the exponential cannot overflow without
+        # subtracting the maximum. The first column of ones gives the plain mean.
         weights_WK = torch.exp(SCORE_BOUND * torch.tanh(self.queries(words_WD) / SCORE_BOUND))
         weights_WK = torch.cat([torch.ones(len(edu_W), 1), weights_WK], dim=1)
         totals_EK = torch.zeros(n_edus, weights_WK.shape[1]).index_add(0, edu_W, weights_WK)
@@ -215,7 +214,7 @@ class WordPooling(nn.Module):
 
 
 class EduEncoder(nn.Module):
-    """EDU vectors: pooled word states and embedded edge words, projected, and a BiLSTM over the document's EDUs."""
+    """EDU vectors: projected word states and edge word embeddings, and a BiLSTM over the EDUs in the document."""
 
     def __init__(self, width: int, n_words: int, settings: NeuralSettings) -> None:
         super().__init__()
@@ -233,11 +232,11 @@ class EduEncoder(nn.Module):
         lengths = inputs.n_edus
         edges_E3 = inputs.edges_E3
         if self.training and self.word_dropout:
-            # Number 0 is the unknown word.
+            # Number 0 is for unknown words.
             edges_E3 = edges_E3 * torch.empty(edges_E3.shape).bernoulli_(1 - self.word_dropout).long()
         vectors = torch.cat([self.pool(inputs), self.words(edges_E3).flatten(1)], dim=1)
         edus_ER = torch.tanh(self.project(self.drop_input(vectors)))
-        # Packed, so that the backward LSTM starts at the last EDU of each document and not in its padding.
+        # Packed, so that the backward LSTM starts at the last EDU in the document and not in the padding.
         padded_BTR = pad_sequence(list(edus_ER.split(list(lengths))), batch_first=True)
         packed = pack_padded_sequence(padded_BTR, torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         context_BTR, _ = pad_packed_sequence(self.recurrent(packed)[0], batch_first=True)
@@ -246,19 +245,19 @@ class EduEncoder(nn.Module):
 
 
 class ClassifierCache(NamedTuple):
-    """Values that a classifier computes once per document."""
+    """Classifier values computed once per document."""
 
-    slots: Tensor  # [(E + 1) · L, H], contribution of each EDU in each slot; the last L rows, for no EDU, are 0
+    slots: Tensor  # [(E + 1) · L, H], contribution per EDU and slot; the last L rows (missing EDU) are 0
     left_EP: Tensor  # [E + 1, P], both sides of comparisons; the last row is 0
     right_EP: Tensor
-    documents_BH: Tensor  # contribution of each document
+    documents_BH: Tensor  # contribution per document
 
 
 class SpanClassifier(nn.Module):
-    """Scores from the EDUs in the slots of a state or node, and from its structural features.
+    """Scores for states or nodes, from the EDUs in their slots and from structural features.
 
-    The contribution of a slot is a linear map of its EDU, so it is computed once per EDU and slot (`cache`), and a
-    state only adds up rows; some pairs of slots are compared by the product of two further maps.
+    The contribution of a slot is a linear map of its EDU. It is computed once per EDU and slot (`cache`), so that a
+    state only sums rows. Some pairs of slots are compared by the product of two further maps.
     """
 
     offsets_F: Tensor
@@ -285,8 +284,8 @@ class SpanClassifier(nn.Module):
         nn.init.normal_(self.features, std=0.05)
 
     def cache(self, edus_ER: Tensor, lengths: Sequence[int]) -> ClassifierCache:
-        """Compute the contributions of EDUs and documents."""
-        # One row of zeros at the end, for slots without an EDU: sums and products need no mask.
+        """Return the contributions of EDUs and documents."""
+        # The last row is 0, for slots without an EDU, so that sums and products need no mask.
         slots_EJ = functional.pad(self.slots(edus_ER), (0, 0, 0, 1))
         means_BR = torch.stack([part.mean(0) for part in edus_ER.split(list(lengths))])
         left_EP, right_EP = functional.pad(self.sides(edus_ER), (0, 0, 0, 1)).chunk(2, dim=1)
@@ -294,7 +293,7 @@ class SpanClassifier(nn.Module):
         return ClassifierCache(rows, left_EP, right_EP, self.document(means_BR))
 
     def forward(self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor) -> Tensor:
-        """Score the classes, [Q, C], from the EDU in each slot (E: none), the value of each template, and documents."""
+        """Return class scores [Q, C] from slots (missing EDU: E), template values and document numbers."""
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
@@ -308,11 +307,11 @@ class SpanClassifier(nn.Module):
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
 
     def slot_rows(self, slots_QL: Tensor) -> Tensor:
-        """Return the rows of the cache for the EDUs in the slots."""
+        """Return the cache rows for EDUs in slots."""
         return slots_QL * self.n_slots + torch.arange(self.n_slots)
 
     def feature_rows(self, values_QF: Tensor) -> Tensor:
-        """Return the rows of the feature table, [Q, F · (1 + gates)]: alone, and conjoined with each gate."""
+        """Return the rows of the feature table, [Q, F · (1 + gates)]: unconjoined, and conjoined with every gate."""
         plain_QF = values_QF + self.offsets_F
         rows = [plain_QF]
         for gate in range(self.n_gates):
@@ -322,7 +321,7 @@ class SpanClassifier(nn.Module):
 
 
 class ParserNetwork(nn.Module):
-    """One member of the ensemble: encoder, action classifier, relation classifier."""
+    """An ensemble member: encoder, action classifier, relation classifier."""
 
     def __init__(self, state_width: int, n_words: int, n_relations: int, settings: NeuralSettings) -> None:
         super().__init__()
@@ -335,10 +334,10 @@ class ParserNetwork(nn.Module):
 
 
 class EnsembleClassifier:
-    """The classifiers of all members, computed in few operations.
+    """The classifiers of all members, computed together.
 
-    Greedy parsing calls it once per step with a few rows, so the number of operations decides its speed: weights of all
-    members are stacked once, and `baddbmm` runs a layer of all members at a time.
+    Greedy parsing calls it once per step with few rows, so that speed depends on the number of operations. Therefore,
+    the weights of all members are stacked, and `baddbmm` computes a layer for all members.
     """
 
     def __init__(self, members: Sequence[SpanClassifier]) -> None:
@@ -359,14 +358,14 @@ class EnsembleClassifier:
             self._scale_M1H = torch.stack([member.norm.weight for member in members])[:, None]
 
     def cache(self, encoded: Sequence[Tensor], lengths: Sequence[int]) -> ClassifierCache:
-        """Join the caches of all members, side by side in the last dimension, from the EDUs that each has encoded."""
+        """Concatenate the caches of all members in the last dimension, from their encoded EDUs."""
         caches = [member.cache(edus_ER, lengths) for member, edus_ER in zip(self.members, encoded, strict=True)]
         return ClassifierCache(*(torch.cat(parts, dim=1) for parts in zip(*caches, strict=True)))
 
     def log_probabilities(
         self, cache: ClassifierCache, slots_QL: Tensor, values_QF: Tensor, documents_Q: Tensor
     ) -> Tensor:
-        """Average the log probabilities of the members, [Q, C]; arguments as for `SpanClassifier`."""
+        """Return the mean log probabilities of all members, [Q, C]. Arguments as in `SpanClassifier`."""
         sums = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         hidden_MQH = self._by_member(sums + cache.documents_BH[documents_Q])
         features = functional.embedding_bag(self.feature_rows(values_QF), self._features, mode="sum")
@@ -384,7 +383,7 @@ class EnsembleClassifier:
 
 
 class Ensemble:
-    """Networks of equal shape whose log probabilities are averaged."""
+    """Networks with equal shapes, whose log probabilities are averaged."""
 
     def __init__(self, networks: Sequence[ParserNetwork]) -> None:
         self.networks = tuple(networks)

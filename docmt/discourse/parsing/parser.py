@@ -1,6 +1,6 @@
-"""The parser: greedy shift-reduce on the word states of a trained segmenter; its model file and its training.
+"""The RST parser: greedy shift-reduce on word states of a trained segmenter, model file and training.
 
-Shapes: D width of a word state, Q states or nodes, L slots, F features.
+Shapes: D word state width, Q states or nodes, L slots, F features.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ from docmt.discourse.parsing.transitions import (
     possible,
     state_values,
 )
-from docmt.discourse.segmentation.segmenter import Segmenter, SentenceReading, adam, averaged, weights_refused
+from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput, adam, averaged, weights_refused
 from docmt.discourse.settings import NeuralSettings, ParserSettings
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
@@ -67,18 +67,18 @@ FORMAT = 2
 KIND = "RST parser"
 KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "provenance")
 MAX_BATCH_EDUS = 1000
-"""Maximum number of EDUs in documents that are parsed side by side."""
+"""Maximum number of EDUs in documents parsed in lockstep."""
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class NeuralParser(Parser):
-    """Networks that read the word states of one segmenter."""
+    """Parser networks on the word states of one segmenter."""
 
-    ensemble: Ensemble  # the networks
-    relations: Sequence[str]  # names of the relation classes
-    words: Sequence[str]  # the vocabulary of words at the edges of EDUs
-    segmenter: Segmenter  # provides the word states on which the networks were trained
+    ensemble: Ensemble
+    relations: Sequence[str]  # names of relation classes
+    words: Sequence[str]  # vocabulary of words at EDU edges
+    segmenter: Segmenter  # source of word states
     settings: ParserSettings
 
     @property
@@ -95,21 +95,21 @@ class NeuralParser(Parser):
         self, documents: Sequence[DiscourseDocument], states: WordStates | None = None
     ) -> list[DiscourseDocument]:
         if states is None:
-            readings = self.segmenter.read(sentences_of(documents))
-            states = word_states(readings, documents, reads_lower=self.settings.neural.reads_lower)
+            outputs = self.segmenter.encode(sentences_of(documents))
+            states = word_states(outputs, documents, reads_lower=self.settings.neural.reads_lower)
         parsed: list[DiscourseDocument] = []
         full = [pair for pair in zip(documents, states, strict=True) if pair[0].edus]
         for group in fill_batches(full, MAX_BATCH_EDUS, cost=lambda pair: len(pair[0].edus)):
             with torch.no_grad():
-                parsed += self._parse_group([document for document, _ in group], [own for _, own in group])
+                parsed += self._parse_group([pair[0] for pair in group], [pair[1] for pair in group])
         self.counts["documents"] += len(documents) - len(full)
         found = iter(parsed)
         return [next(found) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
 
     def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
-        """Parse documents with EDUs side by side, so that each step of all is one call of the networks."""
+        """Parse documents with EDUs in lockstep, with one call of the networks per step."""
         word_numbers = number_words(self.words)
-        inputs = [edu_inputs(document, own, word_numbers) for document, own in zip(documents, states, strict=True)]
+        inputs = [edu_inputs(*pair, word_numbers) for pair in zip(documents, states, strict=True)]
         profiles = list(map(DocumentProfile, documents))
         lengths = [profile.units.n_edus for profile in profiles]
         offsets = [0, *itertools.accumulate(lengths)]
@@ -117,7 +117,7 @@ class NeuralParser(Parser):
         cache = self.ensemble.actions.cache(encoded, lengths)
 
         def place(slots: list[int], number: int) -> list[int]:
-            """Map slots of a document to slots of the batch; the EDU after the last one is for empty slots."""
+            """Map EDUs in a document to EDUs in the batch. Missing EDUs become the EDU after the last one."""
             return [slot + offsets[number] if slot >= 0 else offsets[-1] for slot in slots]
 
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
@@ -126,7 +126,7 @@ class NeuralParser(Parser):
             values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
-        # First the structure and nuclearity of all documents, then their relations.
+        # First structure and nuclearity of all documents, then relations.
         sentences, paragraphs = self.settings.sentence_constraint, self.settings.paragraph_constraint
         constraints = [Constraint(profile.units, sentences=sentences, paragraphs=paragraphs) for profile in profiles]
         final, n_enforced = parse_greedily(constraints, lengths, score)
@@ -147,30 +147,29 @@ class NeuralParser(Parser):
 
 
 def word_states(
-    readings: Iterable[SentenceReading], documents: Sequence[DiscourseDocument], *, reads_lower: bool
+    outputs: Iterable[SegmenterOutput], documents: Sequence[DiscourseDocument], *, reads_lower: bool
 ) -> list[list[Tensor]]:
-    """Group the word states of all sentences, in order, by document and sentence.
+    """Return word states by document and sentence, from the segmenter output for all sentences in order.
 
-    With `reads_lower`, each row is the state of the upper BiLSTM followed by the state of the lower one.
+    With `reads_lower`, upper BiLSTM states are concatenated with lower BiLSTM states.
     """
     states = (
-        torch.cat([reading.states_TD, reading.lower_TD], dim=1) if reads_lower else reading.states_TD
-        for reading in readings
+        torch.cat([output.states_TD, output.lower_TD], dim=1) if reads_lower else output.states_TD for output in outputs
     )
     return [list(itertools.islice(states, len(document.sentences))) for document in documents]
 
 
 class Constraint:
-    """Allows only actions that keep every sentence (and every paragraph) one complete subtree."""
+    """Allows only actions that keep all sentences (and paragraphs) complete subtrees."""
 
     def __init__(self, units: DocumentUnits, *, sentences: bool, paragraphs: bool) -> None:
         chosen = [units.sentences if sentences else None, units.paragraphs if paragraphs else None]
         self.units = [level for level in chosen if level is not None]
 
     def allows(self, state: State) -> tuple[bool, bool]:
-        """Whether Shift and Reduce are allowed in a state that is not final; at least one of them always is."""
-        # When a unit must be completed before the next one begins, the two upper spans are inside it and can be joined;
-        # when a Reduce would cross the start of an unfinished unit, the rest of the unit is still in the queue.
+        """Return (can Shift, can Reduce) for a state that is not final. At least one is always true."""
+        # If a unit must be completed before a Shift, the upper two spans are inside it and can be joined. If a Reduce
+        # would cross the start of an unfinished unit, the rest of the unit is still in the queue.
         can_shift, can_reduce = possible(state)
         if not state.stack:
             return can_shift, can_reduce
@@ -184,13 +183,13 @@ class Constraint:
 
 
 Scorer = Callable[[list[State], list[int]], Sequence[Sequence[float]]]
-"""Maps states and the numbers of their documents to one score per action."""
+"""Maps states and document numbers to one score per action."""
 
 
 def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], score: Scorer) -> tuple[list[State], int]:
-    """Parse documents, given their numbers of EDUs, in lockstep, so that the classifier scores many states at once.
+    """Parse documents with `lengths` EDUs in lockstep, so that the classifier scores many states at once.
 
-    Returns the final states, and how often a constraint overruled the classifier.
+    Returns the final states, and the number of steps with a decision by a constraint against the classifier.
     """
     states = [State(n_edus) for n_edus in lengths]
     n_enforced = 0
@@ -206,7 +205,7 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 
 
 def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
-    """Return the best allowed action, and whether the constraint overruled the classifier."""
+    """Return the best allowed action, and true if the constraint overruled the classifier."""
     reduce_action = max((NN, NS, SN), key=scores.__getitem__)
     wants_shift = scores[SHIFT] >= scores[reduce_action]
     can_shift, can_reduce = possible(state)
@@ -217,7 +216,7 @@ def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -
 
 
 def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
-    """Build the tree of the actions, with the relation of each Reduce action."""
+    """Build a tree from actions and the relations of Reduce actions."""
     edus, names = itertools.count(), iter(relations)
     return from_json(
         [
@@ -229,16 +228,16 @@ def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:
 
 @dataclass(frozen=True)
 class TrainedParser:
-    """A parser with its origin."""
+    """The content of a parser file."""
 
     parser: NeuralParser
-    segmenter: bytes  # content of the model file of the segmenter that it reads
-    scores: dict[str, Any] = field(default_factory=dict)  # on the development set
-    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and data of the training
+    segmenter: bytes  # content of the segmenter file
+    scores: dict[str, Any] = field(default_factory=dict)  # development scores
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and training data
 
 
 def save_parser(path: Path, trained: TrainedParser) -> None:
-    """Write a model file; it appears only when it is complete."""
+    """Write a parser file."""
     parser = trained.parser
     content = {
         "format": FORMAT,
@@ -255,13 +254,8 @@ def save_parser(path: Path, trained: TrainedParser) -> None:
         torch.save(content, temporary)
 
 
-def load_trained_parser(path: Path) -> TrainedParser:
-    """Read a model file, which holds tensors and plain values only, so nothing in it can run code."""
-    return parser_from_bytes(read_bytes(path), where=str(path))
-
-
 def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
-    """Read a parser from the bytes of its file."""
+    """Load a parser from the content of its file. No code in it can run."""
     mend = "train it with `docmt discourse train-parser`"
     content = read_tensors(data, where=where, what="a parser", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
     settings = ParserSettings.load(content["settings"], where=f"{where}: settings")
@@ -276,7 +270,7 @@ def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
             network.load_state_dict(weights)
             networks.append(network.eval())
         if not networks:
-            raise ValueError("there are no networks")
+            raise ValueError("no networks")
     except (RuntimeError, TypeError, AttributeError, KeyError, ValueError) as error:
         raise weights_refused(error, where=where) from None
     parser = NeuralParser(Ensemble(networks), tuple(relations), tuple(words), segmenter, settings)
@@ -284,11 +278,11 @@ def parser_from_bytes(data: bytes, *, where: str) -> TrainedParser:
 
 
 def load_parser(name: str) -> Parser:
-    """Load a parser by its name: a baseline, `isanlp[:VERSION]`, `file:PATH` (trees from files), or a model file."""
+    """Load a parser by name: a baseline, `isanlp[:VERSION]`, `file:PATH` (trees from files), or a model file."""
     if name in BASELINES:
         return baseline(name)
     if Path(name).exists():
-        return load_trained_parser(Path(name)).parser
+        return parser_from_bytes(read_bytes(Path(name)), where=name).parser
     adapter, _, argument = name.partition(":")
     if adapter == "file":
         return FileParser(Path(argument))
@@ -299,19 +293,19 @@ def load_parser(name: str) -> Parser:
 
 
 def reads_states_of(parser: NeuralParser, segmenter: Segmenter) -> bool:
-    """Whether a parser reads the word states of this segmenter, so that its states can be passed to `parse_batch`."""
-    # Compared by content: the parser's file holds a copy of its segmenter.
-    own = parser.segmenter
-    weights, others = own.network.state_dict(), segmenter.network.state_dict()
+    """True if a parser was trained on this segmenter, whose states can then be passed to `parse_batch`."""
+    # Compared by content, since the parser file contains a copy of the segmenter.
+    copy = parser.segmenter
+    weights, others = copy.network.state_dict(), segmenter.network.state_dict()
     return (
-        own.settings == segmenter.settings
-        and own.vocabulary == segmenter.vocabulary
+        copy.settings == segmenter.settings
+        and copy.vocabulary == segmenter.vocabulary
         and all(torch.equal(weights[name], others[name]) for name in weights)
     )
 
 
 def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSettings, seed: int) -> TrainedParser:
-    """Train on `TRAIN.discourse.jsonl` and score on `DEV.discourse.jsonl`; `segmenter` is a model file."""
+    """Train on `TRAIN.discourse.jsonl` with a segmenter file, and score on `DEV.discourse.jsonl`."""
     data = read_bytes(segmenter)
     model = Segmenter.from_bytes(data, where=str(segmenter))
     coarse = coarse_classes(settings.relations)
@@ -340,7 +334,7 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
 
 
 def training_tree(document: DiscourseDocument, coarse: Coarse) -> Node:
-    """Return the tree of a document, binarized, with coarse relations."""
+    """Return the binarized tree of a document with coarse relations."""
     if document.tree is None:
         raise UserError(f"parser training: document {document.id!r} has no tree: train on gold trees")
 
@@ -360,14 +354,14 @@ def train_neural(
     relations: Sequence[str],
     seed: int,
 ) -> NeuralParser:
-    """Train all networks on documents with at least one EDU each and their binary trees of coarse `relations`."""
-    counts: Counter[str] = Counter()  # of words at the edges of EDUs
+    """Train all networks on documents with EDUs and their binary trees with coarse `relations`."""
+    counts: Counter[str] = Counter()  # words at EDU edges
     for document in documents:
         for edu in range(len(document.edus)):
             counts.update(edge_words(document, edu))
     words = tuple(sorted(word for word, count in counts.items() if word and count >= settings.neural.min_word_count))
-    readings = segmenter.read(sentences_of(documents))
-    states = word_states(readings, documents, reads_lower=settings.neural.reads_lower)
+    outputs = segmenter.encode(sentences_of(documents))
+    states = word_states(outputs, documents, reads_lower=settings.neural.reads_lower)
     examples = [
         make_example(document, tree, word_vectors, relations=relations, numbers=number_words(words))
         for document, tree, word_vectors in zip(documents, trees, states, strict=True)
@@ -384,9 +378,9 @@ def train_neural(
 def train_member(
     examples: Sequence[ParserExample], *, n_words: int, n_relations: int, settings: NeuralSettings, seed: int
 ) -> ParserNetwork:
-    """Train one network on examples of at least two EDUs each, and return it with the averaged weights.
+    """Train one network on examples with at least two EDUs, and return it with averaged weights.
 
-    The seed decides the initial weights, the order of documents, hidden paragraphs and the dropout.
+    Initial weights, document order, hidden paragraphs and dropout depend on the seed.
     """
     chance = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
@@ -422,7 +416,7 @@ def train_member(
 def total_loss(
     network: ParserNetwork, chosen: Sequence[ParserExample], hidden: Sequence[bool], smoothing: float
 ) -> Tensor:
-    """Mean cross-entropy of actions plus mean cross-entropy of relations (a scalar)."""
+    """Return the mean cross-entropy of actions plus the mean cross-entropy of relations (scalar)."""
     inputs = EduInputs.join([example.inputs for example in chosen])
     edus_ER = network.encoder(inputs)
     loss = torch.zeros(())

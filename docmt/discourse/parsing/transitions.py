@@ -1,12 +1,12 @@
 """The transition system of StageDP (Wang et al. 2017, §3.1), and the structural features of its states.
 
-A stack, a queue, Shift and three Reduce actions: a document of n EDUs takes 2n − 1 steps. Relations are assigned to the
-finished tree by a second stage.
+A stack, a queue, Shift and three Reduce actions parse a document with n EDUs in 2n − 1 steps. A second stage assigns
+relations to the finished tree.
 
-Features are positions, sizes, forms, boundaries and punctuation; they name no word and are small integers. A template
-has a name, a size, and a value in [0, size). `state_values` describes a state of the transition system, `merge_values`
-the internal nodes of the finished tree. The last two templates of a state and the last one of a node are boundary
-levels, with which the parser conjoins all others. Models depend on the order.
+Features are positions, sizes, forms, boundaries and punctuation, as small integers without lexical information. A
+template has a name, a size, and a value in [0, size). `state_values` describes a parser state, and `merge_values` the
+internal nodes of the finished tree. The last two templates for states and the last one for nodes are boundary levels.
+The parser conjoins all other features with them. Models depend on the template order.
 """
 
 import hashlib
@@ -27,19 +27,19 @@ from docmt.discourse.discourse_documents import N_LEVELS, NOTHING, DiscourseDocu
 SHIFT, NN, NS, SN = range(4)
 N_ACTIONS = 4
 FORMS = ("", "NN", "NS", "SN")
-"""Nuclearity of the node that an action makes; the EDU of a Shift has none."""
+"""Nuclearity of the new node per action (Shift: none)."""
 
 
 @dataclass(slots=True, eq=False)
 class Constituent:
-    """A span of EDUs that an action made."""
+    """A span of EDUs, as the result of an action."""
 
-    first: int  # its first and last EDU
+    first: int  # first and last EDU
     last: int
-    nucleus: int  # its nucleus EDU; with two nuclei, that of the left one
-    form: int = SHIFT  # the action that made it
-    height: int = 0  # steps down to its deepest EDU
-    children: tuple["Constituent", ...] = ()  # the left and the right one; none for an EDU
+    nucleus: int  # nucleus EDU, with two nuclei from the left one
+    form: int = SHIFT  # action
+    height: int = 0  # steps to the deepest EDU
+    children: tuple["Constituent", ...] = ()  # left and right child, empty for an EDU
 
 
 @dataclass(slots=True)
@@ -47,18 +47,18 @@ class State:
     """The stack and the queue of one document."""
 
     n_edus: int
-    next: int = 0  # the EDU at the front of the queue; n_edus when the queue is empty
-    stack: list[Constituent] = field(default_factory=list)  # from its bottom to its top
-    actions: list[int] = field(default_factory=list)  # so far
-    nodes: list[Constituent] = field(default_factory=list)  # results of the Reduce actions: children before parents
+    next: int = 0  # EDU at the front of the queue (empty queue: n_edus)
+    stack: list[Constituent] = field(default_factory=list)  # from bottom to top
+    actions: list[int] = field(default_factory=list)
+    nodes: list[Constituent] = field(default_factory=list)  # results of Reduce actions, children before parents
 
     @property
     def is_final(self) -> bool:
-        """Whether one span covers all EDUs."""
+        """True if one span covers all EDUs."""
         return self.next == self.n_edus and len(self.stack) <= 1
 
     def apply(self, action: int) -> None:
-        """Take a step. The action must be possible."""
+        """Apply a possible action."""
         if action == SHIFT:
             self.stack.append(Constituent(self.next, self.next, self.next))
             self.next += 1
@@ -72,13 +72,13 @@ class State:
 
 
 def possible(state: State) -> tuple[bool, bool]:
-    """Whether Shift and Reduce are possible without constraints."""
+    """Return (can Shift, can Reduce), without constraints."""
     return state.next < state.n_edus, len(state.stack) >= 2
 
 
 BUCKETS = 8
 NO_BUCKET = BUCKETS
-"""Buckets of counts: 0, 1, 2–3, 4–7, … 64 and more; one more for what does not exist or is unknown."""
+"""Buckets for counts: 0, 1, 2–3, 4–7, … 64 and more, and `NO_BUCKET` for missing or unknown counts."""
 N_COUNTS = BUCKETS + 1
 MARKS = (".。", "?？", "!！", ",，、", ";；", ":：")
 ENDINGS = {mark: number for number, marks in enumerate(MARKS, start=1) for mark in marks}
@@ -94,30 +94,30 @@ PROJECTIONS = 256  # bits of SHA-256
 COHESION_BOUNDS = (0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45)
 N_COHESIONS = len(COHESION_BOUNDS) + 2
 NO_COHESION = N_COHESIONS - 1
-"""The class of spans that do not exist."""
+"""The class for missing spans."""
 
 
 @dataclass(slots=True)
 class Span:
-    """Structural values of a span; the defaults describe a span that does not exist."""
+    """Structural values of a span. The defaults describe a missing span."""
 
-    form: int = NO_FORM  # the action that made it
+    form: int = NO_FORM  # action
     first: int = -1  # EDU
     last: int = -1  # EDU
     n_edus: int = -1
-    n_sentences: int = -1  # sentences that it touches
+    n_sentences: int = -1  # including partial sentences
     edus: int = NO_BUCKET
     sentences: int = NO_BUCKET
     paragraphs: int = NO_BUCKET
-    words: int = NO_BUCKET  # half their number
-    paragraph: int = NO_BUCKET  # sentences in the paragraph of its last EDU
+    words: int = NO_BUCKET  # half the number of words
+    paragraph: int = NO_BUCKET  # sentences in the paragraph of the last EDU
     edges: int = NO_EDGE  # bits of `DocumentProfile.begins` and `DocumentProfile.ends`
-    from_sentence: int = NO_BUCKET  # EDUs from the start of its first sentence
-    to_sentence: int = NO_BUCKET  # EDUs to the end of its last sentence
-    nucleus: int = NO_PLACE  # place of its nucleus EDU: alone, first, last, inside
-    ending: int = NO_ENDING  # class of its last word
-    opening: int = NO_OPENING  # class of its first word
-    vector: np.ndarray | None = None  # its words, see `Cohesion.vector`
+    from_sentence: int = NO_BUCKET  # EDUs from the start of the first sentence
+    to_sentence: int = NO_BUCKET  # EDUs to the end of the last sentence
+    nucleus: int = NO_PLACE  # position of the nucleus EDU: the only one, first, last, inside
+    ending: int = NO_ENDING  # class of the last word
+    opening: int = NO_OPENING  # class of the first word
+    vector: np.ndarray | None = None  # see `Cohesion.vector`
 
 
 NO_SPAN = Span()
@@ -128,17 +128,17 @@ NO_PLACES: dict[str, int] = dict.fromkeys(
 
 @lru_cache(maxsize=20_000)
 def _signs(word: str) -> np.ndarray:
-    """Random signs of a word, float32 [PROJECTIONS] of +1 and −1."""
-    # From a checksum and not from a generator or `hash`, so that a word has the same signs in every process.
+    """Return pseudorandom signs (+1 and −1) for a word, float32 [PROJECTIONS]."""
+    # From a checksum and not from a generator or `hash`, so that the signs are the same in all processes.
     bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), dtype=np.uint8))
     return bits.astype(np.float32) * 2 - 1
 
 
 class Cohesion:
-    """Word vectors of the spans of a document, for their lexical cohesion (Hearst 1997): the words that they share.
+    """Word vectors of spans in a document, for their lexical cohesion by shared words (Hearst 1997).
 
-    They are random projections of word counts. Words in few of the document's EDUs weigh more, so function words hardly
-    count, in any language.
+    They are random projections of word counts. Words in few EDUs have larger weights, so function words have almost no
+    influence, in any language.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
@@ -154,22 +154,22 @@ class Cohesion:
                     row += count * weights[word] * _signs(word)
 
     def vector(self, first: int, last: int) -> np.ndarray:
-        """Return the vector of a span, float32 [PROJECTIONS], of length 1 unless no word counts."""
+        """Return the vector of a span, float32 [PROJECTIONS], with length 1, or 0 without weighted words."""
         vector = self._sums[last + 1] - self._sums[first]
         length = math.sqrt(vector @ vector)
         return vector / length if length > 0 else vector
 
 
 class DocumentProfile:
-    """Values that features need of a document, computed once per document.
+    """Document values for features, computed once.
 
     Attributes:
         units: sentences and paragraphs.
-        cohesion: shared words of spans.
-        endings: the class of the last word of each EDU.
-        openings: the class of the first word of each EDU.
-        begins: per EDU, bits 0 to 2: it begins its sentence, its paragraph, the document.
-        ends: per EDU, bits 3 to 5: it ends its sentence, its paragraph, the document.
+        cohesion: word vectors of spans.
+        endings: class of the last word, per EDU.
+        openings: class of the first word, per EDU.
+        begins: per EDU, bits 0 to 2: begins a sentence, a paragraph, the document.
+        ends: per EDU, bits 3 to 5: ends a sentence, a paragraph, the document.
     """
 
     def __init__(self, document: DiscourseDocument) -> None:
@@ -189,8 +189,8 @@ class DocumentProfile:
             self.ends[edu] |= (edu == units.n_edus - 1) << 5
 
     def span(self, first: int, last: int, nucleus: int, form: int = NO_FORM) -> Span:
-        """Return the values of a span, given its first, last and nucleus EDU and the action that made it."""
-        # A span stays on the stack for several steps, so its values are kept.
+        """Return the values of a span with this first, last and nucleus EDU and action."""
+        # Cached, since a span stays on the stack for several steps.
         key = first, last, nucleus, form
         if (known := self._spans.get(key)) is not None:
             return known
@@ -228,7 +228,7 @@ class DocumentProfile:
         return self.span(node.first, node.last, node.nucleus, node.form)
 
     def paragraph_places(self, first: int, last: int) -> dict[str, int]:
-        """Buckets of the sentences between a span and the ends of its paragraphs, and of the paragraphs around it."""
+        """Return buckets for the sentences between span and paragraph ends, and for the paragraphs around it."""
         units = self.units
         if units.paragraphs is None:
             return NO_PLACES
@@ -242,12 +242,12 @@ class DocumentProfile:
 
 
 def bucket(count: int) -> int:
-    """Return the bucket of a count of 0 or more."""
+    """Return the bucket for a count ≥ 0."""
     return min(BUCKETS - 1, count.bit_length())
 
 
 def ending(word: str) -> int:
-    """Return the class of a word as the last one of an EDU."""
+    """Return the class of the last word in an EDU."""
     mark = word[-1]
     if (known := ENDINGS.get(mark)) is not None:
         return known
@@ -257,14 +257,14 @@ def ending(word: str) -> int:
 
 
 def opening(word: str) -> int:
-    """Return the class of a word as the first one of an EDU."""
+    """Return the class of the first word in an EDU."""
     # 1 to 5: capital, small letter, letter of a script without case, digit, punctuation or symbol.
     category = unicodedata.category(word[0])
     return {"Lu": 1, "Ll": 2, "Lo": 3, "Nd": 4}.get(category, 5 if category[0] in "PS" else 0)
 
 
 def cohesion_class(left: np.ndarray | None, right: np.ndarray | None) -> int:
-    """Return the class of the cosine of two spans, from 0 (nothing shared); `NO_COHESION` if one does not exist."""
+    """Return the class for the cosine of two spans, from 0 (nothing shared). Missing span: `NO_COHESION`."""
     if left is None or right is None:
         return NO_COHESION
     cosine = float(left @ right)
@@ -272,16 +272,16 @@ def cohesion_class(left: np.ndarray | None, right: np.ndarray | None) -> int:
 
 
 Row = tuple[str, int, str]
-"""Name of a template; number of classes of its parts; its parts, attributes of the values from which it is computed."""
+"""Template name, number of classes per part, and parts (attribute names, separated by spaces)."""
 
 
 def _each(attribute: str, n_classes: int, spans: str) -> list[Row]:
-    """The same template for several spans."""
+    """Return the same template for several spans."""
     return [(f"{attribute} {span}", n_classes, f"{span}.{attribute}") for span in spans.split()]
 
 
 def _compile(rows: Sequence[Row]) -> tuple[tuple[tuple[str, int], ...], Callable[[Any], list[int]]]:
-    """Names and sizes of the templates, and the function that computes them: parts are the digits of their values."""
+    """Return names and sizes of templates, and the function that computes them, with parts as digits."""
     split = [(name, n_classes, parts.split()) for name, n_classes, parts in rows]
     templates = tuple((name, n_classes ** len(parts)) for name, n_classes, parts in split)
     first_parts = attrgetter(*(parts[0] for *_, parts in split))
@@ -373,15 +373,15 @@ MERGE_TEMPLATES, _compute_merge = _compile([
 
 
 def state_values(profile: DocumentProfile, state: State) -> list[int]:
-    """Compute one value per template of `STATE_TEMPLATES`."""
+    """Return one value per template in `STATE_TEMPLATES`."""
     units, front, n_stack = profile.units, state.next, len(state.stack)
     top = [profile.span_of(node) for node in reversed(state.stack[-3:])]
     s1, s2, s3 = (top + [NO_SPAN] * 3)[:3]
-    q1 = q_sentence = NO_SPAN  # the EDU at the front of the queue; with the rest of its sentence
+    q1 = q_sentence = NO_SPAN  # the front EDU in the queue, and the rest of its sentence from this EDU on
     if front < state.n_edus:
         q1 = profile.span(front, front, front)
         q_sentence = profile.span(front, units.sentences.last[front], front)
-    action_3, action_2, action_1 = ([NO_FORM] * 3 + state.actions[-3:])[-3:]  # the latest one is number 1
+    action_3, action_2, action_1 = ([NO_FORM] * 3 + state.actions[-3:])[-3:]  # number 1 is the latest
     cohesion_s2_s1 = cohesion_class(s2.vector, s1.vector)
     cohesion_s1_q1 = cohesion_class(s1.vector, q_sentence.vector)
     both_exist = NO_COHESION not in (cohesion_s2_s1, cohesion_s1_q1)
@@ -416,8 +416,8 @@ def _compare(left: int, right: int) -> int:
 
 
 def merge_values(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list[list[int]]:
-    """Compute, for each node of a tree, children before parents, one value per template of `MERGE_TEMPLATES`."""
-    # From the root down: the depth of each node, and the form of its parent with the side on which it is.
+    """Return one value per template in `MERGE_TEMPLATES` for all nodes, children before parents."""
+    # From the root down: depth per node, and parent form with the side of the node.
     depth, form_parent = dict.fromkeys(nodes[-1:], 0), dict.fromkeys(nodes[-1:], 2 * NO_FORM)
     for node in reversed(nodes):
         for is_left, child in zip((True, False), node.children, strict=True):

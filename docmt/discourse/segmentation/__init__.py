@@ -1,1 +1,1 @@
-"""Finding elementary discourse units (EDUs): a trainable segmenter after Wang et al. (2018)."""
+"""Segmentation into elementary discourse units (EDUs): a trainable segmenter after Wang et al. (2018)."""

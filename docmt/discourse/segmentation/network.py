@@ -1,9 +1,9 @@
-"""The network of the EDU segmenter, and words as its numbers.
+"""The network of the EDU segmenter, and its vocabulary.
 
-Wang, Li and Yang (2018), "Toward fast and accurate neural discourse segmentation", with character convolutions in place
-of pretrained vectors, and with losses on syntax during training.
+Wang, Li and Yang (2018), "Toward fast and accurate neural discourse segmentation", with character convolutions instead
+of pretrained vectors, and with auxiliary losses on syntax.
 
-Shapes: B sentences, T words of the longest, U word types, C characters of a type, D width, L labels.
+Shapes: B sentences, T words in the longest one, U word types, C characters in a type, D width, L labels.
 """
 
 from collections import Counter
@@ -18,33 +18,33 @@ from docmt.discourse.settings import NetworkSettings
 from docmt.errors import UserError
 
 PADDING, UNKNOWN = 0, 1
-"""Numbers of words and characters start after these two."""
+"""Reserved numbers. Words and characters are numbered after them."""
 N_SPECIAL = 2
 MAX_CHARACTERS = 24
 HEAD_CHARACTERS = 16
-"""The convolution sees only the first 16 and the last 8 characters of a word of more than 24."""
+"""In words with more than 24 characters, only the first 16 and the last 8 characters are used."""
 LABELS = ("pos", "relations", "openings")
-"""Labels of words that the auxiliary losses predict, as fields of `WordVocabulary` and `SentenceSyntax`."""
+"""Word labels in auxiliary losses, as fields of `WordVocabulary` and `SentenceSyntax`."""
 SHAPES = ("lower", "initial", "upper", "mixed", "digits", "alphanumeric", "punctuation", "caseless")
 INSIDE, START = 0, 1
-"""Labels of words. START marks the first word of an EDU, but not the first word of a sentence."""
+"""Word labels. START marks the first word in an EDU, except at the beginning of a sentence."""
 IMPOSSIBLE = -1e4
-"""A score so low that the label is never chosen, yet finite."""
+"""A finite score, small enough that the label is never chosen."""
 
 
 @dataclass(frozen=True)
 class WordVocabulary:
-    """Words, characters and labels that a segmenter knows; their positions are their numbers."""
+    """Known words, characters and labels, numbered by position."""
 
     words: tuple[str, ...]  # lower-cased words
     characters: tuple[str, ...]  # single characters
-    pos: tuple[str, ...] = ()  # labels of the auxiliary losses; empty when the training data had no syntax
+    pos: tuple[str, ...] = ()  # labels in auxiliary losses, empty without syntax in the training data
     relations: tuple[str, ...] = ()
     openings: tuple[str, ...] = ()
 
     @classmethod
     def learn(cls, sentences: Iterable[Sequence[str]], *, min_word_count: int) -> "WordVocabulary":
-        """Collect words and characters, the most frequent first, ties in order of code points."""
+        """Collect words and characters by decreasing frequency, ties by code points."""
         words, characters = Counter(), Counter()
         for sentence in sentences:
             words.update(word.lower() for word in sentence)
@@ -71,18 +71,18 @@ class WordVocabulary:
 
 @dataclass(frozen=True)
 class WordTypes:
-    """The distinct word forms of some sentences, each encoded once."""
+    """Distinct word forms in sentences, so that every form is encoded once."""
 
-    words_U: Tensor  # int64, numbers of the lower-cased word and of its shape
-    shapes_U: Tensor
-    characters_UC: Tensor  # int64, numbers of its characters, padded on the right
+    words_U: Tensor  # int64, numbers of lower-cased words
+    shapes_U: Tensor  # int64, positions in SHAPES
+    characters_UC: Tensor  # int64, character numbers, padded on the right
 
     def select(self, used_U: Tensor) -> "WordTypes":
         return WordTypes(self.words_U[used_U], self.shapes_U[used_U], self.characters_UC[used_U])
 
     @classmethod
     def encode(cls, words: Sequence[str], vocabulary: WordVocabulary) -> "WordTypes":
-        """Number word forms and their characters."""
+        """Convert word forms to numbers."""
         number = {word: number for number, word in enumerate(vocabulary.words, start=N_SPECIAL)}
         character_number = {character: number for number, character in enumerate(vocabulary.characters, N_SPECIAL)}
         rows = []
@@ -99,14 +99,14 @@ class WordTypes:
 
 
 def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """List the distinct word forms in order of appearance, and number the words of each sentence accordingly."""
+    """Return the distinct word forms in order of appearance, and the words in sentences as their indices."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(word, len(numbers)) for word in sentence] for sentence in sentences]
     return list(numbers), encoded
 
 
 def word_shape(word: str) -> int:
-    """Return the position of a word's shape in `SHAPES`."""
+    """Return the position of a word shape in `SHAPES`."""
     if word.isalpha():
         if word.islower():
             name = "lower"
@@ -129,12 +129,12 @@ def word_shape(word: str) -> int:
 class SentenceBatch:
     """Sentences padded to the longest."""
 
-    index_BT: Tensor  # int64, the type of each word; ignored beyond the end of a sentence
-    lengths_B: Tensor  # int64, number of words of each sentence, at least one
+    index_BT: Tensor  # int64, word type per word, ignored beyond the end of a sentence
+    lengths_B: Tensor  # int64, number of words per sentence, at least one
 
     @classmethod
     def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":
-        """Pad sentences, given as numbers of their word types, with their first number."""
+        """Pad sentences of word type numbers with their first number."""
         lengths = [len(numbers) for numbers in sentences]
         longest = max(lengths)
         rows = [[*numbers, *[numbers[0]] * (longest - len(numbers))] for numbers in sentences]
@@ -142,20 +142,20 @@ class SentenceBatch:
 
     @property
     def mask_BT(self) -> Tensor:  # noqa: N802 (a tensor, so it ends in shape letters)
-        """bool, true for the words of each sentence."""
+        """bool, true for words and false for padding."""
         return torch.arange(self.index_BT.shape[1]) < self.lengths_B[:, None]
 
 
 @dataclass(frozen=True)
 class States:
-    """float32 [B, T, D]: the output of the lower and of the upper BiLSTM."""
+    """Output of the lower and the upper BiLSTM, float32 [B, T, D]."""
 
     lower_BTD: Tensor
     upper_BTD: Tensor
 
 
 class LockedDropout(nn.Module):
-    """Dropout with one mask for all words of a sentence (Gal and Ghahramani 2016)."""
+    """Dropout with one mask for all words in a sentence (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class LockedDropout(nn.Module):
 
 
 class WordEncoder(nn.Module):
-    """A word as its embedding, a convolution over its characters (width 3, largest value), and its shape."""
+    """Word encoding: word embedding, character convolution (width 3, max pooling), and shape embedding."""
 
     def __init__(self, settings: NetworkSettings, vocabulary: WordVocabulary) -> None:
         super().__init__()
@@ -184,25 +184,25 @@ class WordEncoder(nn.Module):
             nn.init.uniform_(table.weight, -0.3, 0.3)
 
     def forward(self, types: WordTypes) -> Tensor:
-        """Encode word types; float32 [U, D]."""
+        """Encode word types, float32 [U, D]."""
         words_U = types.words_U
         if self.training and self.word_dropout:
             words_U = words_U.masked_fill(torch.rand(words_U.shape) < self.word_dropout, UNKNOWN)
-        # Columns of padding that no word needs cost time; an empty word still needs one for the maximum.
+        # Padding that no word needs costs time. An empty word still needs one column for the maximum.
         n_used = max(1, int((types.characters_UC != PADDING).sum(1).max()))
         characters_UC = types.characters_UC[:, :n_used]
         is_used_U1C = (characters_UC != PADDING)[:, None]
-        # Padding is zeroed before the convolution, as behind the end of any word, and cannot win after it: ReLU ≥ 0.
+        # Padding is zeroed before the convolution and again after the ReLU, so that it cannot be the maximum.
         found_UDC = self.convolution(self.characters(characters_UC).transpose(1, 2) * is_used_U1C)
         found_UD = (found_UDC.relu() * is_used_U1C).amax(dim=2)
         return torch.cat([self.words(words_U), found_UD, self.shapes(types.shapes_U)], dim=1)
 
 
 class BiLstm(nn.Module):
-    """A BiLSTM over padded sentences, which the padding does not affect.
+    """A BiLSTM over padded sentences, without influence of the padding.
 
-    Two LSTMs, the second over sentences reversed within their length. On a CPU, training takes a third less time than
-    with one bidirectional LSTM over a packed sequence, for which torch has no fused kernel.
+    It consists of two LSTMs, the second over sentences reversed within their length. On a CPU, training takes a third
+    less time than with one bidirectional LSTM over a packed sequence, since torch has no fused kernel for it.
     """
 
     def __init__(self, in_width: int, width: int) -> None:
@@ -212,8 +212,8 @@ class BiLstm(nn.Module):
         self.width = 2 * width
 
     def forward(self, x_BTD: Tensor, lengths_B: Tensor) -> Tensor:
-        """Run both directions; float32 [B, T, 2 × width]."""
-        # Words in reverse order within each length; padding stays in place. The same index restores the order.
+        """Run both directions, float32 [B, T, 2 × width]."""
+        # Reverse words within the length, and keep padding in place. The same index restores the order.
         place_T = torch.arange(x_BTD.shape[1])
         turned_BT = torch.where(place_T < lengths_B[:, None], lengths_B[:, None] - 1 - place_T, place_T)
         row_B1 = torch.arange(len(x_BTD))[:, None]
@@ -235,10 +235,10 @@ def _lstm(in_width: int, width: int) -> nn.LSTM:
 
 
 class RestrictedAttention(nn.Module):
-    """Attention to the words at most `window` positions away (Wang et al. 2018, §3.3).
+    """Attention to words at most `window` positions away (Wang et al. 2018, §3.3).
 
-    The score of words i and j is w1·h_i + w2·h_j + w3·(h_i * h_j). As sentences are short, one product over all pairs
-    with a mask is faster than gathering the windows.
+    The score for words i and j is w1·h_i + w2·h_j + w3·(h_i * h_j). As sentences are short, one masked product over all
+    pairs is faster than gathering windows.
     """
 
     def __init__(self, width: int, window: int) -> None:
@@ -249,7 +249,7 @@ class RestrictedAttention(nn.Module):
         self.product_D = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
 
     def forward(self, h_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Average the visible words of each word, weighted by the softmax of the scores; float32 [B, T, D]."""
+        """Average the visible words per word, weighted by the softmax of the scores, float32 [B, T, D]."""
         # h_i * h_j · w3 for all pairs is one matrix product.
         scores_BTT = (h_BTD * self.product_D) @ h_BTD.transpose(1, 2)
         scores_BTT = scores_BTT + self.query(h_BTD) + self.key(h_BTD).transpose(1, 2)
@@ -260,7 +260,7 @@ class RestrictedAttention(nn.Module):
 
 
 class HeadAttention(nn.Module):
-    """Scores every word as the head of every other (Dozat and Manning 2017)."""
+    """Scores for all pairs of word and head (Dozat and Manning 2017)."""
 
     def __init__(self, in_width: int, width: int) -> None:
         super().__init__()
@@ -271,8 +271,8 @@ class HeadAttention(nn.Module):
         self.root_D = nn.Parameter(torch.zeros(width))
 
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Score the heads of each word, float32 [B, T, T + 1]; the last column is the root."""
-        # Biaffine: a bilinear term for the pair of words, and a linear one for how likely a word is a head at all.
+        """Score the heads per word, float32 [B, T, T + 1]. The last column is the root."""
+        # Biaffine: a bilinear term for the pair, and a linear prior for the head.
         dependents_BTD = self.dependent(states_BTD).relu()
         heads_BTD = self.head(states_BTD).relu()
         n = len(heads_BTD)
@@ -283,7 +283,7 @@ class HeadAttention(nn.Module):
 
 
 class AuxiliaryHeads(nn.Module):
-    """Auxiliary tasks: part of speech, relation, head, and the phrase that opens at a word."""
+    """Auxiliary tasks: part of speech, relation, head, and opening phrase."""
 
     def __init__(self, lower_width: int, upper_width: int, *, head_width: int, vocabulary: WordVocabulary) -> None:
         super().__init__()
@@ -294,25 +294,25 @@ class AuxiliaryHeads(nn.Module):
 
 
 class LinearChainCrf(nn.Module):
-    """Scores of label sequences: emissions, transitions, and a score for the first label (Lafferty et al. 2001)."""
+    """Scores for label sequences: emissions, transitions, and first label (Lafferty et al. 2001)."""
 
     def __init__(self, n_labels: int) -> None:
         super().__init__()
         self.first_L = nn.Parameter(torch.zeros(n_labels))
         self.transitions_LL = nn.Parameter(torch.zeros(n_labels, n_labels))
-        """Score of moving from the label of the row to the label of the column."""
+        """Scores for transitions from label (row) to label (column)."""
 
     def log_likelihood(self, emissions_BTL: Tensor, labels_BT: Tensor, mask_BT: Tensor) -> Tensor:
-        """Compute the log probability of each label sequence, float32 [B].
+        """Return the log probabilities of label sequences, float32 [B].
 
-        The mask is true for the words of each sentence, at least one.
+        The mask is true for words, at least one per sentence.
         """
         chosen_BT = emissions_BTL.gather(2, labels_BT[..., None])[..., 0]
         moves_BT = self.transitions_LL[labels_BT[:, :-1], labels_BT[:, 1:]]
         score_B = self.first_L[labels_BT[:, 0]] + (chosen_BT * mask_BT).sum(1) + (moves_BT * mask_BT[:, 1:]).sum(1)
 
-        # The forward algorithm in log space: products of many probabilities would underflow in float32. Behind its end,
-        # a sentence keeps its last sums.
+        # The forward algorithm in log space, since products of probabilities would underflow in float32. After the end
+        # of a sentence, the sums stay unchanged.
         alpha_BL = self.first_L + emissions_BTL[:, 0]
         for t in range(1, emissions_BTL.shape[1]):
             step_BL = torch.logsumexp(alpha_BL[:, :, None] + self.transitions_LL, dim=1) + emissions_BTL[:, t]
@@ -320,7 +320,7 @@ class LinearChainCrf(nn.Module):
         return score_B - torch.logsumexp(alpha_BL, dim=1)
 
     def viterbi(self, emissions_BTL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Find the most probable label sequences, int64 [B, T]; meaningless beyond the end of a sentence."""
+        """Return the most probable label sequences, int64 [B, T], undefined beyond the end of a sentence."""
         n_words = emissions_BTL.shape[1]
         best_BL = self.first_L + emissions_BTL[:, 0]
         before = []
@@ -331,7 +331,7 @@ class LinearChainCrf(nn.Module):
             before.append(from_BL)
             finals.append(best_BL)
         last_B = lengths_B - 1
-        # Each sentence is read back from its own last word.
+        # Backtracking starts at the last word of the sentence.
         ends_BL = torch.stack(finals, dim=1)[torch.arange(len(lengths_B)), last_B]
         label_B = ends_BL.argmax(dim=1)
         labels_BT = torch.zeros(emissions_BTL.shape[:2], dtype=torch.int64)
@@ -370,9 +370,9 @@ class SegmenterNetwork(nn.Module):
         return States(lower_BTD, self.dropout(upper_BTD))
 
     def emissions(self, states: States) -> Tensor:
-        """Score both labels of each word; float32 [B, T, 2].
+        """Score both labels per word, float32 [B, T, 2].
 
-        The first word of a sentence is always INSIDE: it starts an EDU anyway, and START is for the others.
+        The first word in a sentence always starts an EDU, and its label is always INSIDE.
         """
         scores_BTL = self.output(states.upper_BTD)
         closed_TL = torch.zeros(scores_BTL.shape[1:])

@@ -1,6 +1,6 @@
-"""The EDU segmenter: its model file, the segmentation of sentences, and its training.
+"""The EDU segmenter: model file, segmentation and training.
 
-Shapes: B sentences, T words of the longest, U word types, D width, L labels.
+Shapes: B sentences, T words in the longest one, U word types, D width, L labels.
 """
 
 import logging
@@ -26,7 +26,6 @@ from docmt.discourse.segmentation.network import (
     START,
     SegmenterNetwork,
     SentenceBatch,
-    States,
     WordTypes,
     WordVocabulary,
     number_types,
@@ -45,27 +44,27 @@ MAX_BATCH_WORDS = 2048
 MAX_BATCH_TYPES = 1024
 WINDOW_WORDS = 200
 CONTEXT_WORDS = 50
-"""Longer sentences are read in windows with context on both sides: time and memory grow linearly with their length."""
+"""Longer sentences are read in windows with context on both sides, in linear time and memory."""
 IGNORED = -100
-"""A target that losses ignore: padding, or a label that is not in the vocabulary."""
+"""Target without loss: padding, or a label outside the vocabulary."""
 LAST_LEARNING_RATE = 0.01
-"""Share of the learning rate that is left at the last update."""
+"""Factor on the learning rate at the last update."""
 PERFECT = 100.0
-"""An F1 that no later epoch can beat."""
+"""Maximum F1. Training ends when it is reached."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class SentenceReading:
+class SegmenterOutput:
     """EDU starts and word states of a sentence."""
 
-    starts: list[int]  # the words other than the first at which an EDU begins
-    states_TD: Tensor  # float32, output of the upper BiLSTM, one row per word
-    lower_TD: Tensor  # float32, output of the lower BiLSTM, nearer to words and parts of speech
+    starts: list[int]  # inner starts: words, except the first, at which an EDU begins
+    states_TD: Tensor  # float32, output of the upper BiLSTM per word
+    lower_TD: Tensor  # float32, output of the lower BiLSTM per word
 
 
 class SentenceWindow(NamedTuple):
-    """Words `start` to `end` − 1 of a sentence; results are used for words `core_start` to `core_end` − 1."""
+    """Words `start` to `end` − 1 in a sentence, with results for words `core_start` to `core_end` − 1."""
 
     sentence: int
     start: int
@@ -73,14 +72,17 @@ class SentenceWindow(NamedTuple):
     core_start: int
     core_end: int
 
+    def n_words(self) -> int:
+        return self.end - self.start
+
     @property
     def core(self) -> slice:
-        """The words whose results are used, counted from the first word of the window."""
+        """The core, counted from the first word in the window."""
         return slice(self.core_start - self.start, self.core_end - self.start)
 
 
 def cut_windows(sentence: int, n_words: int) -> Iterator[SentenceWindow]:
-    """Cut a sentence into windows whose cores cover each word once; none without words."""
+    """Yield windows whose cores cover every word once. An empty sentence has no window."""
     if 0 < n_words <= WINDOW_WORDS + 2 * CONTEXT_WORDS:
         yield SentenceWindow(sentence, 0, n_words, 0, n_words)
         return
@@ -91,13 +93,13 @@ def cut_windows(sentence: int, n_words: int) -> Iterator[SentenceWindow]:
 
 @dataclass(frozen=True, eq=False)
 class Segmenter:
-    """A trained segmenter: one result per sentence, in order, which depends on that sentence only."""
+    """A trained segmenter. The result for a sentence does not depend on other sentences."""
 
     network: SegmenterNetwork  # on the CPU, in evaluation mode
-    settings: SegmenterSettings  # of the network and its training
+    settings: SegmenterSettings
     vocabulary: WordVocabulary
-    scores: dict[str, Any] = field(default_factory=dict)  # on the development set, with the training history
-    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and data of the training
+    scores: dict[str, Any] = field(default_factory=dict)  # development scores, with the training history
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, settings, seed and training data
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -105,7 +107,7 @@ class Segmenter:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, where: str) -> Self:
-        """Read the content of a model file, which holds tensors and plain values: nothing in it can run code."""
+        """Load a segmenter from the content of a model file. No code in it can run."""
         mend = "train it with `docmt discourse train-segmenter`"
         content = read_tensors(data, where=where, what="a segmenter", mend=mend, format=FORMAT, kind=KIND, keys=KEYS)
         settings = SegmenterSettings.load(content["settings"], where=f"{where}: settings")
@@ -118,7 +120,7 @@ class Segmenter:
         return cls(network.eval(), settings, vocabulary, content["scores"], content["provenance"])
 
     def save(self, path: Path) -> None:
-        """Write a model file; it appears only when complete."""
+        """Write a model file."""
         content = {
             "format": FORMAT,
             "kind": KIND,
@@ -133,65 +135,48 @@ class Segmenter:
 
     @property
     def width(self) -> int:
-        """Width of the states of the upper BiLSTM."""
+        """Width of upper BiLSTM states."""
         return self.network.upper.width
 
     @property
     def lower_width(self) -> int:
-        """Width of the states of the lower BiLSTM."""
+        """Width of lower BiLSTM states."""
         return self.network.lower.width
 
     def segment(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """List, for each sentence, the words other than the first at which an EDU begins, in ascending order."""
-        starts: list[list[int]] = [[] for _ in sentences]
-        for windows, batch, states in self._run(sentences):
-            self._add_starts(starts, windows, batch, states)
-        return list(map(sorted, starts))
+        """Return the sorted inner starts per sentence (see `inner_starts`)."""
+        return [output.starts for output in self.encode(sentences)]
 
-    def read(self, sentences: Sequence[Sequence[str]]) -> list[SentenceReading]:
-        """Compute EDU starts and states in one pass."""
-        starts: list[list[int]] = [[] for _ in sentences]
-        states: list[Tensor] = [torch.empty(len(words), self.width) for words in sentences]
-        lower: list[Tensor] = [torch.empty(len(words), self.lower_width) for words in sentences]
-        for windows, batch, found in self._run(sentences):
-            self._add_starts(starts, windows, batch, found)
-            for window, upper_TD, lower_TD in zip(windows, found.upper_BTD, found.lower_BTD, strict=True):
-                words = slice(window.core_start, window.core_end)
-                states[window.sentence][words] = upper_TD[window.core]
-                lower[window.sentence][words] = lower_TD[window.core]
-        return [SentenceReading(sorted(found), *both) for found, *both in zip(starts, states, lower, strict=True)]
-
-    def _add_starts(
-        self, starts: list[list[int]], windows: Sequence[SentenceWindow], batch: SentenceBatch, states: States
-    ) -> None:
-        """Add the starts found in the windows to their sentences, in any order."""
-        with torch.no_grad():
-            labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
-        for window, labels_T in zip(windows, labels_BT, strict=True):
-            found = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
-            starts[window.sentence] += found.tolist()
-
-    def _run(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[list[SentenceWindow], SentenceBatch, States]]:
-        """Yield the states of all windows, in batches of similar length; empty sentences have no window."""
-        names, words = number_types(sentences)
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[SegmenterOutput]:
+        """Return EDU starts and word states per sentence."""
+        widths = self.width, self.lower_width
+        outputs = [SegmenterOutput([], *(torch.empty(len(words), width) for width in widths)) for words in sentences]
+        names, numbers = number_types(sentences)
         types = WordTypes.encode(names, self.vocabulary)
-        windows = [window for number, sentence in enumerate(words) for window in cut_windows(number, len(sentence))]
+        windows = [window for number, words in enumerate(numbers) for window in cut_windows(number, len(words))]
         if not windows:
-            return
-        lengths = [window.end - window.start for window in windows]
-        order = sorted(range(len(windows)), key=lambda i: (lengths[i], i))
+            return outputs
         with torch.no_grad():  # not inference mode: a parser may train on the states
             parts = map(types.select, torch.arange(len(names)).split(MAX_BATCH_TYPES))
             encoded_UD = torch.cat(list(map(self.network.encoder, parts)))
-        for chosen in fill_batches(order, MAX_BATCH_WORDS, cost=lengths.__getitem__, padded=True):
-            batch = SentenceBatch.pad([words[windows[i].sentence][windows[i].start : windows[i].end] for i in chosen])
+        windows.sort(key=SentenceWindow.n_words)  # similar lengths need little padding
+        for chosen in fill_batches(windows, MAX_BATCH_WORDS, cost=SentenceWindow.n_words, padded=True):
+            batch = SentenceBatch.pad([numbers[window.sentence][window.start : window.end] for window in chosen])
             with torch.no_grad():
                 states = self.network.states(encoded_UD[batch.index_BT], batch)
-            yield [windows[i] for i in chosen], batch, states
+                labels_BT = self.network.crf.viterbi(self.network.emissions(states), batch.lengths_B)
+            for window, labels_T, *states_TD in zip(chosen, labels_BT, states.upper_BTD, states.lower_BTD, strict=True):
+                output, words = outputs[window.sentence], slice(window.core_start, window.core_end)
+                starts = (labels_T[window.core] == START).nonzero()[:, 0] + window.core_start
+                output.starts.extend(starts.tolist())
+                output.states_TD[words], output.lower_TD[words] = (part_TD[window.core] for part_TD in states_TD)
+        for output in outputs:
+            output.starts.sort()  # windows of a sentence can be in different batches
+        return outputs
 
 
 def weights_refused(error: Exception, *, where: str) -> UserError:
-    """The error for a model file whose weights do not fit its settings."""
+    """Return the error for a model file whose weights do not match the settings."""
     reason = " ".join(str(error).split())[:200]
     return UserError(f"{where}: weights and settings do not match ({reason}): train it again")
 
@@ -199,31 +184,30 @@ def weights_refused(error: Exception, *, where: str) -> UserError:
 def score_starts(
     predicted: Iterable[Sequence[int]], gold: Iterable[Sequence[int]], *, n_sentences: int
 ) -> dict[str, dict[str, Any]]:
-    """Compute micro-averaged scores of EDU starts.
+    """Return micro-averaged scores for inner starts per sentence.
 
-    Both sides list, for each sentence, the words other than the first at which an EDU begins; `n_sentences` have words.
-    Precision, recall and F1 are in percent (0 where undefined), with the counts. `inside` scores starts inside
-    sentences only, as in Wang et al. (2018). `all` includes the first words of sentences, as in the DISRPT shared
-    tasks; these are always right when sentences are given.
+    `n_sentences` is the number of sentences with words. Precision, recall and F1 are in percent (0 if undefined), with
+    counts. `inside` compares starts inside sentences, as in Wang et al. (2018). `all` includes the first words of
+    sentences, as in the DISRPT shared tasks, which are always correct with gold sentences.
     """
     correct = n_predicted = n_gold = 0
-    for found, wanted in zip(predicted, gold, strict=True):
-        correct += len(set(found) & set(wanted))
-        n_predicted += len(found)
-        n_gold += len(wanted)
+    for predicted_starts, gold_starts in zip(predicted, gold, strict=True):
+        correct += len(set(predicted_starts) & set(gold_starts))
+        n_predicted += len(predicted_starts)
+        n_gold += len(gold_starts)
     scores = {}
     for name, more in (("all", n_sentences), ("inside", 0)):
         counts = {"correct": correct + more, "predicted": n_predicted + more, "gold": n_gold + more}
-        both, found, wanted = counts.values()
-        precision, recall = (100 * both / n if n else 0.0 for n in (found, wanted))
-        f1 = 200 * both / (found + wanted) if both else 0.0
+        both, *totals = counts.values()
+        precision, recall = (100 * both / n if n else 0.0 for n in totals)
+        f1 = 200 * both / sum(totals) if both else 0.0
         scores[name] = {"precision": precision, "recall": recall, "f1": f1, **counts}
     return scores
 
 
 @dataclass(frozen=True)
 class SentenceExample:
-    """A sentence of at least one word, the inner starts of its EDUs and, where known, its syntax."""
+    """A sentence with at least one word, inner EDU starts and optional syntax."""
 
     words: tuple[str, ...]
     starts: tuple[int, ...]
@@ -231,7 +215,7 @@ class SentenceExample:
 
 
 def read_examples(prefix: Path) -> list[SentenceExample]:
-    """Read the sentences with words of `PREFIX.discourse.jsonl` and, where it exists, of `PREFIX.syntax.jsonl`."""
+    """Read the nonempty sentences in `PREFIX.discourse.jsonl` and, if it exists, `PREFIX.syntax.jsonl`."""
     path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
     documents = read_discourse(path)
     syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
@@ -239,7 +223,7 @@ def read_examples(prefix: Path) -> list[SentenceExample]:
         syntax = read_syntax(syntax_path, documents)
         for line, parts in enumerate(syntax, start=1):
             for number, part in enumerate(parts, start=1):
-                # `openings` needs trees; syntax that a segmenter has predicted may have cycles.
+                # `openings` needs trees. Predicted syntax can have cycles.
                 check_dependencies(part.heads, where=f"{syntax_path}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
@@ -252,24 +236,24 @@ def read_examples(prefix: Path) -> list[SentenceExample]:
 
 @dataclass(frozen=True)
 class Targets:
-    """Gold output for a batch; int64 [B, T]."""
+    """Gold output for a batch, int64 [B, T]."""
 
     labels_BT: Tensor  # `INSIDE` or `START`
-    pos_BT: Tensor  # numbers in the vocabulary, or `IGNORED`
+    pos_BT: Tensor  # number in the vocabulary, or `IGNORED`
     relations_BT: Tensor
     openings_BT: Tensor
-    heads_BT: Tensor  # the head, T for the root, or `IGNORED`
+    heads_BT: Tensor  # head, T for the root, or `IGNORED`
 
 
 class ExampleSet:
-    """Examples whose words and labels are numbered once."""
+    """Examples with numbered words and labels."""
 
     def __init__(self, examples: Sequence[SentenceExample], vocabulary: WordVocabulary) -> None:
         names, self._words = number_types(example.words for example in examples)
         self._types = WordTypes.encode(names, vocabulary)
         self._starts = [example.starts for example in examples]
         numbers = {name: {label: i for i, label in enumerate(getattr(vocabulary, name))} for name in LABELS}
-        # Per sentence with syntax: the labels of each kind, and the heads.
+        # Per sentence with syntax: the labels of all kinds, and the heads.
         self._syntax: list[list[list[int]] | None] = []
         for tree in (example.syntax for example in examples):
             if tree is None:
@@ -282,7 +266,7 @@ class ExampleSet:
         return len(self._words)
 
     def batch(self, chosen: Sequence[int]) -> tuple[WordTypes, SentenceBatch, Targets]:
-        """Batch the chosen examples, in the order given, with the word types that they use."""
+        """Return a batch of examples in this order, with their word types and targets."""
         lengths = [len(self._words[i]) for i in chosen]
         longest = max(lengths)
         batch = SentenceBatch.pad([self._words[i] for i in chosen])
@@ -293,15 +277,15 @@ class ExampleSet:
             if (syntax := self._syntax[i]) is not None:
                 for targets_BT, numbers in zip((pos_BT, relations_BT, openings_BT, heads_BT), syntax, strict=True):
                     targets_BT[row, : lengths[row]] = torch.tensor(numbers)
-        # The root is one column behind the longest sentence, as in `HeadAttention`. IGNORED is another number.
+        # The root is one column after the longest sentence, as in `HeadAttention`.
         heads_BT[heads_BT == NO_HEAD] = longest
         used_U, index_BT = torch.unique(batch.index_BT, return_inverse=True)
         targets = Targets(labels_BT, pos_BT, relations_BT, openings_BT, heads_BT)
         return self._types.select(used_U), SentenceBatch(index_BT, batch.lengths_B), targets
 
     def shuffled_batches(self, max_words: int, generator: np.random.Generator) -> Iterator[list[int]]:
-        """Yield batches of similar length in random order, each of at most `max_words` words with padding."""
-        # Sorted by noisy length: little padding, yet other batches in each epoch.
+        """Yield batches with similar lengths in random order, with at most `max_words` words including padding."""
+        # Sorted by noisy length: little padding, but different batches in all epochs.
         noise = generator.uniform(-0.5, 0.5, len(self))
         order = sorted(range(len(self)), key=lambda i: (len(self._words[i]) * (1 + 0.3 * noise[i]), i))
         batches = list(fill_batches(order, max_words, cost=lambda i: len(self._words[i]), padded=True))
@@ -312,16 +296,16 @@ class ExampleSet:
 def train_segmenter(
     train: Sequence[SentenceExample], dev: Sequence[SentenceExample], *, settings: SegmenterSettings, seed: int
 ) -> Segmenter:
-    """Train from scratch; equal seeds give equal weights.
+    """Train from scratch. Equal seeds give equal weights.
 
     Returns:
         The moving average of the weights after the epoch with the highest F1 inside sentences of `dev` (the earliest
-        one on ties), with the scores of all epochs. An epoch without any error is the last.
+        on ties), with the scores of all epochs. Training ends after an epoch without errors.
     """
     recipe = settings.training
     vocabulary = learn_vocabulary(train, recipe)
     examples = ExampleSet(train, vocabulary)
-    # Batches have a separate generator, so that dropout does not change which sentences are read together.
+    # Batches have a separate generator, so that dropout does not change the batches.
     generator = np.random.default_rng(seed)
     epochs = [list(examples.shuffled_batches(recipe.max_batch_words, generator)) for _ in range(recipe.epochs)]
     n_updates = sum(map(len, epochs))
@@ -340,7 +324,7 @@ def train_segmenter(
         network = SegmenterNetwork(settings.network, vocabulary)
         network.dropout.rate, network.encoder.word_dropout = recipe.dropout, recipe.word_dropout
         average = averaged(network, recipe.average_decay, head_start=1)
-        # What is scored and kept is the average; AveragedModel is not generic.
+        # The average is scored and kept. AveragedModel is not generic.
         segmenter = Segmenter(cast(SegmenterNetwork, average.module), settings, vocabulary)
         optimizer = adam(network, recipe.learning_rate, recipe.weight_decay)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
@@ -377,7 +361,7 @@ def train_segmenter(
 
 
 def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTrainingSettings) -> WordVocabulary:
-    """Collect the words and characters of the training sentences, and their syntactic labels in alphabetical order."""
+    """Collect words and characters in the training sentences, and syntactic labels in alphabetical order."""
     known = WordVocabulary.learn((example.words for example in train), min_word_count=settings.min_word_count)
     trees = [example.syntax for example in train if example.syntax is not None]
     labels = {name: sorted({label for tree in trees for label in getattr(tree, name)}) for name in LABELS}
@@ -385,14 +369,14 @@ def learn_vocabulary(train: Sequence[SentenceExample], settings: SegmenterTraini
 
 
 def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, targets: Targets) -> dict[str, Tensor]:
-    """Compute the mean loss per word of `edus` and, where there is syntax, of `pos`, `relation`, `head`, `opening`."""
+    """Return the mean loss per word: `edus` and, with syntax, `pos`, `relation`, `head` and `opening`."""
     states = network.states(network.encoder(types)[batch.index_BT], batch)
     mask_BT = batch.mask_BT
     likelihood_B = network.crf.log_likelihood(network.emissions(states), targets.labels_BT, mask_BT)
     found = {"edus": -likelihood_B.sum() / batch.lengths_B.sum()}
     heads = network.auxiliary
     if heads is not None and bool((targets.heads_BT != IGNORED).any()):
-        # Parts of speech from the lower BiLSTM, which is nearer to the words (Søgaard and Goldberg 2016).
+        # Parts of speech from the lower BiLSTM (Søgaard and Goldberg 2016).
         for name, scores_BTL, targets_BT in (
             ("pos", heads.pos(states.lower_BTD), targets.pos_BT),
             ("relation", heads.relation(states.upper_BTD), targets.relations_BT),
@@ -404,14 +388,14 @@ def losses(network: SegmenterNetwork, types: WordTypes, batch: SentenceBatch, ta
 
 
 def total_loss(parts: dict[str, Tensor], weights: AuxiliaryWeights) -> Tensor:
-    """Compute the weighted sum of the losses."""
+    """Return the weighted sum of the losses."""
     return sum((getattr(weights, name) * part for name, part in parts.items() if name != "edus"), parts["edus"])
 
 
 def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedModel:
-    """Start an exponential moving average of a network's weights, in a copy of the network in evaluation mode.
+    """Return an exponential moving average of the weights, as a copy of the network in evaluation mode.
 
-    The decay of update n is at most (head_start + n) / (10 + n), so that the initial weights are soon forgotten.
+    The decay at update n is at most (head_start + n) / (10 + n), so that the initial weights vanish quickly.
     """
 
     def average(mean: Tensor, current: Tensor, n_averaged: Tensor | int) -> Tensor:
@@ -419,11 +403,11 @@ def averaged(network: nn.Module, decay: float, *, head_start: int) -> AveragedMo
         return torch.lerp(mean, current, 1 - min(decay, (head_start + n) / (10 + n)))
 
     model = AveragedModel(network, avg_fn=average)
-    model.n_averaged += 1  # the initial weights: without them, the first update would copy the network
+    model.n_averaged += 1  # counts the initial weights: otherwise, the first update would copy the network
     return model.eval()
 
 
 def adam(network: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW as segmenter and parser use it."""
+    """Return the AdamW optimizer for segmenter and parser."""
     betas = (0.9, 0.98)
     return torch.optim.AdamW(network.parameters(), learning_rate, betas, weight_decay=weight_decay, fused=True)

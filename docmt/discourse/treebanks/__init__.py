@@ -1,1 +1,1 @@
-"""Discourse treebanks: their file formats, and the treebanks that docmt reads (docs/treebanks.md)."""
+"""Discourse treebanks: file formats and supported treebanks (docs/treebanks.md)."""

@@ -23,12 +23,12 @@ TOKENS = re.compile(
     | (?P<close>\))""",
     re.VERBOSE | re.DOTALL,
 )
-"""`//TT_ERR` was left in some files of the RST-DT by its annotation tool."""
+"""The annotation tool left `//TT_ERR` in some files of the RST-DT."""
 
 
 @dataclass
 class _Bracket:
-    """A bracket that is still open."""
+    """An open bracket."""
 
     role: str
     line: int
@@ -37,13 +37,13 @@ class _Bracket:
     relation: str = SPAN
     text: str | None = None
     below: list["_Bracket"] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)  # of the brackets below
+    nodes: list[Node] = field(default_factory=list)  # nodes of `below`
 
 
 def parse_brackets(text: str, *, where: str) -> RstFile:
-    """Read a `.dis` file.
+    """Parse a `.dis` file.
 
-    The span of a node follows from its leaves; wrong spans in the file are counted.
+    The leaves determine the span of a node. Wrong spans in the file are counted.
     """
     texts: dict[int, str] = {}
     n_wrong_spans = 0

@@ -1,7 +1,7 @@
-"""The treebanks that docmt reads: GUM, GCDT, RST-DT, and folders of `.rs3` or `.rs4` files.
+"""Treebank readers: GUM, GCDT, RST-DT, and folders with `.rs3` or `.rs4` files.
 
-Every reader raises UserError when a file is missing or malformed, or tree and words do not fit each other; the message
-names file and place. Files are read from archives as fetched, or from plain folders.
+All readers raise UserError for missing or malformed files, and for trees that do not match the words. The message
+contains file and line. Files are read from fetched archives or from plain folders.
 """
 
 import html
@@ -33,8 +33,8 @@ GUESSED = "documents whose sentences were guessed from the ends of EDUs"
 RST_DT_FOLDERS = {"TRAINING": "train", "TEST": "test"}
 RST_DT_PARAGRAPH = "<P>"
 EVERY = 10
-"""Of ten documents, sorted by name, the last is for testing and the one before it for development, where no folders
-give the splits. RST-DT has no development split: the last of every ten training documents forms it."""
+"""Without folders for splits, every tenth document (sorted by name) is for testing, and the one before it for
+development. RST-DT has no development split, so every tenth training document is in it."""
 
 
 # GUM
@@ -43,8 +43,8 @@ give the splits. RST-DT has no development split: the last of every ten training
 def read_gum(folder: Path) -> Treebank:
     """Read GUM, the Georgetown University Multilayer corpus (Zeldes 2017; RST trees: Zeldes et al. 2024), English.
 
-    `dep_conllu` has words, sentences, paragraphs and EDUs, `lisp_binary` the binary trees, and `splits.md` the official
-    splits; its test2 (the GENTLE documents) is another corpus with a separate license.
+    `dep_conllu` contains words, sentences, paragraphs and EDUs, `lisp_binary` binary trees, and `splits.md` the
+    official splits. The split test2 (the GENTLE documents) is another corpus with a separate license.
     """
     names = read_splits(folder / "splits.md")
     syntax = read_files(folder, archive="dep_conllu", suffix=".conllu")
@@ -73,7 +73,7 @@ def read_gum(folder: Path) -> Treebank:
 
 
 def read_splits(path: Path) -> dict[str, list[str]]:
-    """List the documents of each split, in the order of `splits.md`."""
+    """Return split → documents, in the order of `splits.md`."""
     splits: dict[str, list[str]] = {}
     names: list[str] | None = None
     for line in read_lines(path):
@@ -88,18 +88,18 @@ def read_splits(path: Path) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """A sentence of a treebank."""
+    """A sentence in CoNLL-U with discourse marks."""
 
     words: tuple[str, ...]  # forms
-    syntax: SentenceSyntax  # its parts of speech are language-specific tags (XPOS)
+    syntax: SentenceSyntax  # with language-specific tags (XPOS) as parts of speech
     edu_starts: tuple[int, ...]  # words at which an EDU begins
-    opens_paragraph: bool  # whether a paragraph begins here
+    opens_paragraph: bool  # true if a paragraph begins here
 
 
 def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
-    """Read the sentences of a CoNLL-U file with discourse marks: words, syntax, paragraphs and EDU starts.
+    """Parse a CoNLL-U file with discourse marks.
 
-    `# newpar` opens a paragraph; `Discourse=` in MISC marks the first word of every EDU.
+    `# newpar` opens a paragraph. `Discourse=` in MISC marks the first word of every EDU.
     """
     sentences: list[ConlluSentence] = []
     rows: list[list[str]] = []
@@ -113,7 +113,7 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
             columns = line.split("\t")
             if len(columns) != CONLLU_COLUMNS:
                 raise UserError(f"{where} has {len(columns)} columns, CoNLL-U has {CONLLU_COLUMNS}")
-            # Multiword tokens (3-4) repeat the words that follow them, and ellipsis (8.1) is not in the text.
+            # Multiword tokens (3-4) repeat the next words, and ellipsis (8.1) is not in the text.
             if "-" in columns[0] or "." in columns[0]:
                 continue
             if columns[0] != str(len(rows) + 1):
@@ -136,7 +136,7 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
 
 
 def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, where: str) -> DiscourseDocument:
-    """Build a document from its sentences and its tree, which `where` holds."""
+    """Build a document from sentences and a tree from the file `where`."""
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
             raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
@@ -148,10 +148,10 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
     paragraphs = tuple(i for i, sentence in enumerate(sentences) if sentence.opens_paragraph or i == 0)
     document = DiscourseDocument(name, words, edus, rst.tree, paragraphs)
     for edu, text in enumerate(rst.texts):
-        own = document.edu_words(edu)
-        if "".join(own) != _characters(text):
+        edu_words = document.edu_words(edu)
+        if "".join(edu_words) != _characters(text):
             raise UserError(
-                f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are {' '.join(own)!r}: "
+                f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are {' '.join(edu_words)!r}: "
                 "the files are not of the same version"
             )
     return document
@@ -163,8 +163,8 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
 def read_gcdt(folder: Path) -> Treebank:
     """Read GCDT, the Georgetown Chinese Discourse Treebank (Peng et al. 2022).
 
-    `tokenized` has one sentence per line, `dis` the binary trees; below both is one folder per split. Paragraphs are
-    not marked.
+    `tokenized` contains one sentence per line, and `dis` binary trees. Both have a folder per split. Paragraphs are not
+    marked.
     """
     treebank = Treebank("gcdt")
     words = read_files(folder, archive="tokenized", suffix=".txt")
@@ -175,7 +175,7 @@ def read_gcdt(folder: Path) -> Treebank:
         if file.folder not in SPLITS or words[name].folder != file.folder:
             raise UserError(f"{file.where}: must be in a folder train, dev or test, like its words")
         rst = treebank.read_tree(file, parse_brackets, inventory="gcdt")
-        # The .dis files hold character references of the XML that they were made from.
+        # The .dis files contain character references from the original XML.
         rst = RstFile(rst.tree, tuple(map(html.unescape, rst.texts)))
         sentences = [line.split() for line in words[name].text.split("\n") if line.strip()]
         treebank.splits[file.folder].append(align_tree(name, sentences, rst, where=file.where))
@@ -186,11 +186,11 @@ def read_gcdt(folder: Path) -> Treebank:
 
 
 def read_rs3(folder: Path, *, lang: str) -> Treebank:
-    """Read `.rs3` or `.rs4` files of RSTTool and rstWeb, of any language that docmt tokenizes.
+    """Read `.rs3` or `.rs4` files of RSTTool and rstWeb, in any language with a tokenizer.
 
-    Each document is one file; its segments are its EDUs. The format marks neither sentences nor paragraphs: a sentence
-    ends with an EDU that ends in a period, question mark or exclamation mark. Relations are kept as they are. Files in
-    folders `train`, `dev` and `test` form the splits; without such folders, they are divided by their names.
+    Documents are files, and segments are EDUs. The format marks neither sentences nor paragraphs, so sentences end with
+    EDUs that end in a period, question mark or exclamation mark. Relations are unchanged. Files in the folders `train`,
+    `dev` and `test` form the splits. Without such folders, files are divided by name.
     """
     check_language(lang)
     has_rs4 = any(folder.glob("rs4.tar*")) and not any(folder.glob("rs3.tar*"))
@@ -219,18 +219,18 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
 def read_rst_dt(folder: Path) -> Treebank:
     """Read RST-DT, the RST Discourse Treebank (Carlson et al. 2002; LDC2002T07, licensed), English.
 
-    Each document is a `.dis` file in the folder TRAINING or TEST. Next to it, `NAME.edus` holds one EDU per line, and
-    `NAME.out` or `NAME.txt` the running text, one sentence per line, with a blank line between paragraphs. Where there
-    is no running text, a sentence ends with an EDU that ends in a period, question mark or exclamation mark, or at the
-    mark `<P>`, which ends a paragraph.
+    Documents are `.dis` files in the folders TRAINING and TEST. Next to them, `NAME.edus` contains one EDU per line,
+    and `NAME.out` or `NAME.txt` the running text: one sentence per line, with blank lines between paragraphs. Without
+    running text, sentences end with EDUs that end in a period, question mark or exclamation mark, or in `<P>`, which
+    also ends a paragraph.
     """
     trees = read_files(folder, archive="rst_dt", suffix=".dis")
-    beside: dict[str, dict[str, TreebankFile]] = {}
+    companions: dict[str, dict[str, TreebankFile]] = {}
     for suffix in (".edus", ".txt", ".out"):
         files = read_files(folder, archive="rst_dt", suffix=suffix, required=False)
         # The running text of NAME.out.dis is NAME.out in some editions and NAME.out.txt in others.
-        beside[suffix] = {name.removesuffix(".out"): file for name, file in files.items()}
-    edus, texts = beside[".edus"], beside[".txt"] | beside[".out"]
+        companions[suffix] = {name.removesuffix(".out"): file for name, file in files.items()}
+    edus, texts = companions[".edus"], companions[".txt"] | companions[".out"]
     treebank = Treebank("rst_dt")
     for file in trees.values():
         split = RST_DT_FOLDERS.get(file.folder)
@@ -264,8 +264,8 @@ def _check_rst_dt_edus(file: TreebankFile, parts: list[str]) -> None:
 
 
 def _ends_in_text(parts: list[str], text: TreebankFile, treebank: Treebank) -> list[int]:
-    """Tell whether a sentence (1) or a paragraph (2) ends after each EDU, from the lines of the running text."""
-    # Lines and EDUs are compared by characters without spaces, which the editions set differently.
+    """Return 1 per EDU that ends a sentence, 2 if it ends a paragraph, otherwise 0, from the running text."""
+    # Compared by characters without spaces, which differ between editions.
     levels: dict[int, int] = {}
     characters = ""
     for line in text.text.split("\n"):

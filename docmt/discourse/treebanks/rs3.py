@@ -1,9 +1,8 @@
 """Constituent trees of RSTTool and rstWeb (`.rs3`, `.rs4`).
 
-A flat list of segments (EDUs) and groups, each of which names its parent and its relation to it. `span` relates a
-nucleus to the group over it and its satellites, a relation of type `multinuc` a nucleus to its multinuclear group, and
-any other relation a satellite to its nucleus. Secondary edges and signals of `.rs4` are not part of the tree: the edges
-are counted, the signals ignored.
+Files contain a flat list of segments (EDUs) and groups with their parents and relations. `span` relates a nucleus to
+the group over it and its satellites. A relation of type `multinuc` relates a nucleus to its multinuclear group, and all
+other relations a satellite to its nucleus. In `.rs4` files, secondary edges are counted, and signals are ignored.
 """
 
 from collections import defaultdict
@@ -22,12 +21,12 @@ from docmt.settings import nearest
 
 MULTINUCLEAR = "multinuc"
 FOREST_RELATION = "joint"
-"""The relation of trees that were not joined by their annotators; they become nuclei of one node."""
+"""The relation between trees that the annotators did not join. They become nuclei of one node."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Child:
-    """A contiguous constituent with its role in its parent."""
+    """A contiguous constituent with its role in the parent."""
 
     node: Node
     letter: str
@@ -48,12 +47,12 @@ class _Element:
 
 
 def parse_rs3(text: str, *, where: str) -> RstFile:
-    """Read an `.rs3` or `.rs4` file as an n-ary tree.
+    """Parse an `.rs3` or `.rs4` file as an n-ary tree.
 
-    All satellites of a nucleus are its siblings in one node. A satellite between the nuclei of its group is a child of
-    that group. Where an edge still crosses another, the constituent that is cut off becomes a satellite of the next
-    higher constituent in which it leaves no gap; such constituents are counted. The arcs are those of the file, which
-    may cross. Several trees become the nuclei of one node.
+    All satellites of a nucleus are its siblings in one node. A satellite between nuclei is a child of their group. If
+    edges still cross, the constituent that is cut off becomes a satellite of the next higher constituent in which it
+    leaves no gap, and is counted. The dependency arcs come from the file and can cross. Several trees become the nuclei
+    of one node.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -105,7 +104,7 @@ def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Elem
 
 
 def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: str) -> list[_Element]:
-    """Attach each element to its parent and return those without a parent."""
+    """Attach elements to their parents, and return the elements without a parent."""
     tops = []
     for element in elements.values():
         if element.parent is None:
@@ -136,7 +135,7 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
 
 
 def _arcs(order: list[_Element], n_edus: int) -> DependencyTree:
-    """The arcs between EDUs, by the rules of `nary_to_dependencies`: nuclei depend on the first nucleus."""
+    """Return the arcs between EDUs by the rules of `nary_to_dependencies`: nuclei depend on the first one."""
     heads: dict[str, int] = {}
     arcs = [(NO_HEAD, ROOT)] * n_edus
     for element in order:
@@ -148,7 +147,7 @@ def _arcs(order: list[_Element], n_edus: int) -> DependencyTree:
 
 
 def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
-    """Build the tree of the last element, and count the constituents that were moved up."""
+    """Return the tree of the last element, and the number of constituents that were moved up."""
     done: dict[str, tuple[Node, list[_Child]]] = {}
     lifted: set[tuple[int, int]] = set()
 
@@ -166,7 +165,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
         else:
             parts = take(element.nuclei, "N")
             ends = [edu for part in parts for edu in (part.node.first, part.node.last)]
-            # rstWeb allows a satellite of a group between its nuclei: it becomes a sibling of the nuclei.
+            # rstWeb allows a satellite between the nuclei of its group. It becomes a sibling of the nuclei.
             inside = [part for part in satellites if min(ends) < part.node.first < max(ends)]
             satellites = [part for part in satellites if part not in inside]
             node, cut_off = _join_around_head([*parts, *inside])
@@ -182,7 +181,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
 
 
 def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
-    """Join the adjacent parts around the first nucleus; return the result and the parts that are cut off."""
+    """Join the adjacent parts around the first nucleus. Returns the node, and the parts that are cut off."""
     head = min((part for part in parts if part.letter == "N"), key=lambda part: part.node.first)
     parts = sorted(parts, key=lambda part: part.node.first)
     start = end = parts.index(head)
@@ -195,6 +194,6 @@ def _join_around_head(parts: list[_Child]) -> tuple[Node, list[_Child]]:
     if len(run) == 1:
         return head.node, cut_off
     letters = "".join(part.letter for part in run)
-    alone = letters.count("N") == 1
-    relations = [SPAN if alone and part.letter == "N" else part.relation for part in run]
+    has_one_nucleus = letters.count("N") == 1
+    relations = [SPAN if has_one_nucleus and part.letter == "N" else part.relation for part in run]
     return join([part.node for part in run], letters, relations), cut_off

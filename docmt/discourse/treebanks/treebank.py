@@ -1,4 +1,4 @@
-"""A treebank: its files as fetched, their trees placed over words, documents by split, and what was left out."""
+"""Treebanks: fetched files, trees aligned with words, documents by split, and omitted documents."""
 
 import logging
 import re
@@ -25,16 +25,16 @@ logger = logging.getLogger(__name__)
 SPLITS = ("train", "dev", "test")
 SENTENCE_END = re.compile(r"""[.?!…。？！]['"’”“«»)\]」』》]*$""")
 SENTENCE, PARAGRAPH_LEVEL = 1, 2
-"""Levels of the boundary after an EDU that ends a sentence or a paragraph."""
+"""Level of the boundary after an EDU at the end of a sentence or a paragraph."""
 
 
 @dataclass(frozen=True)
 class TreebankFile:
-    """One file of a treebank."""
+    """One file in a treebank."""
 
-    where: str  # path for messages, with that of its archive
-    name: str  # file name without folder and suffix, which is the document's id
-    folder: str  # name of its folder
+    where: str  # path for messages, including the archive
+    name: str  # file name without folder and suffix, which is the document id
+    folder: str  # folder name
     text: str
 
 
@@ -42,14 +42,13 @@ class TreebankFile:
 class RstFile:
     """One annotated document."""
 
-    tree: Node  # constituents over the EDUs
-    texts: tuple[str, ...]  # of each EDU
-    arcs: DependencyTree | None = None  # of a format with n-ary trees; None where they follow from the binary tree
-    n_secondary_edges: int = 0  # edges outside the tree (eRST, `.rs4`), which were skipped
-    n_lifted: int = 0  # constituents placed higher than annotated, because their edges cross others
-    # Nodes of a `.dis` file whose span differs from that of their children, which was taken instead.
-    n_wrong_spans: int = 0
-    n_trees: int = 1  # trees of an `.rs3` file; several were joined as the nuclei of one node
+    tree: Node  # constituents over EDUs
+    texts: tuple[str, ...]  # EDU texts
+    arcs: DependencyTree | None = None  # arcs in formats with n-ary trees (None: derived from the binary tree)
+    n_secondary_edges: int = 0  # skipped edges outside the tree (eRST, `.rs4`)
+    n_lifted: int = 0  # constituents placed higher than annotated, because of crossing edges
+    n_wrong_spans: int = 0  # nodes in a `.dis` file whose span differs from the span of their children
+    n_trees: int = 1  # trees in an `.rs3` file, which become the nuclei of one node
 
 
 @dataclass
@@ -58,12 +57,12 @@ class Treebank:
 
     name: str
     splits: dict[str, list[DiscourseDocument]] = field(default_factory=lambda: {split: [] for split in SPLITS})
-    syntax: dict[str, DocumentSyntax] = field(default_factory=dict)  # by the id of the document; empty without syntax
-    left_out: dict[str, list[str]] = field(default_factory=dict)  # names of the documents left out, by reason
-    notes: Counter[str] = field(default_factory=Counter)  # counts of what was repaired or skipped while reading
+    syntax: dict[str, DocumentSyntax] = field(default_factory=dict)  # document id → syntax, if available
+    left_out: dict[str, list[str]] = field(default_factory=dict)  # reason → omitted documents
+    notes: Counter[str] = field(default_factory=Counter)  # counts of repairs and omissions
 
     def read_tree(self, file: TreebankFile, parse: Callable[..., RstFile], *, inventory: str | None = None) -> RstFile:
-        """Parse a file and count what was repaired or skipped in it."""
+        """Parse a file and count repairs and omissions."""
         rst = parse(file.text, where=file.where)
         for what, n in (
             ("spans whose numbers are not those of their leaves", rst.n_wrong_spans),
@@ -86,7 +85,7 @@ class Treebank:
         self.left_out.setdefault(reason, []).append(name)
 
     def counts(self) -> dict[str, Any]:
-        """Count the contents of each split, and list what was left out and why."""
+        """Return the sizes of the splits, and the omitted documents with reasons."""
         splits = {}
         for split, documents in self.splits.items():
             paragraphs = [len(document.paragraphs) for document in documents if document.paragraphs is not None]
@@ -101,8 +100,8 @@ class Treebank:
 
 
 def write_treebank(folder: Path, treebank: Treebank) -> None:
-    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` where there is syntax, and `counts.json`."""
-    # Of all splits first: nothing half-written stays.
+    """Write `{split}.discourse.jsonl`, `{split}.syntax.jsonl` (if there is syntax) and `counts.json`."""
+    # Check all splits before writing, so that the folder is complete or empty.
     for split, documents in treebank.splits.items():
         if not documents:
             reasons = "; ".join(f"{len(names)} left out: {reason}" for reason, names in treebank.left_out.items())
@@ -122,7 +121,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
 def read_files(
     folder: Path, *, archive: str, suffix: str | tuple[str, ...], required: bool = True
 ) -> dict[str, TreebankFile]:
-    """The files with a suffix, by document id, from `archive`.tar.gz or `archive`.tar, else from below `folder`."""
+    """Read files with a suffix from `archive`.tar.gz, `archive`.tar or `folder`. Returns document id → file."""
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
     packed = [path for path in (folder / f"{archive}.tar.gz", folder / f"{archive}.tar") if path.is_file()]
     if packed:
@@ -142,7 +141,7 @@ def read_files(
 
 
 def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
-    """Read the files with a suffix in memory; nothing is unpacked."""
+    """Read the files with a suffix in memory, without unpacking."""
     files = []
     try:
         with tarfile.open(path) as members:
@@ -159,14 +158,14 @@ def _read_archive(path: Path, suffixes: tuple[str, ...]) -> list[TreebankFile]:
 
 
 def ends_sentence(text: str) -> int:
-    """Guess whether a sentence ends with an EDU: `SENTENCE` or 0."""
+    """Return `SENTENCE` if an EDU seems to end a sentence, otherwise 0."""
     return SENTENCE if SENTENCE_END.search(text.strip()) else 0
 
 
 def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile, *, lang: str) -> DiscourseDocument:
-    """Build a document from the texts of its EDUs, each tokenized by itself.
+    """Build a document from separately tokenized EDU texts.
 
-    `ends` says for each EDU whether a sentence (1) or a paragraph (2) ends with it, or nothing (0).
+    `ends` contains 1 per EDU that ends a sentence, 2 if it ends a paragraph, otherwise 0.
     """
     sentences: list[list[str]] = [[]]
     edus, paragraphs = [], [0]
@@ -183,12 +182,12 @@ def assemble(name: str, parts: Sequence[str], ends: Sequence[int], rst: RstFile,
 
 
 def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, where: str) -> tuple[Edu, ...]:
-    """Find the words of each EDU by its characters; spaces do not count."""
+    """Return EDUs over words, aligned by characters without spaces."""
     words = [(sentence, place, word) for sentence, found in enumerate(sentences) for place, word in enumerate(found)]
     position = 0
     edus = []
     for number, text in enumerate(texts, start=1):
-        # Files space punctuation, and Chinese, differently from the words: only the other characters are compared.
+        # Files have other spaces around punctuation, and in Chinese: only other characters are compared.
         rest, start = "".join(text.split()), position
         while rest:
             word = words[position][2] if position < len(words) else ""
@@ -210,9 +209,9 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
 
 
 def align_tree(name: str, sentences: Sequence[Sequence[str]], rst: RstFile, *, where: str) -> DiscourseDocument:
-    """Build a document whose tree and EDU texts come from an annotated file.
+    """Build a document from sentences, and tree and EDU texts from an annotated file.
 
-    Trees of n-ary formats keep their arcs.
+    Trees in n-ary formats keep their arcs.
     """
     edus = align_edus(rst.texts, sentences, where=where)
     return DiscourseDocument(name, tuple(map(tuple, sentences)), edus, rst.tree, None, rst.arcs)

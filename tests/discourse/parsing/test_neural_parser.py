@@ -47,7 +47,7 @@ def examples_of(documents, *, reads_lower=True):
     segmenter = StandInSegmenter()
     trees = [training_tree(document, coarse) for document in documents]
     relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
-    states = word_states(segmenter.read(sentences_of(documents)), documents, reads_lower=reads_lower)
+    states = word_states(segmenter.encode(sentences_of(documents)), documents, reads_lower=reads_lower)
     return relations, [
         make_example(document, tree, words, relations=relations, numbers=number_words(WORDS))
         for document, tree, words in zip(documents, trees, states, strict=True)
@@ -86,15 +86,15 @@ def test_side_by_side_is_one_by_one_and_states_may_be_given(parser):
     unseen = [random_document(seed, with_tree=False) for seed in range(70, 85)]
     alone = [parser.parse(document).tree for document in unseen]
     assert [document.tree for document in parser.parse_batch(unseen)] == alone
-    states = word_states(parser.segmenter.read(sentences_of(unseen)), unseen, reads_lower=True)
+    states = word_states(parser.segmenter.encode(sentences_of(unseen)), unseen, reads_lower=True)
     assert [document.tree for document in parser.parse_batch(unseen, states)] == alone
 
 
 def test_only_the_upper_states():
     document = random_document(4, n_sentences=3)
-    readings = StandInSegmenter().read(document.sentences)
-    (upper,) = word_states(readings, [document], reads_lower=False)
-    (both,) = word_states(readings, [document], reads_lower=True)
+    outputs = StandInSegmenter().encode(document.sentences)
+    (upper,) = word_states(outputs, [document], reads_lower=False)
+    (both,) = word_states(outputs, [document], reads_lower=True)
     assert [states.shape[1] for states in (*upper, *both)] == [WIDTH] * 3 + [2 * WIDTH] * 3
     assert all(torch.equal(a, b[:, :WIDTH]) for a, b in zip(upper, both, strict=True))
 

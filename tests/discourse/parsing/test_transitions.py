@@ -101,18 +101,6 @@ def test_a_step_that_is_not_possible_at_all_does_not_count_as_enforced():
     assert best_action(State(1), constraint, [0.0, 9.0, 9.0, 9.0]) == (SHIFT, False)
 
 
-def test_side_by_side_is_one_by_one():
-    documents = [random_document(seed, with_tree=False) for seed in range(12)]
-
-    def scores(states, _):
-        return [[random.Random(f"{state.actions}{action}").random() for action in range(4)] for state in states]
-
-    together, n_together = search(documents, scores)
-    alone = [search([document], scores) for document in documents]
-    assert [state.actions for state in together] == [states[0].actions for states, _ in alone]
-    assert n_together == sum(n for _, n in alone)
-
-
 def test_documents_of_one_edu_and_of_none():
     one = DiscourseDocument("one", ((),), edus_from_starts([[]], [0]))
     none = DiscourseDocument("none", (), ())

@@ -20,13 +20,13 @@ def random_sentences(n, *, seed=0, longest=40):
 def test_batched_equals_one_by_one():
     segmenter = untrained()
     sentences = random_sentences(60)
-    together = segmenter.read(sentences)
-    assert sum(len(reading.starts) for reading in together) > 20
-    assert [reading.starts for reading in together] == segmenter.segment(sentences)
-    for sentence, reading in zip(sentences, together, strict=True):
-        (alone,) = segmenter.read([sentence])
-        assert alone.starts == reading.starts
-        torch.testing.assert_close(alone.states_TD, reading.states_TD)
+    together = segmenter.encode(sentences)
+    assert sum(len(output.starts) for output in together) > 20
+    assert [output.starts for output in together] == segmenter.segment(sentences)
+    for sentence, output in zip(sentences, together, strict=True):
+        (alone,) = segmenter.encode([sentence])
+        assert alone.starts == output.starts
+        torch.testing.assert_close(alone.states_TD, output.states_TD)
     assert segmenter.segment(sentences[::-1]) == segmenter.segment(sentences)[::-1]
 
 
@@ -41,15 +41,15 @@ def test_empty_and_one_word_sentences_are_safe():
     segmenter = untrained()
     assert segmenter.segment([]) == []
     assert segmenter.segment([[], []]) == [[], []]
-    readings = segmenter.read([[], ["Yes"], []])
-    assert [reading.starts for reading in readings] == [[], [], []]
-    assert [tuple(reading.states_TD.shape) for reading in readings] == [(0, 16), (1, 16), (0, 16)]
-    assert readings[1].states_TD.isfinite().all()
-    assert not readings[1].states_TD.requires_grad
+    outputs = segmenter.encode([[], ["Yes"], []])
+    assert [output.starts for output in outputs] == [[], [], []]
+    assert [tuple(output.states_TD.shape) for output in outputs] == [(0, 16), (1, 16), (0, 16)]
+    assert outputs[1].states_TD.isfinite().all()
+    assert not outputs[1].states_TD.requires_grad
 
 
 def test_states_can_be_trained_on():
-    states_TD = untrained().read([["he", "said"]])[0].states_TD
+    states_TD = untrained().encode([["he", "said"]])[0].states_TD
     layer = torch.nn.Linear(16, 1)
     layer(states_TD).sum().backward()
     assert layer.weight.grad is not None
@@ -58,12 +58,12 @@ def test_states_can_be_trained_on():
 def test_a_very_long_sentence_is_read_in_windows(monkeypatch):
     segmenter = untrained()
     sentence = random.Random(1).choices(WORDS, k=10_000)
-    reading, other = segmenter.read([sentence, ["Yes", "."]])
-    assert reading.states_TD.shape == (10_000, 16)
-    assert reading.states_TD.isfinite().all()
-    assert reading.starts == sorted(set(reading.starts))
-    assert reading.starts[0] > 0
-    assert reading.starts[-1] < 10_000
+    output, other = segmenter.encode([sentence, ["Yes", "."]])
+    assert output.states_TD.shape == (10_000, 16)
+    assert output.states_TD.isfinite().all()
+    assert output.starts == sorted(set(output.starts))
+    assert output.starts[0] > 0
+    assert output.starts[-1] < 10_000
     assert other.starts == segmenter.segment([["Yes", "."]])[0]
     short = sentence[: WINDOW_WORDS + 2 * CONTEXT_WORDS]
     whole = segmenter.segment([short])

@@ -48,13 +48,6 @@ def test_all_losses_fall():
     assert all(last[name] < 0.3 * first[name] for name in first)
 
 
-def test_without_syntax_training_works_too():
-    bare = [type(e)(e.words, e.starts) for e in EXAMPLES]
-    trained = train_segmenter(bare, bare, settings=tiny_settings(), seed=1)
-    assert trained.scores["inside"]["f1"] == 100
-    assert trained.network.auxiliary is None
-
-
 def test_equal_seeds_give_equal_weights_and_others_do_not():
     settings = tiny_settings(epochs=2, dropout=0.3, word_dropout=0.3)
     torch.manual_seed(5)
@@ -84,7 +77,7 @@ def test_saved_and_loaded_is_the_same(trained, tmp_path):
     loaded = Segmenter.load(tmp_path / "segmenter.pt")
     assert (loaded.settings, loaded.vocabulary, loaded.scores) == (trained.settings, trained.vocabulary, trained.scores)
     sentences = [["He", "said", "that", "Zoe", "sang", "."], [], ["Yes"]]
-    pairs = zip(trained.read(sentences), loaded.read(sentences), strict=True)
+    pairs = zip(trained.encode(sentences), loaded.encode(sentences), strict=True)
     assert all(torch.equal(a.states_TD, b.states_TD) for a, b in pairs)
     assert trained.segment(sentences) == loaded.segment(sentences)
 
