@@ -282,13 +282,13 @@ def find_swap_in_ellipsis(builder: SegmentBuilder, place: int, number: int) -> S
     return Swap((verb.verb, others[-1].verb), {(place - 1, verb): others[-1]})
 
 
-SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[Contrast]]]] = {
+SUITES: dict[str, dict[str, Callable[[Any, int], Iterator[MinimalPair]]]] = {
     "flat": {"pronoun": _pronoun, "deixis": _deixis, "cohesion": _cohesion, "ellipsis": _ellipsis},
     "nested": {
-        "structure": partial(_search, "structure", PLANS, exchange_in_structure),
-        "deixis": partial(_search, "deixis", None, exchange_in_deixis),
-        "cohesion": partial(_search, "cohesion", None, exchange_in_cohesion),
-        "ellipsis": partial(_search, "ellipsis", None, exchange_in_ellipsis),
+        "structure": partial(_search, "structure", PLANS, find_swap_in_structure),
+        "deixis": partial(_search, "deixis", None, find_swap_in_deixis),
+        "cohesion": partial(_search, "cohesion", None, find_swap_in_cohesion),
+        "ellipsis": partial(_search, "ellipsis", None, find_swap_in_ellipsis),
     },
 }
 """Document kind → suite name → function that yields the groups with a number."""
