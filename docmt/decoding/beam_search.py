@@ -137,19 +137,19 @@ class BeamSearch:
         slots_BM = slots.gather(1, going)
         stream.advance(tokens.gather(1, going), slots_BM, step)
         first_rows = torch.arange(0, slots_BM.numel(), self.beam, device=self.device)[:, None]
-        self.decoder.follow((first_rows + slots_BM).flatten())
+        self.decoder.reorder((first_rows + slots_BM).flatten())
         # Ends are marked by inversion, so that one tensor holds everything.
         return torch.where(is_end, ~codes, codes).int(), scores
 
     def _check(self, found: list[tuple[Tensor, Tensor]]) -> None:
         """Record the results of the last steps, and drop documents and cache entries that are no longer needed."""
         codes, scores = (torch.stack(parts) for parts in zip(*found, strict=True))
-        survey = self.decoder.survey(self.stream.sentences_BM).int()
+        live = self.decoder.count_live(self.stream.sentences_BM).int()
         # One copy to the host, because each would wait for the GPU: scores travel as the bits of int32.
-        read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), survey)).cpu().numpy()
+        read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), live)).cpu().numpy()
         codes_nBC, scores_nBC = read[: 2 * codes.numel()].reshape(2, *codes.shape)
         self.record.add(self.documents, codes_nBC, scores_nBC.view(np.float32))
-        self.decoder.drop(read[2 * codes.numel() :].tolist())
+        self.decoder.evict(read[2 * codes.numel() :].tolist())
         running = np.flatnonzero(~self.record.is_done[self.documents])
         if len(running) > KEEP_SHARE * len(self.documents) and len(running):
             return
@@ -190,7 +190,7 @@ def search_sentences(
     is encoded once, so what the encoder sees of a document reaches every sentence. Arguments as `search_instances`.
     """
     memory_SD, counts = encode_source(model, src_tokens, layout), layout.sentences_B.tolist()
-    found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()
+    found = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
     return join_sentences([hypotheses[0] for hypotheses in found], counts, length_penalty=settings.length_penalty)
 
 

@@ -62,54 +62,57 @@ def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tens
     return output_BHMK.transpose(1, 2).reshape(-1, heads * head_width)
 
 
-class View:
+class Visibility:
     """The nodes that a pattern sees, given the sentence of each node, numbered over the batch; here, the whole past."""
 
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         """Bool [B, M, N], whether a token of a row's sentence sees the node's sentence; None if all see all."""
         return None
 
-    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """`sees` for a token of the row's sentence or of a later one."""
-        return self.sees(sentences_BM, nodes_BN)
+    def stays_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """`is_visible` for a token of the row's sentence or of a later one."""
+        return self.is_visible(sentences_BM, nodes_BN)
 
 
-class RangeView(View):
+class RangeVisibility(Visibility):
     """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
 
     def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
         self.first_G = torch.from_numpy(first_G).to(device)
 
     @override
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return nodes_BN[:, None] >= self.first_G[sentences_BM][:, :, None]
 
 
-class RelatedView(View):
+class RelatedVisibility(Visibility):
     """A token sees any earlier sentences, such as those that are related to its own in the merged discourse tree."""
 
     def __init__(self, layout: AttentionLayout, pattern: str, device: torch.device) -> None:
-        self.visible_GG = torch.from_numpy(layout.visible_sentences(pattern)).to(device)
+        mask_GG = layout.sentence_grouping("decoder", pattern).dense_mask(len(layout.tgt_lengths_G))
+        self.visible_GG = torch.from_numpy(mask_GG).to(device)
         # From sentence g on, sentence h is of use as long as g or a later sentence sees it.
         self.useful_GG = self.visible_GG.flip(0).cummax(0).values.flip(0)
 
     @override
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return self.visible_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
 
     @override
-    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def stays_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return self.useful_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
 
 
-def make_view(layout: AttentionLayout, pattern: str, device: torch.device) -> View:
+def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device) -> Visibility:
     """The view of a pattern of decoder self-attention."""
     kind = find_part(layout.resolve(pattern)).cache
     if kind == "document":
-        return View()
+        return Visibility()
     if kind == "range":
-        return RangeView(layout.first_visible_sentences(pattern), device)
-    return RelatedView(layout, pattern, device)
+        grouping = layout.sentence_grouping("decoder", pattern)
+        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
+        return RangeVisibility(np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G), device)
+    return RelatedVisibility(layout, pattern, device)
 
 
 class PrefixTree:
@@ -118,8 +121,8 @@ class PrefixTree:
     The shape is layers, documents, beam, heads and head width; keys and values are of the dtype and device of `like`.
     """
 
-    def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
-        self.view, self.n, self.n_steps = view, 0, 0
+    def __init__(self, visibility: Visibility, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
+        self.visibility, self.n, self.n_steps = visibility, 0, 0
         n_layers, n_documents, self.beam, heads, head_width = shape
         sizes = (n_documents, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
@@ -141,7 +144,7 @@ class PrefixTree:
             self.is_past_BMC, self.sentences_BC = (F.pad(x, (0, more)) for x in (self.is_past_BMC, self.sentences_BC))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
-        is_seen = self.view.sees(sentences_BM, self.sentences_BC[:, : self.n_columns])
+        is_seen = self.visibility.is_visible(sentences_BM, self.sentences_BC[:, : self.n_columns])
         # Made once per step, for all layers of the pattern.
         self.bias_B1MN = self._bias(is_seen)[:, None]
         self.newest: tuple[Tensor, ...] = ()
@@ -178,22 +181,22 @@ class PrefixTree:
         self.newest[layer].copy_(projected_3BHMK[1:])
         return projected_3BHMK[0], *self.keys_values[layer]
 
-    def follow(self, parents_R: Tensor) -> None:
+    def reorder(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
         shape = self.is_past_BMC.shape
         # Ancestors only: the row takes over its parent's past, while keys and values stay where they are.
         self.is_past_BMC = self.is_past_BMC.flatten(0, 1).index_select(0, parents_R).view(shape)
 
-    def survey(self, sentences_BM: Tensor) -> Tensor:
-        """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `drop`."""
-        useful_BMN = self.view.will_see(sentences_BM, self.sentences_BC[:, : self.n])
+    def count_live(self, sentences_BM: Tensor) -> Tensor:
+        """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `evict`."""
+        useful_BMN = self.visibility.stays_visible(sentences_BM, self.sentences_BC[:, : self.n])
         self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
         # The product is 1 up to the first node that no row needs; the sum counts these ones.
         first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
 
-    def drop(self, n_kept: int, first_gap: int) -> None:
-        """Drop nodes after a `survey`: a document keeps at most `n_kept`, and all of them before `first_gap`."""
+    def evict(self, n_kept: int, first_gap: int) -> None:
+        """Drop nodes after a `count_live`: a document keeps at most `n_kept`, and all of them before `first_gap`."""
         if self.n - n_kept < MIN_DROPPED:
             return
         # Stable, so that the kept nodes stay in the order of time.
@@ -225,7 +228,7 @@ class PerSentencePrefixTree(PrefixTree):
     def __init__(
         self, layout: AttentionLayout, n_before: int, shape: tuple[int, int, int, int, int], *, like: Tensor
     ) -> None:
-        super().__init__(RangeView(layout.first_sentences(n_before), like.device), shape, like=like)
+        super().__init__(RangeVisibility(layout.first_sentences(n_before), like.device), shape, like=like)
         self.ranks_J111 = torch.arange(1, n_before + 1, device=like.device)[:, None, None, None]
         # Finite, so that the attention to a sentence that does not exist gives numbers.
         self.hidden = like.new_full((), torch.finfo(like.dtype).min)
@@ -364,7 +367,8 @@ def make_source_cache(
     # Keys are stored per document, or per group where rows have slots.
     unit_of, group_of, has_slots = np.arange(n_groups), None, False
     if n_groups != n_documents:  # in a search of single sentences, every document has one group
-        group_of, has_slots = layout.sentence_groups(pattern, slot), like.device.type in SLOT_DEVICES
+        lengths_G, has_slots = layout.sentence_grouping(slot, pattern).query_lengths_G, like.device.type in SLOT_DEVICES
+        group_of = np.repeat(np.arange(n_groups), lengths_G)
         if not has_slots:
             unit_of[group_of] = np.repeat(np.arange(n_documents), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)

@@ -24,7 +24,7 @@ from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.beam_search import TargetSymbols
 from docmt.decoding.inference_model import InferenceTransformer, prepare_model, prepare_search
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
-from docmt.decoding.translation import Translator, bundled_trees, cut_trees, place_source
+from docmt.decoding.translation import Translator, align_trees, bundled_trees, slice_trees
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
@@ -199,7 +199,7 @@ class TargetScorer:
         marks, start = self.trained.model.settings.src_marks, 0
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
-            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
+            trees = None if candidate.trees is None else slice_trees(candidate.trees, start, end, marks)
             yield ScoredInstance(
                 number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs)
             )
@@ -404,7 +404,7 @@ def score_suite(
         raise UserError("the trees do not match the items of the test set in order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
-        placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
+        placed = None if trees is None else align_trees(trees[number], item.src, scorer.trained)
         flat += [Candidate(item.src, tgt, placed, item.candidates, item.is_prefix) for tgt in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]

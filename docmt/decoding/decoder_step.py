@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from docmt.decoding.caches import PerSentencePrefixTree, PrefixTree, SourceKVCache, make_source_cache, make_view
+from docmt.decoding.caches import PerSentencePrefixTree, PrefixTree, SourceKVCache, make_source_cache, make_visibility
 from docmt.decoding.inference_model import (
     FloatMatmul,
     FusedProjections,
@@ -85,8 +85,8 @@ class IncrementalDecoder:
             return len(members), len(layout.sentences_B), beam, members[0].heads, width
 
         for members in _by_pattern(layer.self_attention for layer in stack.layers):
-            view = make_view(layout, members[0].pattern, self.like.device)
-            self.trees.append(PrefixTree(view, tree_shape(members), like=self.like))
+            visibility = make_visibility(layout, members[0].pattern, self.like.device)
+            self.trees.append(PrefixTree(visibility, tree_shape(members), like=self.like))
             self.past |= _places(self.trees[-1], members)
         for members in _by_pattern(layer.cross_attention for layer in stack.layers):
             self.caches.append(make_source_cache(members, memory_MD, layout, stack.slots[0], like=self.like))
@@ -94,15 +94,14 @@ class IncrementalDecoder:
         self.reader: StepContextReader | None = None
         if self.context is not None:
             self.reader = StepContextReader(layout, like=self.like)
-            to_rows, to_each = self.context.row_parts(), self.context.each_parts()
-            if to_rows and stack.rows_CD is not None:
-                self.caches.append(make_source_cache(to_rows, stack.rows_CD, layout, stack.slots[1], like=self.like))
-                self.reader.rows |= _places(self.caches[-1], to_rows)
-            if to_each:
-                n_before = layout.settings.n_before
-                tree = PerSentencePrefixTree(layout, n_before, tree_shape(to_each), like=self.like)
+            members = self.context.context_attentions()
+            if members and stack.rows_CD is not None:
+                self.caches.append(make_source_cache(members, stack.rows_CD, layout, stack.slots[1], like=self.like))
+                self.reader.rows |= _places(self.caches[-1], members)
+            if members := self.context.previous_attentions():
+                tree = PerSentencePrefixTree(layout, layout.settings.n_before, tree_shape(members), like=self.like)
                 self.trees.append(tree)
-                self.reader.trees |= _places(tree, to_each)
+                self.reader.trees |= _places(tree, members)
         self.compiled = None
         if self.context is None:
             self.compiled = DecoderStep.of(self.model, stack.layers, self.past, self.source)
@@ -153,19 +152,19 @@ class IncrementalDecoder:
         cache, number = self.source[part]
         return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
 
-    def follow(self, parents_R: Tensor) -> None:
+    def reorder(self, parents_R: Tensor) -> None:
         """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
         for tree in self.trees:
-            tree.follow(parents_R)
+            tree.reorder(parents_R)
 
-    def survey(self, sentences_BM: Tensor) -> Tensor:
-        """The arguments of `drop` for rows in these sentences; int64 [2 × trees], on the device."""
-        return torch.cat([tree.survey(sentences_BM) for tree in self.trees])
+    def count_live(self, sentences_BM: Tensor) -> Tensor:
+        """The arguments of `evict` for rows in these sentences; int64 [2 × trees], on the device."""
+        return torch.cat([tree.count_live(sentences_BM) for tree in self.trees])
 
-    def drop(self, counts: Sequence[int]) -> None:
-        """Drop cache entries that no row will see again, after a `survey`."""
+    def evict(self, counts: Sequence[int]) -> None:
+        """Drop cache entries that no row will see again, after a `count_live`."""
         for number, tree in enumerate(self.trees):
-            tree.drop(*counts[2 * number : 2 * number + 2])
+            tree.evict(*counts[2 * number : 2 * number + 2])
 
     def select_documents(self, documents: Tensor) -> None:
         """Keep only some documents, in the given order."""
@@ -191,12 +190,12 @@ class StepContextReader(ContextReader):
         return self.numbers_R
 
     @override
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         cache, number = self.rows[part]
         return part.out(cache.attend(number, self._scaled_query(part, query_ND)).to(query_ND.dtype))
 
     @override
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         tree, number = self.trees[part]
         keys_values = (rows.to(self.dtype) for rows in part.project_memory(states_ND))
         projected_R3HK = torch.stack((self._scaled_query(part, query_ND), *keys_values), dim=1)

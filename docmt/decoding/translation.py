@@ -3,8 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,9 +23,6 @@ from docmt.models.batch import instance_trees
 from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
-
-if TYPE_CHECKING:
-    from docmt.discourse.annotation import BundleAnnotator
 
 logger = logging.getLogger(__name__)
 
@@ -221,7 +217,7 @@ class Translator:
                 f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
             )
         if trees is None and self.with_trees:
-            trees = self._annotator.annotate(documents)
+            trees = self.trained.annotator.annotate(documents)
         sources, owners = [], []
         for number, document in enumerate(documents):
             for source in self._split(document, trees[number] if trees is not None else None):
@@ -241,13 +237,6 @@ class Translator:
             translated[owner] += text
         return translated
 
-    @cached_property
-    def _annotator(self) -> "BundleAnnotator":
-        from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
-
-        assert self.trained.discourse is not None
-        return BundleAnnotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)
-
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
         """The instances of a document, split by its source side alone."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
@@ -255,11 +244,11 @@ class Translator:
         self.counts.sentences += len(sentences)
         self.counts.subwords += sum(costs) - sum(self.model.settings.src_marks) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
-        placed = None if discourse is None else place_source(discourse, document, self.trained)
+        placed = None if discourse is None else align_trees(discourse, document, self.trained)
         marks, start = self.trained.model.settings.src_marks, 0
         for count in self.trained.split(costs):
             end = start + count
-            yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end, marks))
+            yield Source(sentences[start:end], None if placed is None else slice_trees(placed, start, end, marks))
             start = end
 
 
@@ -269,13 +258,11 @@ def bundled_trees(
     """The trees of source documents by the segmenter and parser of the model file; None without these or trees."""
     if trained.discourse is None or not trained.model.settings.needs_trees:
         return None
-    from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
-
-    made = BundleAnnotator(trained.discourse, lang=trained.pipeline.src_lang).annotate(sources)
-    return [replace(document, id=name) for name, document in zip(names, made, strict=True)]
+    annotated = trained.annotator.annotate(sources)
+    return [replace(document, id=name) for name, document in zip(names, annotated, strict=True)]
 
 
-def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
+def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
     """The trees of a source document over its subwords; None for a model that reads no trees."""
     if not trained.model.settings.needs_trees:
         return None
@@ -283,7 +270,7 @@ def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained
     return place_trees(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
 
 
-def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
+def slice_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
     """The trees of an instance, sentences first to last − 1 of the document; `marks` before and after each sentence."""
     cut = placed.cut(first, last)
     lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}

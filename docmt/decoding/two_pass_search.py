@@ -78,7 +78,8 @@ class TwoPassSearch:
     @torch.inference_mode()
     def draft(self) -> list[BeamHypothesis]:
         """The best translation of each sentence by the sentence model."""
-        found = BeamSearch(self.model, self.memory_SD, self.layout.one_by_one(), self.settings, self.symbols).run()
+        layout = self.layout.split_into_sentences()
+        found = BeamSearch(self.model, self.memory_SD, layout, self.settings, self.symbols).run()
         return [hypotheses[0] for hypotheses in found]
 
     @torch.inference_mode()

@@ -17,7 +17,7 @@ from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
 from docmt.models.attention.layout import AttentionLayout, BatchTrees, Drafts
-from docmt.models.buffers import Place, map_leaves, to_buffer
+from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
 
@@ -72,11 +72,11 @@ class Batch:
         """The batch with places instead of tensors, and the buffer that they are places of."""
         if self.buffer is None:
             return to_buffer(self)
-        return map_leaves(self, Place.of), self.buffer
+        return map_leaves(self, BufferSlice.of), self.buffer
 
     def _filled(self, buffer: Tensor) -> "Batch":
         """A batch with places, made a batch of views of a buffer."""
-        batch = map_leaves(self, lambda place: place.view(buffer), kind=Place)
+        batch = map_leaves(self, lambda place: place.view(buffer), kind=BufferSlice)
         batch.buffer = buffer
         return batch
 

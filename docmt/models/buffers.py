@@ -12,7 +12,7 @@ ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferSlice:
     """Where a tensor lies in a buffer; `start` is in bytes."""
 
     start: int
@@ -20,7 +20,7 @@ class Place:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, view: Tensor) -> "Place":
+    def of(cls, view: Tensor) -> "BufferSlice":
         return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
 
     def view(self, buffer: Tensor) -> Tensor:
@@ -53,14 +53,14 @@ def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor
 
 
 def to_buffer(nest: Any) -> tuple[Any, Tensor]:
-    """The nest with a `Place` for each of its CPU tensors, and one buffer with copies of them, uint8 [bytes]."""
+    """The nest with a `BufferSlice` for each of its CPU tensors, and one buffer with copies of them, uint8 [bytes]."""
     tensors: list[Tensor] = []
-    places: list[Place] = []
+    places: list[BufferSlice] = []
 
-    def place(tensor: Tensor) -> Place:
+    def place(tensor: Tensor) -> BufferSlice:
         # −(−a // b) rounds up, in integers.
         start = places[-1].start + places[-1].n_bytes if places else 0
-        places.append(Place(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
+        places.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
         tensors.append(tensor)
         return places[-1]
 

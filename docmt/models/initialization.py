@@ -29,7 +29,13 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
         if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
             whole = {name: weights.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
             weights |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
-    origins = _origins(model, weights)
+    origins = {name: name for name, _ in model.named_parameters()}
+    for place, attention in model.attentions():
+        for name, _ in attention.named_parameters():
+            counterpart = attention.counterpart(name)
+            if counterpart is not None and f"{place}.{name}" not in weights:
+                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
+    origins = {name: origin for name, origin in origins.items() if origin in weights}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name not in origins:
@@ -78,14 +84,3 @@ def silence_new_parts(model: Transformer) -> None:
             attention.silence()
     if isinstance(model, ContextTransformer):
         model.context.silence()
-
-
-def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
-    """For each parameter that the other model has, its name there."""
-    origins = {name: name for name, _ in model.named_parameters()}
-    for place, attention in model.attentions():
-        for name, _ in attention.named_parameters():
-            counterpart = attention.counterpart(name)
-            if counterpart is not None and f"{place}.{name}" not in weights:
-                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
-    return {name: origin for name, origin in origins.items() if origin in weights}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from docmt.models.systems.transformer import Transformer
 from docmt.tensor_files import read_tensors
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import GAP_MASK, TOKEN_MASK, Vocabulary
+
+if TYPE_CHECKING:
+    from docmt.discourse.annotation import BundleAnnotator
 
 FORMAT = 1
 KEYS = {"model": dict, "weights": dict, "vocabulary": list, "pipeline": dict, "segmentation": dict, "provenance": dict}
@@ -78,6 +81,14 @@ class TrainedModel:
     def marks(self) -> Marks:
         """The marks before and after sentences."""
         return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
+
+    @cached_property
+    def annotator(self) -> "BundleAnnotator":
+        """The segmenter and parser of the file. Only for models with `discourse`."""
+        from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
+
+        assert self.discourse is not None
+        return BundleAnnotator(self.discourse, lang=self.pipeline.src_lang)
 
     def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
         """Token ids of a plain sentence with its marks; int32."""

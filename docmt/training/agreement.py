@@ -36,9 +36,9 @@ class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
 class StopSignals:
     """A context manager that notes signals.
 
-    All processes must stop at the same update, although a signal reaches each at a different moment. It therefore takes
-    effect at the next `add_up`, which all call together; a single process may also `notice` it. `number` is the signal
-    in effect, the same in all processes.
+    All processes must stop at the same update, but receive a signal at different moments. Therefore a signal takes
+    effect at the next `all_reduce`, a call that all processes make together. A single process can also `poll`. `number`
+    is the signal in effect and equal in all processes.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -55,14 +55,14 @@ class StopSignals:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def notice(self) -> None:
+    def poll(self) -> None:
         """Let a signal take effect at once, if this process is the only one."""
         if self.fabric.world_size == 1:
             self.number = self._noted
 
-    def add_up(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
+    def all_reduce(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
         """Sum values, then float64 scalars that are still on the device, over all processes, in one exchange."""
-        self.notice()
+        self.poll()
         if self.fabric.world_size == 1:
             return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
         flags = [float(self._noted == number) for number in SIGNALS]
@@ -75,7 +75,7 @@ class StopSignals:
         self.number = next(noted, None)
         return totals
 
-    def check(self) -> None:
+    def raise_if_stopped(self) -> None:
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -132,7 +132,7 @@ class MeasurementQueue:
         is_first = self.fabric.is_global_zero
         # All processes have the same norms, which are summed with the losses in one exchange: all but one add zero.
         norms = [row.norm.double() if is_first else torch.zeros_like(row.loss) for row in rows]
-        seconds, wishes, *values = self.signals.add_up(
+        seconds, wishes, *values = self.signals.all_reduce(
             sum(row.seconds for row in rows),
             float(is_time_to_save and is_first),
             *(row.tokens for row in rows),

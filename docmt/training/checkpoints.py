@@ -68,12 +68,12 @@ class CheckpointFolder:
             raise UserError(f"{self._path(name)}: {message}")
         return content
 
-    def note(self, name: str, devices: str, value: int | str) -> None:
+    def save_hint(self, name: str, devices: str, value: int | str) -> None:
         """Note for later sessions what was found on devices of a kind, such as `device_tokens` of `2 × cuda`."""
         path = self._path(name).with_suffix(".json")
         write_json(path, {**self._note(name), devices: value}, checksum=False)
 
-    def noted(self, name: str, devices: str) -> Any:
+    def load_hint(self, name: str, devices: str) -> Any:
         """The value noted for these devices; None without one."""
         return self._note(name).get(devices)
 

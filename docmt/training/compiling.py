@@ -55,7 +55,12 @@ class CompiledPass:
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
-        n_positions, form = layout.most_positions(), self.settings.form
+        n_positions = max(
+            layout.n_positions(side, within=kind)
+            for side, kind in layout.index_kinds()
+            if kind in ("instance", "sentence")
+        )
+        form = self.settings.form
         form.check_positions(n_positions)  # a graph has no errors to raise
         table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
         arguments = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), _of_any_length)
@@ -63,11 +68,11 @@ class CompiledPass:
             with _options():
                 return self.compiled(*arguments)
         except Exception as error:
-            if not self.gives_up(error):
+            if not self.disable_if_compiler_failed(error):
                 raise
         return self.plain(*tokens, layout)
 
-    def gives_up(self, error: Exception) -> bool:
+    def disable_if_compiler_failed(self, error: Exception) -> bool:
         """Whether an error of a forward or backward pass is the compiler's, so that a repetition can do without it."""
         if self.compiled is None or isinstance(error, torch.OutOfMemoryError | MemoryError | UserError):
             return False
@@ -86,8 +91,8 @@ class CompiledLoss(CompiledPass):
         self.states = CompiledPass(model.forward, inputs, model.settings, backend)
 
     @override
-    def gives_up(self, error: Exception) -> bool:
-        if not super().gives_up(error):
+    def disable_if_compiler_failed(self, error: Exception) -> bool:
+        if not super().disable_if_compiler_failed(error):
             return False
         self.states.compiled = None  # for the same reason, in all likelihood
         return True

@@ -66,10 +66,10 @@ def make_fabric(
     fabric, dtype = connect(torch.float32), torch.float32
     if fabric.is_global_zero:
         folder = CheckpointFolder(checkpoints) if checkpoints else None
-        noted = folder.noted("precision", "cpu") if folder else ""
+        noted = folder.load_hint("precision", "cpu") if folder else ""
         dtype = DTYPES.get(noted) or product_type(precision, is_gpu=False, width=width)
         if folder and noted not in DTYPES:
-            folder.note("precision", "cpu", FABRIC_PRECISIONS[dtype])
+            folder.save_hint("precision", "cpu", FABRIC_PRECISIONS[dtype])
     dtype = fabric.broadcast(dtype)
     return fabric if dtype == torch.float32 else connect(dtype)
 

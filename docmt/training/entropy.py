@@ -56,10 +56,10 @@ class EntropyMeter:
         for i, value in enumerate((float(entropy_N.sum()), float(even_N.sum()), len(entropy_N))):
             totals[i] += value
 
-    def add_up(self, add_up: Callable[..., list[float]]) -> None:
-        """Add the measurements of other processes; `add_up` sums each of its arguments over all processes."""
+    def all_reduce(self, all_reduce: Callable[..., list[float]]) -> None:
+        """Add the measurements of other processes; `all_reduce` sums each of its arguments over all processes."""
         # One exchange for all sums instead of one for each attention.
-        flat = add_up(*(value for totals in self.sums for value in totals))
+        flat = all_reduce(*(value for totals in self.sums for value in totals))
         self.sums = [flat[i : i + 3] for i in range(0, len(flat), 3)]
 
     def entropies(self) -> dict[str, float]:

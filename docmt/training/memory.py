@@ -34,7 +34,7 @@ class OutOfMemory(UserError):  # noqa: N818 - the name of torch
 
 
 @contextlib.contextmanager
-def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
+def describe_oom(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
     """Turn a lack of memory into an OutOfMemory that names the batch and the setting to lower."""
     try:
         yield
@@ -57,7 +57,7 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     )
 
 
-def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
+def largest_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
     """The worst batches that an epoch may contain: the longest instances together, and the fullest batch.
 
     Global attention costs most on long instances, everything else is proportional to tokens.
@@ -80,7 +80,7 @@ class MicroBatchSize:
         self.devices = f"{fabric.world_size} × {fabric.device.type}"
         self.is_chosen = reader.device_tokens is None  # not asked for
         if self.is_chosen:
-            reader.device_tokens = checkpoints.noted("device_tokens", self.devices)
+            reader.device_tokens = checkpoints.load_hint("device_tokens", self.devices)
 
     def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
         """Run the worst batches of each task forward and backward, with room for the optimizer state.
@@ -98,11 +98,11 @@ class MicroBatchSize:
 
         def run(max_tokens: int) -> None:
             for task in reader.tasks:
-                for drawn in worst_batches(task.train, max_tokens=max_tokens):
+                for drawn in largest_batches(task.train, max_tokens=max_tokens):
                     try:
                         self._compute(task, drawn, module, optimizer)
                     except Exception as error:
-                        if compiled is None or not compiled.gives_up(error):
+                        if compiled is None or not compiled.disable_if_compiler_failed(error):
                             raise
                         self._compute(task, drawn, module, optimizer)
 
@@ -126,14 +126,14 @@ class MicroBatchSize:
             log.info("a device computes up to %d tokens at once (--device-tokens)", tokens)
             if fabric.is_global_zero:
                 # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
-                self.checkpoints.note("device_tokens", self.devices, tokens)
+                self.checkpoints.save_hint("device_tokens", self.devices, tokens)
         reader.device_tokens = tokens
 
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
         """Run a batch forward and backward."""
         instance_set, numbers = task.read(drawn, epoch=0)
         try:
-            with explained_memory(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
+            with describe_oom(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
                 # Room for the two moments of Adam, which allocates them in its first update.
                 fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
                 moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
@@ -150,7 +150,7 @@ class MicroBatchSize:
         Among several devices it cannot: the others are in an exchange of gradients. Later sessions start with the half.
         """
         limit = (self.reader.device_tokens or self.reader.settings.max_batch_tokens) // 2
-        self.checkpoints.note("device_tokens", self.devices, limit)
+        self.checkpoints.save_hint("device_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
         when = "from here on" if is_alone else "after the next start"
         log.warning("update %d: out of memory: at most %d tokens at once %s", step, limit, when)

@@ -196,11 +196,6 @@ class Schedule:
         # The first task has just been trained, and has ended its pass.
         return (state.step - 1) % len(state.tasks) == 0 and state.tasks[0].position == 0
 
-    def is_save_due(self, step: int, *, is_time: bool) -> bool:
-        """True when it `is_time_to_save` by the clock of the first process, or by the number of updates."""
-        every = self.settings.checkpoint_every_steps
-        return is_time or (every is not None and step % every == 0)
-
     def is_time_to_save(self) -> bool:
         return monotonic() - self._started >= 60 * self.settings.checkpoint_every_minutes
 

@@ -35,7 +35,7 @@ from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
-from docmt.training.memory import MicroBatchSize, OutOfMemory, explained_memory
+from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom
 from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
@@ -132,10 +132,17 @@ class Trainer:
             tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,
             contextlib.closing(self._updates()) as updates,
         ):
-            # The training may have been stopped after an update, before the validation due then.
-            if schedule.is_validation_due(state):
-                self._validate_and_save(bar)
-            for update in updates:
+            is_save_due = False
+            while True:
+                # Before an update, because a resumed training may have stopped before a validation that was due.
+                if schedule.is_validation_due(state):
+                    self._validate_and_save(bar)
+                elif is_save_due:
+                    self._save()
+                if schedule.is_done(state):
+                    break
+                self.signals.raise_if_stopped()
+                update, is_save_due = next(updates), False
                 try:
                     self._step(update)
                 except Exception as error:
@@ -147,34 +154,26 @@ class Trainer:
                 bar.update()
                 self._log_if_due(bar)
                 # Several processes save after the same update.
-                is_alone = self.fabric.world_size == 1
-                is_time = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
-                if schedule.is_validation_due(state):
-                    self._validate_and_save(bar)
-                elif schedule.is_save_due(state.step, is_time=is_time) or self.signals.number is not None:
-                    self._save()
-                if not schedule.is_done(state):
-                    self.signals.check()
+                is_alone, every = self.fabric.world_size == 1, self.settings.checkpoint_every_steps
+                is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
+                is_save_due |= (every is not None and state.step % every == 0) or self.signals.number is not None
         if self._saved != state.to_dict():
             self._save()
         self._finish_writing()
 
     def _updates(self) -> Generator[Update, None, None]:
-        """The updates until the training is done, prepared ahead; an update that changed nothing comes again."""
+        """Yield updates without end, prepared ahead. An update that failed, so that the step stayed, is repeated."""
         state = self.state
-        while not self.schedule.is_done(state):
-            step, is_repeated = state.step, False
-            ahead = read_ahead(self.reader, step=step, tasks=state.tasks, device=self.fabric.device)
+        while True:
+            ahead, step = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device), -1
             with contextlib.closing(ahead):
-                while not is_repeated and not self.schedule.is_done(state):
+                while state.step != step:
                     started, step = perf_counter(), state.step
                     update = next(ahead)
                     state.add_seconds(perf_counter() - started)
                     yield update
-                    is_repeated = state.step == step
-            if is_repeated:
-                self.optimizer.zero_grad()
-                torch.cuda.empty_cache()
+            self.optimizer.zero_grad()
+            torch.cuda.empty_cache()
 
     def _step(self, update: Update) -> None:
         """Forward, loss, backward, clip, update of the weights, from the share of this process in an update."""
@@ -191,7 +190,7 @@ class Trainer:
         for index, part in enumerate(update.micro_batches, start=1):
             is_last = index == len(update.micro_batches)
             with (
-                explained_memory(self.tasks[number].train, part.instances, fabric.device),
+                describe_oom(self.tasks[number].train, part.instances, fabric.device),
                 # Gradients add up locally; devices exchange them once, with the last backward pass.
                 contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
             ):
@@ -235,7 +234,7 @@ class Trainer:
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             return self.micro_batch_size.halve(self.state.step + 1)
         is_alone = self.fabric.world_size == 1  # others are in an exchange of gradients, which nobody can repeat
-        return is_alone and self.compiled is not None and self.compiled.gives_up(failure)
+        return is_alone and self.compiled is not None and self.compiled.disable_if_compiler_failed(failure)
 
     # Logging
 
@@ -248,7 +247,7 @@ class Trainer:
     def _log_if_due(self, bar: tqdm) -> None:
         """Notice errors and signals; if due, read the measurements, and add a row to the history."""
         self.writer.check()
-        self.signals.notice()
+        self.signals.poll()
         if self.measurements.is_flush_due():
             self._flush_measurements()
         if self.state.step % self.settings.log_every_steps != 0:
@@ -288,7 +287,7 @@ class Trainer:
         state = self.state
         self._flush_measurements()
         try:
-            self.signals.check()
+            self.signals.raise_if_stopped()
             measured = self._validate(self.tasks[0], n_metered=ENTROPY_BATCHES)
             if len(self.tasks) > 1:
                 measured[f"dev_loss_{self.tasks[0].name}"] = measured["dev_loss"]
@@ -323,16 +322,16 @@ class Trainer:
                     with meter if is_metered else contextlib.nullcontext():
                         batch = self.dev_batch(task, batches[number])
                         sums += self.raw_module.validate(batch, compiled and compiled.states)
-                self.signals.add_up()  # all processes agree on a signal, and stop at the same batch
+                self.signals.all_reduce()  # all processes agree on a signal, and stop at the same batch
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")
-                self.signals.check()
-        smoothed, plain, count, marks_plain, marks = self.signals.add_up(*sums.tolist())
+                self.signals.raise_if_stopped()
+        smoothed, plain, count, marks_plain, marks = self.signals.all_reduce(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
         if marks:
             losses["dev_nll_marks"] = marks_plain / marks
         if n_metered:
-            meter.add_up(self.signals.add_up)
+            meter.all_reduce(self.signals.all_reduce)
         return losses | (meter.entropies() if n_metered else {})
 
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:

@@ -71,7 +71,7 @@ def check_cached_decoding(model):
 
 def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
     layout = check_cached_decoding(make_model())
-    assert layout.visible_sentences("first").astype(int).tolist() == [
+    assert layout.sentence_grouping("decoder", "first").dense_mask(5).astype(int).tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
         [1, 0, 1, 0, 0],
@@ -90,12 +90,12 @@ class Echo(ContextModule):
         self.layers, self.n_before = nn.ModuleList(parts), settings.n_before
 
     def in_decoder(self, number, hidden_ND, reader):
-        each_JND = reader.to_each(self.layers[number], hidden_ND, hidden_ND, self.n_before)
+        each_JND = reader.attend_previous(self.layers[number], hidden_ND, hidden_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=hidden_ND.device)
         is_there_JN1 = (reader.numbers() > ranks_J[:, None])[..., None]
         return hidden_ND + torch.where(is_there_JN1, each_JND, 0).sum(0)
 
-    def each_parts(self):
+    def previous_attentions(self):
         return list(self.layers)
 
 

@@ -169,6 +169,14 @@ def test_models_that_docmt_cannot_be_are_refused_in_one_line(change, message, tm
     assert "\n" not in str(error.value)
 
 
+def test_an_mbart50_that_starts_with_a_language_is_known_by_its_tokenizer(tmp_path):
+    _, config = write_text(tmp_path, "mbart50")
+    write(tmp_path / "config.json", config | {"decoder_start_token_id": config["vocab_size"] - 2})
+    assert read_settings(tmp_path).marks.src_before == []
+    write(tmp_path / "tokenizer_config.json", {"tokenizer_class": "MBart50TokenizerFast"})
+    assert read_settings(tmp_path).marks.src_before == ["{src}"]
+
+
 def test_a_missing_scale_of_embeddings_means_what_it_does_in_transformers(tmp_path):
     for family in ("mbart", "marian", "m2m_100"):
         config = write_text(tmp_path, family)[1]

@@ -19,8 +19,8 @@ from docmt.config.systems import (
 from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
-CONTRAST_KEYS = {"max_batch_tokens", "context"}
-"""Keys of section `decoding` that matter when given targets are scored: no beam, no lengths, always in float32."""
+SCORING_KEYS = {"context"}
+"""Keys of section `decoding` on which the scores of existing target sentences depend."""
 NO_RULES = ContrastSettings()
 """The rules of contrastive test sets at their defaults."""
 
@@ -171,7 +171,7 @@ class RunArtifacts(DiscourseArtifacts):
             [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "discourse": trees},
             {
-                "settings": own[0] if own else settings.model_dump(mode="json", include=CONTRAST_KEYS),
+                "settings": own[0] if own else settings.model_dump(mode="json", include=SCORING_KEYS),
                 "score": rules.score,
                 "target_context": rules.context,
             },
@@ -203,7 +203,7 @@ class RunArtifacts(DiscourseArtifacts):
             [CXMI, settings.context, model, text, *trees],
             {"model": model, "text": text, "discourse": trees},
             {
-                "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
+                "settings": settings.model_dump(mode="json", include=SCORING_KEYS),
                 **(self.scoring_options(dataset, part) if suite is None else {"suite": text.file, "test": suite}),
             },
         )

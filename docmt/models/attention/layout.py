@@ -194,7 +194,7 @@ class AttentionLayout:
             drafts=self.drafts,
         )
 
-    def one_by_one(self) -> "AttentionLayout":
+    def split_into_sentences(self) -> "AttentionLayout":
         """The same sentences, each an instance, without trees; context modules see their documents."""
         alone = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
@@ -296,25 +296,9 @@ class AttentionLayout:
             return AttentionUnits(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
         return replace(self._sentence_units(slot), heads_U=trees.sentence_heads_G, open_B=trees.open_B)
 
-    @cached_property
-    def _of_sentences(self) -> "AttentionLayout":
-        """The same sentences with one target token each, so that rows of target groupings are sentences."""
-        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G))
-
-    def sentence_groups(self, pattern: str, slot: Slot = "cross") -> np.ndarray:
-        """The group of each target sentence in an attention to the source; int64 [G]."""
-        lengths = self._of_sentences.grouping(slot, pattern).query_lengths_G
-        return np.repeat(np.arange(len(lengths)), lengths)
-
-    def visible_sentences(self, pattern: str) -> np.ndarray:
-        """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
-        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G))
-
-    def first_visible_sentences(self, pattern: str) -> np.ndarray:
-        """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""
-        grouping = self._of_sentences.grouping("decoder", pattern)
-        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
-        return np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G)
+    def sentence_grouping(self, slot: Slot, pattern: str) -> Grouping:
+        """Return a grouping with one row per target sentence instead of one row per target token."""
+        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
         """int64, see `Index`, for each item of a side; made once for a device."""
@@ -350,11 +334,6 @@ class AttentionLayout:
         is_instance = (within or self.settings.positions) == "instance"
         lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
         return int(lengths.max(initial=0))
-
-    def most_positions(self) -> int:
-        """The highest position + 1, of all positions that the model needs."""
-        kinds = self.index_kinds()
-        return max(self.n_positions(side, within=kind) for side, kind in kinds if kind in ("instance", "sentence"))
 
     def index_kinds(self) -> set[tuple[Side, Index]]:
         """Side and kind of each index that the model needs."""

@@ -87,12 +87,17 @@ FAMILIES: dict[str, PublishedFamily] = {
 """Families by the `model_type` of config.json."""
 
 
-def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
-    """The family of a config.json."""
+def find_family(folder: Path) -> PublishedFamily:
+    """Return the family of the model in a folder."""
+    where, config = str(folder / "config.json"), read_json(folder / "config.json")
     name = config.get("model_type")
-    # mBART and mBART50 share a `model_type`; they differ in the symbol that the decoder reads first.
-    if name == "mbart" and config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
-        name = "mbart50"
+    # mBART and mBART50 share a `model_type`. They differ in their tokenizers, and usually in the first decoder input.
+    if name == "mbart":
+        path = folder / "tokenizer_config.json"
+        classes = [values.get("tokenizer_class") for values in (config, read_json(path) if path.exists() else {})]
+        is_50 = any(str(kind).startswith("MBart50") for kind in classes)
+        if is_50 or config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
+            name = "mbart50"
     if name not in FAMILIES:
         raise UserError(f"{where}: model_type {name!r}: docmt reads {', '.join(FAMILIES)}")
     family = FAMILIES[name]
@@ -112,11 +117,9 @@ def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
 
 def read_settings(folder: Path) -> ModelSettings:
     """The settings of a published model, as a sentence model."""
-    where = str(folder / "config.json")
-    config = read_json(folder / "config.json")
+    where, config = str(folder / "config.json"), read_json(folder / "config.json")
     try:
-        family = find_family(config, where=where)
-        name = config["activation_function"]
+        family, name = find_family(folder), config["activation_function"]
         if name not in ACTIVATIONS:
             raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
         # null would mean sinusoids here

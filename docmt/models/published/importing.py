@@ -8,7 +8,6 @@ from pathlib import Path
 from torch import Tensor
 
 from docmt.errors import UserError
-from docmt.files import read_json
 from docmt.models.model_file import TrainedModel, build_model
 from docmt.models.published.families import SAME, find_family, our_weights, read_settings, read_weights
 from docmt.models.settings import ModelSettings
@@ -37,8 +36,7 @@ def import_model(
             model of several target languages, its second is the symbol that sources begin with: `>>deu<<`.
         text: sentences of both languages; only pieces that they are made of are kept. None keeps all.
     """
-    settings, published = read_settings(folder), PublishedText.read(folder)
-    family = find_family(read_json(folder / "config.json"), where=str(folder / "config.json"))
+    settings, published, family = read_settings(folder), PublishedText.read(folder), find_family(folder)
     pipeline = TextPipeline(
         TextSettings(tokenization="sentencepiece", truecase=False, **family.text),
         languages=languages,

@@ -49,7 +49,7 @@ class SecondLayer(DecoderLayer):
     def read_source(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """The attention to the source; [N, D] → [N, D]."""
         outer = self.source_sublayer
-        return outer(hidden_ND, reader.to_rows(self.source_attention, outer.enter(hidden_ND)))
+        return outer(hidden_ND, reader.attend_context(self.source_attention, outer.enter(hidden_ND)))
 
 
 class SecondDecoder(ContextModule):
@@ -76,7 +76,7 @@ class SecondDecoder(ContextModule):
         return self.second_layers[number].read_source(hidden_ND, reader)
 
     @override
-    def row_parts(self) -> list[MultiHeadAttention]:
+    def context_attentions(self) -> list[MultiHeadAttention]:
         return [layer.source_attention for layer in self.second_layers]
 
     @property

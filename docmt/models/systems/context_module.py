@@ -65,14 +65,14 @@ class ContextReader(ABC):
         """int64 [N], the number of each token's sentence in its document, from 0: how many there are before it."""
 
     @abstractmethod
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         """Attend to the rows of the sentence's context, see `ContextModule.before_encoder`; [N, D].
 
         Meaningless for sentences without any.
         """
 
     @abstractmethod
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         """Attend to the states of each of the J = `n_before` sentences before, the nearest first; [J, N, D].
 
         Of these sentences, the ones that do not exist give anything finite. `states_ND` are the states of the
@@ -100,11 +100,11 @@ class PackedReader(ContextReader):
         return self.layout.index(self.side, "number", self.device)
 
     @override
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         return part(query_ND, self.rows_CD, partial(self.layout.grouping, self.slot))
 
     @override
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         grouping = self.layout.grouping("encoder" if self.side == "src" else "decoder", "each_before")
         query_NHK, key_NHK, value_NHK = part.project(query_ND, states_ND)
         output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, grouping)
@@ -145,11 +145,11 @@ class ContextModule(nn.Module):
     model. Batches that are read without context (`AttentionLayout.reads_context`) do not come here.
     """
 
-    reads_rows: ClassVar[bool] = False
+    has_context_states: ClassVar[bool] = False
     """Whether `before_encoder` gives rows."""
 
     def before_encoder(self, source: SourceBatch) -> Tensor:
-        """The rows of context, [C, D], of all sentences in order, where `reads_rows` is true."""
+        """The rows of context, [C, D], of all sentences in order, where `has_context_states` is true."""
         raise NotImplementedError
 
     def in_encoder(self, number: int, hidden_SD: Tensor, reader: ContextReader) -> Tensor:
@@ -172,11 +172,11 @@ class ContextModule(nn.Module):
         """What the softmax reads, [N, D], of a kind that drafts: its methods of the decoder are for this pass alone."""
         raise NotImplementedError
 
-    def row_parts(self) -> list[MultiHeadAttention]:
+    def context_attentions(self) -> list[MultiHeadAttention]:
         """The attentions of the decoder to rows."""
         return []
 
-    def each_parts(self) -> list[MultiHeadAttention]:
+    def previous_attentions(self) -> list[MultiHeadAttention]:
         """The attentions of the decoder to each of the sentences before."""
         return []
 

@@ -58,7 +58,7 @@ class ContextTransformer(Transformer):
             return super().encode(src_tokens_S, layout)
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
-        rows_CD = self.context.before_encoder(source) if self.context.reads_rows else None
+        rows_CD = self.context.before_encoder(source) if self.context.has_context_states else None
         reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
         for number, layer in enumerate(self.encoder):
             between = partial(self.context.in_encoder, number, reader=reader)
@@ -82,7 +82,7 @@ class ContextTransformer(Transformer):
         """The decoder, with the context module unless that is for a second pass, given what `encode` returns."""
         if not layout.reads_context or self.settings.drafts:
             return DecoderPass(self.decoder_layers, memory_SD)
-        if not self.context.reads_rows:
+        if not self.context.has_context_states:
             return DecoderPass(self.decoder_layers, memory_SD, self.context)
         n_rows = len(layout.index("before", "row", memory_SD.device))
         encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))

@@ -33,7 +33,7 @@ class ContextAttention(nn.Module):
 
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """[N, D] → [N, D]; sentences without context are left as they are."""
-        read_ND = dropout(reader.to_rows(self.attention, hidden_ND), self.dropout, self.training)
+        read_ND = dropout(reader.attend_context(self.attention, hidden_ND), self.dropout, self.training)
         joined_ND = self.norm(self.gate(hidden_ND, read_ND))
         return torch.where((reader.numbers() > 0)[:, None], joined_ND, hidden_ND)
 
@@ -41,7 +41,7 @@ class ContextAttention(nn.Module):
 class DocumentContext(ContextModule):
     """A context encoder of one layer over the sentences before, together, and attention to it in all layers."""
 
-    reads_rows = True
+    has_context_states = True
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -66,5 +66,5 @@ class DocumentContext(ContextModule):
         return self.decoder[number](hidden_ND, reader)
 
     @override
-    def row_parts(self) -> list[MultiHeadAttention]:
+    def context_attentions(self) -> list[MultiHeadAttention]:
         return [layer.attention for layer in self.decoder]  # pyright: ignore[reportReturnType]

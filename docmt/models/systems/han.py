@@ -34,7 +34,7 @@ class HierarchicalAttention(nn.Module):
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """[N, D] → [N, D]; sentences without context are left as they are."""
         fixed_ND, numbers_N = hidden_ND.detach(), reader.numbers()
-        vectors_JND = reader.to_each(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
+        vectors_JND = reader.attend_previous(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])
         read_ND = dropout(self.feed_forward(read_ND), self.dropout, self.training)
@@ -79,5 +79,5 @@ class JointHan(EncoderHan):
         return self.decoder(hidden_ND, reader)
 
     @override
-    def each_parts(self) -> list[MultiHeadAttention]:
+    def previous_attentions(self) -> list[MultiHeadAttention]:
         return [self.decoder.words]
