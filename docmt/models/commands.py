@@ -1,4 +1,4 @@
-"""`docmt models`: the catalog of published models, models in, and sentence models out to other programs."""
+"""`docmt models`: the catalog of published models, imports, and bundles with a parser."""
 
 import json
 import logging
@@ -57,7 +57,7 @@ def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None
 
 
 def _fetch(model: str, out: Path | None, mirror: Path | None) -> Path:
-    """Fetch a model of the catalog, where it is not in place yet; says its license. Returns its folder."""
+    """Fetch a catalog model unless it is complete, and log its license. Returns its folder."""
     from docmt.models.published.catalog import fetch_model, find_model, study_folder
 
     entry = find_model(model)

@@ -1,6 +1,6 @@
-"""Published models in the format of transformers, as tables: what they call their parameters, and how they compute.
+"""Published models in the format of transformers: their parameter names and their computation, as tables.
 
-A family (`model_type` in config.json) is a row of `FAMILIES`. Names of parameters are the same in all families.
+A family (`model_type` in config.json) is a row in `FAMILIES`. All families have the same parameter names.
 """
 
 import zipfile
@@ -26,30 +26,30 @@ LAYER = {
     "feed_forward.outer": "fc2",
     "feed_forward_sublayer.norm": "final_layer_norm",
 }
-"""Modules of a layer here and there."""
+"""Module names in a layer: docmt → transformers."""
 SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 """Published parameters with one row for each symbol: the embedding table and the bias of the softmax."""
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
-"""Their names there and here."""
+"""Activation names: transformers → docmt."""
 SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
-"""Settings in which a model agrees with the published one that it starts from."""
+"""Settings that must equal those of the published model."""
 LEARNED_SHIFT = 2
-"""Rows of a table of learned positions before the first position."""
+"""Rows in a table of learned positions before the first position."""
 NEVER = -100.0
-"""The bias of a symbol that the model does not have. (−∞ would make label smoothing infinite.)"""
+"""Bias for symbols that the published model lacks. (−∞ would make label smoothing infinite.)"""
 
 
 @dataclass(frozen=True)
 class PublishedFamily:
-    """Facts about a family of models that its config.json does not contain.
+    """Facts about a model family that its config.json does not contain.
 
     Attributes:
-        form: keys of `FormSettings`; config.json says the activation and how many positions are learned.
+        form: keys of `FormSettings`. The activation and the number of learned positions come from config.json.
         marks: keys of `MarkSettings`.
-        required: values of config.json that docmt computes with, where they are given.
-        has_learned_positions: a table of positions.
-        start: the key of config.json with the symbol that the decoder reads first, where it has to be that one.
+        required: the only values that docmt supports for keys in config.json.
+        has_learned_positions: true if the model has a position table.
+        start: config.json key for the only supported `decoder_start_token_id`, or None.
         text: keys of `TextSettings`.
     """
 
@@ -84,11 +84,11 @@ FAMILIES: dict[str, PublishedFamily] = {
         start="eos_token_id",
     ),
 }
-"""Families by the `model_type` of config.json."""
+"""Families by `model_type` in config.json."""
 
 
 def find_family(folder: Path) -> PublishedFamily:
-    """Return the family of the model in a folder."""
+    """Return the family for the model in a folder. Raises UserError if docmt does not support its computation."""
     where, config = str(folder / "config.json"), read_json(folder / "config.json")
     name = config.get("model_type")
     # mBART and mBART50 share a `model_type`. They differ in their tokenizers, and usually in the first decoder input.
@@ -116,7 +116,7 @@ def find_family(folder: Path) -> PublishedFamily:
 
 
 def read_settings(folder: Path) -> ModelSettings:
-    """The settings of a published model, as a sentence model."""
+    """Read the settings of a published model, as a sentence model."""
     where, config = str(folder / "config.json"), read_json(folder / "config.json")
     try:
         family, name = find_family(folder), config["activation_function"]
@@ -148,7 +148,7 @@ def read_settings(folder: Path) -> ModelSettings:
 
 
 def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
-    """Each parameter but those with a row per symbol, with the names that are joined to it there."""
+    """Yield docmt's parameters, except parameters per symbol, with the published parameters to concatenate."""
     for side, inputs in SIDES.items():
         for number in range(getattr(settings, f"{side}_layers")):
             for ours, theirs in LAYER.items():
@@ -163,7 +163,7 @@ def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
 
 
 def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
-    """The weight and the bias of a module, or the parts of an attention."""
+    """Yield the weight and bias names for a module, or for the parts of an attention."""
     if not ours.endswith("attention"):
         yield from ((f"{ours}.{kind}", [f"{theirs}.{kind}"]) for kind in ("weight", "bias"))
         return
@@ -173,7 +173,7 @@ def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with the weights."""
+    """Return the weight files in a folder. Raises UserError if there are none."""
     shards = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
     if not shards:
         raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
@@ -181,7 +181,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def read_weights(folder: Path) -> dict[str, Any]:
-    """The content of a folder: tensors, by their names there, and whatever else is beside them."""
+    """Read all tensors in a folder, by their published names. Other entries in the files are included."""
     import torch
 
     found: dict[str, Any] = {}
@@ -201,9 +201,9 @@ def read_weights(folder: Path) -> dict[str, Any]:
 
 
 def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
-    """The weights of a sentence model of docmt.
+    """Return the weights for docmt's sentence model.
 
-    `rows` are those of the symbols of the vocabulary in the published tables, −1 where the model lacks the symbol.
+    `rows` are row numbers in the published tables by symbol id, −1 if the published model lacks the symbol.
     """
     import torch
 
