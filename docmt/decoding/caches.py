@@ -1,33 +1,33 @@
-"""The caches of a search: keys and values that are computed once, so that a step feeds only the newest tokens.
+"""Search caches: keys and values are computed once, so that a step feeds only the newest tokens.
 
-In a step, every row (a hypothesis of a document) has one new token. Its queries attend to the tokens before it
-(self-attention) and to the source (cross-attention). One cache holds the keys and values of all layers that have the
-same pattern, and a bias of 0 or −inf hides from each row what the pattern does not let its sentence see.
+In a step, every row (a hypothesis for a document) has one new token. Its queries attend to earlier tokens
+(self-attention) and to the source (cross-attention). One cache holds the keys and values for all layers with the same
+pattern. A bias, 0 or −inf, hides keys that the pattern does not show to the row's sentence.
 
-Example: 2 documents of up to 20 source tokens, with a beam of 3, after 3 steps; 6 layers with 8 heads of width 64.
+Example: 2 documents with up to 20 source tokens, with a beam of 3, after 3 steps, in 6 layers with 8 heads of width 64.
 
-    query of a step                   [2, 8, 3, 64]         B documents, H heads, M rows, K
-    PrefixTree.keys_values_L2BHCK     [6, 2, 2, 8, 64, 64]  room for C = 64 nodes, of which N = 9 are in use
-    PrefixTree.bias_B1MN              [2, 1, 3, 9]          the nodes that each row sees
+    query in a step                   [2, 8, 3, 64]         B documents, H heads, M rows, K
+    PrefixTree.keys_values_L2BHCK     [6, 2, 2, 8, 64, 64]  room for C = 64 nodes, N = 9 are in use
+    PrefixTree.bias_B1MN              [2, 1, 3, 9]          visible nodes per row
     DocumentKVCache.keys_values       [6, 2, 2, 8, 20, 64]  the source
-    DocumentKVCache.bias              [2, 1, 3, 20]         the source tokens that each row sees
+    DocumentKVCache.bias              [2, 1, 3, 20]         visible source tokens per row
 
-The self-attention of a document is a tree of tokens, since hypotheses differ only near their ends: what they have in
-common is one path, stored once. Each step adds a node per row. Here, rows 0 and 1 continue the hypothesis that row 0
-had after 2 steps, and row 2 that of row 1:
+Self-attention in a document uses a tree of tokens, since hypotheses differ only near their ends. Their common part is
+one path, stored once. A step adds a node per row. Here, rows 0 and 1 continue the hypothesis that row 0 had after 2
+steps, and row 2 continues row 1:
 
     node              0  1  2  3  4  5  6  7  8
     past of row 0     x        x        x
     past of row 1     x        x           x
     past of row 2     x           x           x
 
-When the search reorders hypotheses, no keys or values move, only these marks. Now and then, nodes that no hypothesis
-will see again are dropped; only this operation needs a size that the device computes.
+When the search reorders hypotheses, only these marks move, while keys and values stay. Now and then, nodes that no
+hypothesis will see again are evicted. Only this operation needs a size that the device computes.
 
-Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (nodes of a
-tree, or of the source), C capacity of a tree, W nodes that move, J previous sentences, G source sentences or groups of
-the batch, T longest group, D slots of a document, P pairs of a group and a key, Q padded rows; in `make_source_cache`,
-M packed source tokens.
+Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (tree nodes
+or source keys), C tree capacity, W moved nodes, J previous sentences, G source sentences or groups in the batch, T
+longest group, D slots in a document, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M packed
+source tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -52,9 +52,9 @@ SLOT_DEVICES = ("cpu",)
 
 
 def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tensor, bias: Tensor | None) -> Tensor:
-    """Attention of the rows of each document to the same keys, with scaled queries; [R, H × K].
+    """Attend from the rows in a document to the same keys, with scaled queries. [R, H × K].
 
-    The bias, 0 or −inf, has a shape that extends to [B, H, M, N].
+    The bias, 0 or −inf, broadcasts to [B, H, M, N].
     """
     # `scale=1.0`, because the queries carry the factor 1/√K already.
     output_BHMK = F.scaled_dot_product_attention(query_BHMK, keys_BHNK, values_BHNK, attn_mask=bias, scale=1.0)
@@ -63,19 +63,19 @@ def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tens
 
 
 class Visibility:
-    """The nodes that a pattern sees, given the sentence of each node, numbered over the batch; here, the whole past."""
+    """Visible tree nodes for a pattern, from the sentences of rows and nodes. Here, the whole past."""
 
     def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """Bool [B, M, N], whether a token of a row's sentence sees the node's sentence; None if all see all."""
+        """Bool [B, M, N], true if a token in a row's sentence sees the node's sentence. None if all are visible."""
         return None
 
     def stays_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """`is_visible` for a token of the row's sentence or of a later one."""
+        """The same for a token in the row's sentence or in a later one."""
         return self.is_visible(sentences_BM, nodes_BN)
 
 
 class RangeVisibility(Visibility):
-    """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
+    """A token sees its own sentence and a fixed number of previous sentences."""
 
     def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
         self.first_G = torch.from_numpy(first_G).to(device)
@@ -86,7 +86,7 @@ class RangeVisibility(Visibility):
 
 
 class RelatedVisibility(Visibility):
-    """A token sees any earlier sentences, such as those that are related to its own in the merged discourse tree."""
+    """A token sees any earlier sentences, for example those related to its own in the merged discourse tree."""
 
     def __init__(self, layout: AttentionLayout, pattern: str, device: torch.device) -> None:
         mask_GG = layout.sentence_grouping("decoder", pattern).dense_mask(len(layout.tgt_lengths_G))
@@ -104,7 +104,7 @@ class RelatedVisibility(Visibility):
 
 
 def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device) -> Visibility:
-    """The view of a pattern of decoder self-attention."""
+    """Return the visibility of nodes for a pattern in decoder self-attention."""
     kind = find_part(layout.resolve(pattern)).cache
     if kind == "document":
         return Visibility()
@@ -116,9 +116,9 @@ def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device)
 
 
 class PrefixTree:
-    """The nodes that one pattern of self-attention keeps, with the keys and values of all layers that have it.
+    """The tree nodes for one self-attention pattern, with keys and values for all layers that have the pattern.
 
-    The shape is layers, documents, beam, heads and head width; keys and values are of the dtype and device of `like`.
+    The shape is layers, documents, beam, heads and head width. Keys and values have the dtype and device of `like`.
     """
 
     def __init__(self, visibility: Visibility, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
@@ -133,7 +133,7 @@ class PrefixTree:
         self.projected_shape = (-1, self.beam, 3, heads, head_width)
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Add a node per row, a token of its sentence; `attend` then fills in keys and values."""
+        """Add a node per row, a token in its sentence. `attend` then fills in keys and values."""
         start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
         # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
         self.n_columns = self.n + -self.n % 8
@@ -151,27 +151,27 @@ class PrefixTree:
 
     @property
     def position(self) -> Tensor:
-        """int64 [1], position of the newest tokens in their instances; made on the device."""
+        """Position of the newest tokens in their instances, int64 [1], computed on the device."""
         return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
     def _bias(self, is_seen: Tensor | None) -> Tensor:
-        """0 for the nodes of each row's past that it sees, otherwise `hidden`: the first N of `n_columns` columns."""
+        """Return 0 for visible nodes in a row's past and `hidden` for others: the first N of `n_columns` columns."""
         return torch.where(self._narrow(is_seen, self.n_columns), self.nothing, self.hidden)[..., : self.n]
 
     def _narrow(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
-        """Bool [B, M, n], the chosen nodes of each row's own past."""
+        """Return the chosen nodes in a row's own past, bool [B, M, n]."""
         is_past_BMN = self.is_past_BMC[:, :, :n]
         return is_past_BMN if chosen_BMN is None else chosen_BMN.logical_and_(is_past_BMN)
 
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
-        """Attention of the newest tokens in one of the layers to the nodes they see, themselves included; [R, H × K].
+        """Attend from the newest tokens to visible nodes, including themselves, [R, H × K].
 
-        The layer is given by its number among those with this pattern, with queries (scaled), keys and values.
+        `layer` counts only layers with this pattern. Queries are scaled.
         """
         return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_B1MN)
 
     def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
+        """Fill in the newest keys and values. Returns queries [B, H, M, K], and all keys and values [B, H, N, K]."""
         if not self.newest:
             keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
             flat = keys_values_L2BHNK.flatten(0, 1).unbind()
@@ -182,13 +182,13 @@ class PrefixTree:
         return projected_3BHMK[0], *self.keys_values[layer]
 
     def reorder(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
         shape = self.is_past_BMC.shape
         # Ancestors only: the row takes over its parent's past, while keys and values stay where they are.
         self.is_past_BMC = self.is_past_BMC.flatten(0, 1).index_select(0, parents_R).view(shape)
 
     def count_live(self, sentences_BM: Tensor) -> Tensor:
-        """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `evict`."""
+        """Mark the nodes that a row will see again. Returns the arguments of `evict`, int64 [2], on the device."""
         useful_BMN = self.visibility.stays_visible(sentences_BM, self.sentences_BC[:, : self.n])
         self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
         # The product is 1 up to the first node that no row needs; the sum counts these ones.
@@ -196,7 +196,7 @@ class PrefixTree:
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
 
     def evict(self, n_kept: int, first_gap: int) -> None:
-        """Drop nodes after a `count_live`: a document keeps at most `n_kept`, and all of them before `first_gap`."""
+        """Evict unmarked nodes. A document keeps at most `n_kept`, and all nodes before `first_gap`."""
         if self.n - n_kept < MIN_DROPPED:
             return
         # Stable, so that the kept nodes stay in the order of time.
@@ -223,7 +223,7 @@ class PrefixTree:
 
 
 class PerSentencePrefixTree(PrefixTree):
-    """A prefix tree whose newest tokens attend to each of the J sentences before theirs separately."""
+    """A prefix tree whose newest tokens attend separately to the J previous sentences."""
 
     def __init__(
         self, layout: AttentionLayout, n_before: int, shape: tuple[int, int, int, int, int], *, like: Tensor
@@ -240,22 +240,22 @@ class PerSentencePrefixTree(PrefixTree):
         self.bias_JBMN = self._bias(distances == self.ranks_J111)
 
     def attend_per_sentence(self, layer: int, projected_R3HK: Tensor) -> Tensor:
-        """`attend` to each sentence separately; [J, R, H × K]."""
+        """`attend` to separate sentences, [J, R, H × K]."""
         added = self._add(layer, projected_R3HK)
         return torch.stack([attend_side_by_side(*added, bias_BMN[:, None]) for bias_BMN in self.bias_JBMN])
 
 
 class SourceKVCache(ABC):
-    """The source keys and values of one pattern, in all layers that have it.
+    """Source keys and values for one pattern, in all layers that have it.
 
     Args:
-        keys_values: padded, [L, 2, units, H, keys, K], where the units are documents or groups.
-        is_seen: bool array [G, keys], the keys of its unit that each group sees.
-        group_of: int64 array, the group of each target sentence; None if a document has one group.
+        keys_values: padded, [L, 2, units, H, keys, K], where units are documents or groups.
+        is_seen: bool array [G, keys], keys in its unit that a group sees.
+        group_of: int64 array, group per target sentence. None if a document has one group.
 
     Attributes:
-        layers: keys and values [B, H, N, K] of each layer, among them all that the rows see.
-        bias: float32, extends to [B, H, M, N]; None: the rows see all.
+        layers: keys and values [B, H, N, K] by layer, including all that the rows see.
+        bias: float32, broadcasts to [B, H, M, N]. None: the rows see all.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -267,7 +267,7 @@ class SourceKVCache(ABC):
         self.bias: Tensor | None = None
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Take the sentences of the rows in the next step, numbered over the batch."""
+        """Set the sentences of the rows in the next step, numbered over the batch."""
         # The comparison would make a GPU wait.
         if self.group_of is None or (sentences_BM.is_cpu and torch.equal(sentences_BM, self.sentences_BM)):
             return
@@ -276,15 +276,15 @@ class SourceKVCache(ABC):
 
     @abstractmethod
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
-        """Let each row see a group, the one of its sentence."""
+        """Show every row the group of its sentence."""
 
     def _show(self, keys_values_L2BHNK: Tensor) -> None:
-        """Let the rows attend to these keys and values."""
+        """Set the keys and values to which rows attend."""
         self.keys_values_L2BHNK = keys_values_L2BHNK
         self.layers = [(keys, values) for keys, values in keys_values_L2BHNK]
 
     def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
-        """Attention of each row in one of the layers to the visible source of its sentence; [R, H × K]."""
+        """Attend from the rows to the visible source of their sentences, [R, H × K]."""
         keys_BHNK, values_BHNK = self.layers[layer]
         query_BHMK = query_RHK.view(keys_BHNK.shape[0], -1, *query_RHK.shape[1:]).transpose(1, 2)
         return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias)
@@ -295,11 +295,11 @@ class SourceKVCache(ABC):
 
 
 class SlotKVCache(SourceKVCache):
-    """Keys and values stored per group, and copied to slots of the documents; fastest on a CPU.
+    """Keys and values stored per group and copied to document slots. Fastest on a CPU.
 
-    The hypotheses of a document are nearly always in the same sentence or in two neighboring ones. Each document has a
-    few slots with the keys and values of a group, one for each sentence that a row is in, hidden from rows that are in
-    another. Only slots that change are filled anew.
+    The hypotheses for a document are nearly always in the same sentence or in two neighboring ones. A document has a
+    few slots with a group's keys and values, one slot per sentence that a row is in, hidden from rows in other
+    sentences. Only slots that change are filled again.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -337,7 +337,7 @@ class SlotKVCache(SourceKVCache):
 
 
 class DocumentKVCache(SourceKVCache):
-    """Keys and values stored once per document; a bias hides from each row what its sentence does not see."""
+    """Keys and values stored once per document. A bias hides keys from rows whose sentence does not see them."""
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
         super().__init__(keys_values, is_seen, group_of)
@@ -360,7 +360,7 @@ class DocumentKVCache(SourceKVCache):
 def make_source_cache(
     members: Sequence[MultiHeadAttention], memory_MD: Tensor, layout: AttentionLayout, slot: Slot, *, like: Tensor
 ) -> SourceKVCache:
-    """The keys and values of all layers of a pattern; of the dtype and on the device of `like`."""
+    """Return the cache for all layers with a pattern, with the dtype and device of `like`."""
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
     n_groups, n_documents = len(grouping.key_lengths_G), len(layout.sentences_B)

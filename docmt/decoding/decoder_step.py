@@ -1,13 +1,13 @@
-"""One step of a search: the states of the newest tokens, and the best next symbols, found without sorting all scores.
+"""One search step: the states of the newest tokens, and the best next symbols, without sorting all scores.
 
-Three classes: `IncrementalDecoder` computes the states with its caches, `BlockwiseTopK` finds the symbols, and
-`DecoderStep` computes the layers of a step in one call of compiled code, which saves the time between operations.
-`python -m docmt.decoding.decoder_step` builds its library for the installed torch, with a C++ compiler. Without it, and
-for models with more than it knows, `IncrementalDecoder` computes the same in Python, equal bit by bit.
+There are three classes. `IncrementalDecoder` computes the states with its caches. `BlockwiseTopK` finds the symbols.
+`DecoderStep` computes the layers in one call to compiled code, without the time between operations. `python -m
+docmt.decoding.decoder_step` builds its library for the installed torch, with a C++ compiler. Without the library, and
+for models with unsupported parts, `IncrementalDecoder` computes the same in Python, equal bit by bit.
 
-Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences of
-the batch; in `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside of blocks, W width of a
-block, b documents of a chunk.
+Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences in
+the batch. In `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside blocks, W block width, b
+documents in a chunk.
 """
 
 import functools
@@ -46,17 +46,17 @@ log = logging.getLogger(__name__)
 BLOCK = 64
 SOURCE = Path(__file__).with_suffix(".cpp")
 FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path(os.path.expanduser("~"), ".cache", "docmt"))
-"""Where the library is looked for; built in the first that can be written."""
+"""Folders in which the library is searched. It is built in the first one that is writable."""
 Cache = TypeVar("Cache")
 # The cache of each attention, and the number of its layer in that cache.
 CachePlaces: TypeAlias = dict[MultiHeadAttention, tuple[Cache, int]]
 
 
 class IncrementalDecoder:
-    """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
+    """Decodes all hypotheses for a batch of documents in step, with a model in evaluation mode.
 
-    The target side of the layout is not used. Nothing here reads from the device. `source` are the encoder states, or
-    another pass than the first one.
+    The target side of the layout is not used. Nothing here reads from the device. `source` contains the encoder states,
+    or a pass that replaces the first pass.
     """
 
     def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
@@ -107,7 +107,7 @@ class IncrementalDecoder:
             self.compiled = DecoderStep.of(self.model, stack.layers, self.past, self.source)
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
-        """Feed one token per row; gives states [R, D], whose logits `logits` gives.
+        """Feed one token per row. Returns states [R, D] for `logits`.
 
         Positions are below the number of steps. `sentences_BM` are the source sentences that the rows translate,
         numbered over the batch.
@@ -134,7 +134,7 @@ class IncrementalDecoder:
         return hidden_RD
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
-        """Logits of the next symbol, float32 [R, V]."""
+        """Return logits for the next symbol, float32 [R, V]."""
         return self.model.logits(hidden_RD).float()
 
     def _attend_to_past(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
@@ -153,16 +153,16 @@ class IncrementalDecoder:
         return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
 
     def reorder(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
         for tree in self.trees:
             tree.reorder(parents_R)
 
     def count_live(self, sentences_BM: Tensor) -> Tensor:
-        """The arguments of `evict` for rows in these sentences; int64 [2 × trees], on the device."""
+        """Return the arguments of `evict` for rows in these sentences, int64 [2 × trees], on the device."""
         return torch.cat([tree.count_live(sentences_BM) for tree in self.trees])
 
     def evict(self, counts: Sequence[int]) -> None:
-        """Drop cache entries that no row will see again, after a `count_live`."""
+        """Evict cache entries that no row will see again. `counts` comes from `count_live`."""
         for number, tree in enumerate(self.trees):
             tree.evict(*counts[2 * number : 2 * number + 2])
 
@@ -173,7 +173,7 @@ class IncrementalDecoder:
 
 
 class StepContextReader(ContextReader):
-    """Reads the context of the newest token of each row, for context modules such as HAN."""
+    """Reads context for the newest token in every row, for context modules such as HAN."""
 
     def __init__(self, layout: AttentionLayout, *, like: Tensor) -> None:
         self.numbers_G = torch.from_numpy(layout.sentence_numbers()).to(like.device)
@@ -182,7 +182,7 @@ class StepContextReader(ContextReader):
         self.trees: CachePlaces[PerSentencePrefixTree] = {}
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Take the sentences of the rows in the next step, numbered over the batch."""
+        """Set the sentences of the rows in the next step, numbered over the batch."""
         self.numbers_R = self.numbers_G[sentences_BM.flatten()]
 
     @override
@@ -208,7 +208,7 @@ class StepContextReader(ContextReader):
 
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
-    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
+    """Group the parts in all layers by pattern and number of heads, in layer order."""
     found: dict[tuple[str, int], list[MultiHeadAttention]] = {}
     for part in (part for attention in attentions for part in parts(attention)):
         found.setdefault((part.pattern, part.heads), []).append(part)
@@ -220,11 +220,11 @@ def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[
 
 
 class BlockwiseTopK:
-    """Finds the 2 × M best continuations of each document.
+    """Finds the 2 × M best continuations per document.
 
     Sorting all M × V scores would cost more than computing them. The best of every block of symbols is a plain maximum,
-    and the C best symbols are in the C best blocks. Words are the symbols from `n_specials` on; of the specials, only
-    `generated` can be labels. Words are kind 0, each generated special is a separate kind.
+    and the C best symbols are in the C best blocks. Words are the symbols from `n_specials` on. Among the specials,
+    only `generated` can be labels. Words are kind 0, and every generated special is a separate kind.
     """
 
     def __init__(
@@ -244,10 +244,10 @@ class BlockwiseTopK:
     def best_next(
         self, states_RD: Tensor, logits: Callable[[Tensor], Tensor], scores_BMX: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """`best` for the symbols after some states, whose logits [rows, V] `logits` gives.
+        """Return `best` for the symbols after some states. `logits` returns logits [rows, V].
 
-        In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
-        give their memory back to the system after every step.
+        Documents are computed in chunks, because the scores for all symbols in a large batch fit into no cache, and the
+        C library would return their memory to the system after every step.
         """
         n_documents, beam, _ = scores_BMX.shape
         found = []
@@ -260,10 +260,10 @@ class BlockwiseTopK:
         return torch.cat(scores), torch.cat(codes)
 
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
-        """The best continuations, best first; log probabilities of specials are overwritten.
+        """Return the best continuations, best first. Log probabilities of specials are overwritten.
 
         `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
-        int64 [B, C]: the slot of the hypothesis × V + the symbol.
+        int64 [B, C]: hypothesis slot × V + symbol.
         """
         n_documents, beam, _ = scores_BMX.shape
         singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))
@@ -279,7 +279,7 @@ class BlockwiseTopK:
         return best.values, codes.gather(1, best.indices)
 
     def _best_blocks(self, log_probabilities_RV: Tensor, scores_BM: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and codes [B, blocks × W] of the blocks that hold the best words of each document."""
+        """Return scores and codes [B, blocks × W] for the blocks with the best words per document."""
         n_documents, beam = scores_BM.shape
         blocks = log_probabilities_RV[:, : self.n_blocks * BLOCK].unflatten(1, (self.n_blocks, BLOCK))
         best_of_block = blocks.amax(2).unflatten(0, (n_documents, beam)) + scores_BM[:, :, None]
@@ -294,11 +294,11 @@ class BlockwiseTopK:
 
 
 class UnknownPartError(Exception):
-    """A part of a model that the library does not know."""
+    """A model part that the library does not support."""
 
 
 class DecoderStep:
-    """The layers of a decoder, with the caches of one search: of self-attention (trees) and of cross-attention."""
+    """The decoder layers with the caches in one search: for self-attention (trees) and cross-attention."""
 
     def __init__(self, compiled: Any, trees: Sequence[PrefixTree], caches: Sequence[SourceKVCache]) -> None:
         self.run, self.trees, self.caches = compiled.run, trees, caches
@@ -311,7 +311,7 @@ class DecoderStep:
         past: Mapping[MultiHeadAttention, tuple[PrefixTree, int]],
         source: Mapping[MultiHeadAttention, tuple[SourceKVCache, int]],
     ) -> "DecoderStep | None":
-        """The step of some layers without a context module, or None where only Python can do it."""
+        """Return the step for some layers without a context module, or None if only Python supports them."""
         if classes() is None:
             return None
         trees = list(dict.fromkeys(tree for tree, _ in past.values()))
@@ -329,7 +329,7 @@ class DecoderStep:
         return None if compiled is None else cls(compiled, trees, caches)
 
     def __call__(self, hidden_RD: Tensor) -> Tensor:
-        """States after the last layer, [R, D], when all caches have advanced."""
+        """Return states after the last layer, [R, D]. All caches must have advanced."""
         return self.run(
             hidden_RD,
             self.trees[0].beam,
@@ -344,7 +344,7 @@ class DecoderStep:
 def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
-    """The library's sublayers of a layer; `numbers` maps each part to its cache and the layer's place in that cache."""
+    """Return the library's sublayers for a layer. `numbers` maps parts to their cache and their layer number there."""
     # What replaces linear maps in a model for decoding has no type that modules know.
     modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
@@ -384,13 +384,13 @@ def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
 
 
 def library_name() -> str:
-    """The name of the library's file, another one for each version of torch and of the source."""
+    """Return the library's file name, with the version of torch and a hash of the source."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     return f"decoder_step-{torch.__version__}-{digest[:12]}.so"
 
 
 def build(folder: Path) -> None:
-    """Compile the library; takes half a minute."""
+    """Compile the library. Takes half a minute."""
     from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -404,7 +404,7 @@ def build(folder: Path) -> None:
 
 @functools.cache
 def classes() -> Any:
-    """The classes of the library, `torch.classes.docmt`; None where it is not built."""
+    """Return the library's classes, `torch.classes.docmt`, or None if it is not built."""
     for path in (folder / library_name() for folder in FOLDERS):
         try:
             if path.exists():

@@ -1,4 +1,4 @@
-"""Translating instances and plain documents with a trained model."""
+"""Translation of instances and plain documents with a trained model."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -30,19 +30,19 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 GPU_BATCH_TOKENS = 98_304
-"""Source tokens that a GPU searches side by side, padding included: the time of a step hardly depends on them."""
+"""Source tokens that a GPU searches side by side, padding included. The time per step hardly depends on this number."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source side of an instance: token ids of each sentence, marks included, and its trees if known."""
+    """The source side of an instance: token ids per sentence with boundary tokens, and its trees if known."""
 
     sentences: list[np.ndarray]
     trees: BatchTrees | None = None
 
     @property
     def n_tokens(self) -> int:
-        """Tokens with marks."""
+        """Tokens with boundary tokens."""
         return sum(len(sentence) for sentence in self.sentences)
 
 
@@ -50,7 +50,7 @@ class Source:
 class TranslationCounts:
     """Counts over the plain documents that a translator has translated so far.
 
-    All are of the source, but for `forced_ends`, translations ended by the length limit.
+    All are counted on the source side, except `forced_ends`, translations ended by the length limit.
     """
 
     sentences: int = 0
@@ -66,7 +66,7 @@ def search_best(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[BeamHypothesis]:
-    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
+    """Return the best translation per instance, by the search that the model needs. Arguments as `search_instances`."""
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
@@ -83,11 +83,11 @@ def run_in_batches(
     *,
     cost: Callable[[Item], int],
 ) -> Iterator[list[tuple[Item, Result]]]:
-    """Run a function on batches of items and yield, for each batch, its items with their results.
+    """Run a function on batches of items and yield, per batch, its items with their results.
 
-    When a batch does not fit into the memory of a GPU, it is tried again in halves, and so are all that follow.
+    When a batch does not fit into GPU memory, it is tried again in halves, and so are all that follow.
 
-    Items come from the most to the least costly; in the cost of a batch they are padded to the largest.
+    Items come from the most to the least costly. In a batch's cost, they are padded to the largest.
     """
     done = 0
     while done < len(items):
@@ -116,10 +116,10 @@ class Translator:
 
     Args:
         trained: the model with its text pipeline.
-        settings: of the search.
+        settings: search settings.
         device: `cpu` or `cuda`.
-        batch_tokens: most source tokens side by side; None means as the settings say, on a GPU at least
-            `GPU_BATCH_TOKENS`.
+        batch_tokens: maximum source tokens side by side. None means as in the settings, and at least `GPU_BATCH_TOKENS`
+            on a GPU.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
             parser.
     """
@@ -144,7 +144,7 @@ class Translator:
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
-        """The best hypothesis of each source with its number, batch by batch (not in order)."""
+        """Yield the best hypothesis per source with the source number, batch by batch (not in order)."""
         tokens = [source.n_tokens for source in sources]
         # Longest first, as `run_in_batches` wants it; ties by number, so that batches are always the same.
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
@@ -158,7 +158,7 @@ class Translator:
                 yield from found
 
     def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
-        """The best hypothesis of each source of a batch."""
+        """Return the best hypothesis per source in a batch."""
         lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
         layout = AttentionLayout.of_source(
             np.concatenate(lengths),
@@ -171,12 +171,12 @@ class Translator:
         return search_best(self.model, tokens, layout, self.settings, self.symbols)
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
-        """The text of each sentence of a hypothesis."""
+        """Return the text of every sentence in a hypothesis."""
         vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
 
     def translate_instances(self, instance_set: InstanceSet) -> list[dict[str, Any]]:
-        """Rows of a hypotheses file, in the order of the instances (docs/files.md)."""
+        """Return the rows of a hypotheses file, in instance order (docs/files.md)."""
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
@@ -204,9 +204,9 @@ class Translator:
     def translate_documents(
         self, documents: Sequence[Sequence[str]], trees: Sequence[DiscourseDocument] | None = None
     ) -> list[list[str]]:
-        """Translate documents given as plain sentences, with the trees of each for models that read them.
+        """Translate documents given as plain sentences, with their trees for models that read trees.
 
-        Without `trees`, the model file's segmenter and parser make them, if it has these.
+        Without `trees`, the segmenter and parser in the model file make them, if it has these.
 
         Returns:
             As many sentences per document as it has. With a free target stream, only whole instances correspond: when
@@ -238,7 +238,7 @@ class Translator:
         return translated
 
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
-        """The instances of a document, split by its source side alone."""
+        """Yield the instances in a document, split by its source side."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         self.counts.sentences += len(sentences)
@@ -255,7 +255,7 @@ class Translator:
 def bundled_trees(
     trained: TrainedModel, names: Sequence[str], sources: Sequence[Sequence[str]]
 ) -> list[DiscourseDocument] | None:
-    """The trees of source documents by the segmenter and parser of the model file; None without these or trees."""
+    """Return trees for source documents from the model file's segmenter and parser. None if there are none."""
     if trained.discourse is None or not trained.model.settings.needs_trees:
         return None
     annotated = trained.annotator.annotate(sources)
@@ -263,7 +263,7 @@ def bundled_trees(
 
 
 def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
-    """The trees of a source document over its subwords; None for a model that reads no trees."""
+    """Return the trees for a source document over its subwords. None for a model that reads no trees."""
     if not trained.model.settings.needs_trees:
         return None
     pipeline = trained.pipeline
@@ -271,7 +271,10 @@ def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained:
 
 
 def slice_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
-    """The trees of an instance, sentences first to last − 1 of the document; `marks` before and after each sentence."""
+    """Return the trees for an instance, sentences `first` to `last` − 1 in the document.
+
+    `marks` are the numbers of boundary tokens before and after a sentence.
+    """
     cut = placed.cut(first, last)
     lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
     return BatchTrees.of_instance(**lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads).marked(marks)

@@ -1,4 +1,4 @@
-"""Messages among the processes of a training: signals that ask them to stop, and measurements of updates."""
+"""Communication among the processes of a training: stop signals and measurements."""
 
 import itertools
 import logging
@@ -19,14 +19,15 @@ from docmt.training.progress import TrainingState
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_FLUSHES = 5.0
-"""About how often several processes agree on signals and checkpoints. Slurm gives notice of 30 seconds or more."""
+"""Approximate time between agreements on signals and checkpoints. Slurm warns at least 30 seconds ahead."""
 MAX_UPDATES_BETWEEN_FLUSHES = 100
 MAX_SKIPPED = 32
-"""Updates in a row that a gradient scaler may skip: by then it has halved its scale of 65,536 to next to nothing."""
+"""Maximum updates in a row that a gradient scaler may skip. By then, its scale of 65,536 is halved to next to nothing.
+"""
 
 
 class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
-    """A signal asked to stop; the state is saved."""
+    """A signal requested a stop, and the state is saved."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
@@ -56,7 +57,7 @@ class StopSignals:
             signal.signal(number, handler)
 
     def poll(self) -> None:
-        """Let a signal take effect at once, if this process is the only one."""
+        """Let a signal take effect at once, if there is only one process."""
         if self.fabric.world_size == 1:
             self.number = self._noted
 
@@ -76,6 +77,7 @@ class StopSignals:
         return totals
 
     def raise_if_stopped(self) -> None:
+        """Raise Interrupted if a signal is in effect."""
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -88,7 +90,7 @@ class StopSignals:
 
 @dataclass(frozen=True)
 class Measurement:
-    """An update that is done, as far as the host knows."""
+    """A completed update, as far as the host has been informed."""
 
     step: int  # from 1
     task: int  # its number
@@ -101,9 +103,9 @@ class Measurement:
 
 
 class MeasurementQueue:
-    """Measurements of updates until all processes flush them together: reading them makes the host wait for the device.
+    """Measurements of updates, kept until all processes flush them together, because reading them waits for the device.
 
-    `rate` and `norm` are those of the last flushed update; with `is_time_to_save`, the first process asked for a
+    `rate` and `norm` come from the last flushed update. `is_time_to_save` is true if the first process requested a
     checkpoint at the last flush.
     """
 
@@ -120,13 +122,14 @@ class MeasurementQueue:
         self._pending.append(measurement)
 
     def is_flush_due(self) -> bool:
-        """Whether several processes should flush now, so that they notice signals in time."""
+        """True if several processes should flush now, to react to signals in time."""
         return self.fabric.world_size > 1 and len(self._pending) >= self._max_pending
 
     def flush(self, state: TrainingState, *, is_time_to_save: bool) -> None:
         """Read all measurements, sum them over all processes and add them to the state.
 
-        The clock of the first process determines when it is time to save. A loss or gradient must be finite.
+        The first process's clock determines when it is time to save. Raises UserError if a loss or gradient is not
+        finite.
         """
         rows, self._pending = self._pending, []
         is_first = self.fabric.is_global_zero
@@ -154,5 +157,5 @@ class MeasurementQueue:
 
 
 def updates_between_flushes(seconds: float) -> int:
-    """Number of updates after which processes flush again, if each takes some seconds."""
+    """Return the number of updates between flushes, from the seconds per update."""
     return max(1, min(MAX_UPDATES_BETWEEN_FLUSHES, int(SECONDS_BETWEEN_FLUSHES / max(seconds, 1e-9))))

@@ -1,4 +1,4 @@
-"""Forward pass and loss as one compiled graph, which serves batches of all shapes; likewise for validation."""
+"""Forward pass and loss as one compiled graph for batches of all shapes, and another graph for validation."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ MAX_COMPILATIONS = 3  # of a pass; one normally serves all batches
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
-    """The loss of a module as one graph, where that is possible and pays; None elsewhere."""
+    """Return the loss of a module as one graph, or None where compiling is not possible or does not pay."""
     if kernel != "varlen":  # the buckets of padded attention, which CPUs and float32 use, vary in number and size
         return None
     if find_spec("triton") is None:
@@ -34,11 +34,11 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
 
 
 class CompiledPass:
-    """A pass over batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
+    """A pass over batches for the variable-length kernel, as one graph by a `torch.compile` backend.
 
-    When the compiler or the graph fails, it is computed plainly from then on; `compiled` is None, and `failure` says
-    why. A lack of memory is raised. `plain` computes the pass without a compiler, from some parts of a batch (int64
-    tensors) and its layout.
+    If the compiler or the graph fails, the pass is computed without a compiler from then on. `compiled` is then None,
+    and `failure` is the reason. Out-of-memory errors are raised. `plain` computes the pass from some tensors in a batch
+    (int64) and its layout.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CompiledPass:
         self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
-        """The result of `plain` for a batch."""
+        """Return the result of `plain` for a batch."""
         tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
@@ -73,7 +73,7 @@ class CompiledPass:
         return self.plain(*tokens, layout)
 
     def disable_if_compiler_failed(self, error: Exception) -> bool:
-        """Whether an error of a forward or backward pass is the compiler's, so that a repetition can do without it."""
+        """Disable the compiler if it caused an error. Returns True if so, and the pass can then be repeated."""
         if self.compiled is None or isinstance(error, torch.OutOfMemoryError | MemoryError | UserError):
             return False
         self.failure = " ".join(str(error).split("\n")[:2])
@@ -83,7 +83,7 @@ class CompiledPass:
 
 
 class CompiledLoss(CompiledPass):
-    """The summed loss, float32; and decoder `states` [N, D] for validation, a graph without a backward pass."""
+    """The summed loss, float32, and decoder `states` [N, D] for validation, a graph without a backward pass."""
 
     def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
         model, inputs = module.model, ("src_tokens_S", "tgt_inputs_N")
@@ -100,7 +100,7 @@ class CompiledLoss(CompiledPass):
 
 @contextlib.contextmanager
 def _options() -> Iterator[None]:
-    """Options of `torch.compile` while the loss is computed."""
+    """Set options for `torch.compile` while the loss is computed."""
     from torch import _dynamo as dynamo  # imports take seconds, and CPUs do without
     from torch._functorch import config as differentiation
     from torch._inductor import config as inductor

@@ -1,9 +1,9 @@
-"""A training, top to bottom: build, read an update, step, log, validate, save, stop.
+"""Training, top to bottom: build, read an update, step, log, validate, save, stop.
 
-Every update is a function of the settings, the seed and the state before it: the order of batches, the dropout of
-words and trees, and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore
-equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and its instances and dropped words
-do not depend on their number.
+An update is a function of the settings, the seed and the previous state. The order of batches, word and tree dropout,
+and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore equals an
+uninterrupted one, on a CPU bit by bit. Several devices share every update. Its instances and dropped words do not
+depend on their number.
 
 An update waits for nothing: its batches were prepared ahead, its loss stays on the device until it is logged, and
 checkpoints are written in the background.
@@ -48,11 +48,11 @@ ENTROPY_BATCHES = 4  # number of validation batches on which attention entropies
 
 
 class Trainer:
-    """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
+    """Trains a model on one task, or on several tasks that take turns, one update per turn.
 
-    Its weights are the initial ones, used if `folder` has no checkpoint; `pretrained` names the parameters that were
-    copied from another model. The first task determines epochs and the best weights. A device computes up to
-    `device_tokens` at once; None chooses.
+    The model is on the CPU. Its weights are the initial ones, used if `folder` has no checkpoint. `pretrained` names
+    the parameters that were copied from another model. The first task determines epochs and the best weights. A device
+    computes up to `device_tokens` at once. None chooses the size.
     """
 
     def __init__(
@@ -99,9 +99,9 @@ class Trainer:
         self._saved: dict[str, Any] | None = None
 
     def run(self) -> Transformer:
-        """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
+        """Train until a limit is reached or patience runs out. Returns the model with the best weights, on the CPU.
 
-        Raises Interrupted when SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
+        Raises Interrupted after SIGTERM, SIGUSR1 or SIGINT. The state after the current update is saved.
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
@@ -162,7 +162,7 @@ class Trainer:
         self._finish_writing()
 
     def _updates(self) -> Generator[Update, None, None]:
-        """Yield updates without end, prepared ahead. An update that failed, so that the step stayed, is repeated."""
+        """Yield updates without end, prepared ahead. An update that did not complete is repeated."""
         state = self.state
         while True:
             ahead, step = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device), -1
@@ -176,7 +176,7 @@ class Trainer:
             torch.cuda.empty_cache()
 
     def _step(self, update: Update) -> None:
-        """Forward, loss, backward, clip, update of the weights, from the share of this process in an update."""
+        """Compute this process's share of an update: forward, loss, backward, clipping, optimizer step."""
         started = perf_counter()
         state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
         step = state.step + 1
@@ -227,7 +227,7 @@ class Trainer:
             task.epoch, task.position = task.epoch + 1, 0
 
     def _can_repeat(self, failure: Exception) -> bool:
-        """Whether the update that failed can be repeated: in smaller parts or without the compiler from here on.
+        """True if a failed update can be repeated, from here on in smaller parts or without the compiler.
 
         An update is a function of its number and of weights that it has not changed yet.
         """
@@ -239,13 +239,13 @@ class Trainer:
     # Logging
 
     def _flush_measurements(self) -> None:
-        """Add the measurements of the last updates to the state; this waits for the device."""
+        """Add the measurements of the last updates to the state. This waits for the device."""
         started = perf_counter()
         self.measurements.flush(self.state, is_time_to_save=self.schedule.is_time_to_save())
         self.state.add_seconds(perf_counter() - started)
 
     def _log_if_due(self, bar: tqdm) -> None:
-        """Notice errors and signals; if due, read the measurements, and add a row to the history."""
+        """Check for errors and signals. If due, read the measurements and add a row to the history."""
         self.writer.check()
         self.signals.poll()
         if self.measurements.is_flush_due():
@@ -266,7 +266,7 @@ class Trainer:
         self._write_progress()
 
     def passes(self) -> dict[str, float]:
-        """Number of passes of each task over its instances (Table 10 of the paper), by name."""
+        """Return the number of passes over the instances by task name (cross-task pre-training, Table 10)."""
         return {
             task.name: round(task.epoch + task.position / self.reader.n_updates(number, task.epoch), 4)
             for number, task in enumerate(self.state.tasks)
@@ -282,7 +282,7 @@ class Trainer:
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights if they are the best so far.
 
-        Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
+        Raises Interrupted if a signal came first. The training is saved, and validates after resuming.
         """
         state = self.state
         self._flush_measurements()
@@ -307,7 +307,10 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
-        """Losses of a task in nats per label, and attention entropies of `n_metered` batches in bits, by column."""
+        """Return a task's losses in nats per label, and attention entropies in bits, by column.
+
+        Entropies are measured on the first `n_metered` batches.
+        """
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
         batches = self.reader.validation_batches(task, n_metered)
@@ -335,7 +338,7 @@ class Trainer:
         return losses | (meter.entropies() if n_metered else {})
 
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
-        """Collate development instances; with trees, unless the model never sees any in training."""
+        """Collate development instances, with trees unless the model never sees any in training."""
         batch = task.collate(task.dev, instances, self.raw_module.model.settings)
         batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
         return batch.prepare(self.reader.kernel).to(self.fabric.device)
@@ -343,7 +346,7 @@ class Trainer:
     # Checkpoints
 
     def _save(self, *, is_best: bool = False) -> None:
-        """Let the first process write a checkpoint in the background; the others go on."""
+        """Write a checkpoint in the background, from the first process. The other processes continue."""
         self._flush_measurements()
         self._saved = self.state.to_dict()
         self.schedule.start_clock()
@@ -371,12 +374,12 @@ class Trainer:
         write_history(self.checkpoints.folder / "history.csv", state, checksum=False)
 
     def _finish_writing(self) -> None:
-        """Wait until the last checkpoint is on disk; no process may end before."""
+        """Wait until the last checkpoint is on disk. No process may end before."""
         self.writer.wait()
         self.fabric.barrier()
 
     def _resume(self) -> bool:
-        """Resume from the newest valid checkpoint, the same in all processes; returns False if there is none."""
+        """Load the newest valid checkpoint, the same in all processes. Returns False if there is none."""
         is_first, max_step = self.fabric.is_global_zero, self.settings.max_steps
         content = self.checkpoints.load_newest(max_step=max_step) if is_first else None
         step = self.fabric.broadcast(None if content is None else content["state"]["step"])

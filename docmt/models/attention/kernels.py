@@ -194,7 +194,7 @@ def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np
 
 
 def _pad_items(batches: Sequence[np.ndarray], lengths_G: np.ndarray) -> np.ndarray:
-    """Return the item in every padded row, numbered group after group, with −1 for padding; int64 [P]."""
+    """Return the item in every padded row, numbered group after group, with −1 for padding, int64 [P]."""
     starts_G = np.cumsum(lengths_G) - lengths_G
     items = [np.empty(0, dtype=np.int64)]
     for groups in batches:
@@ -215,7 +215,7 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
 def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """Softmax attention in which query groups see their own list of at least one key. [N, H, K]."""
+    """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
     if isinstance(grouping, CompiledGrouping):
         return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
     kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
@@ -276,7 +276,7 @@ def varlen_attention(
 
 @torch.no_grad()
 def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
-    """Return the entropy in bits of attention weights averaged over heads (G-Transformer, §3.2); float32 [N]."""
+    """Return the entropy in bits of attention weights averaged over heads (G-Transformer, §3.2), float32 [N]."""
     inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
     # Entropies are sums of many small terms, so they are computed in float32 also where the model has half precision.
     query_PHK, key_PHK = _pad_rows(query_NHK.float(), inputs.queries), _pad_rows(key_MHK.float(), inputs.keys)
@@ -407,7 +407,7 @@ def _unpad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
 
 
 class _Pad(torch.autograd.Function):
-    """A gather whose backward pass also gathers, which is cheaper than the scatter-add in `index_select`.
+    """A gather whose backward pass also gathers. This is cheaper than the scatter-add in `index_select`.
 
     The gradient for padding rows is dropped. Masks keep it at zero.
     """

@@ -2,7 +2,7 @@
 
 A model asks its layout for the grouping of a slot and pattern, and for index tensors such as positions. These are
 computed once. `prepare` computes all of them ahead, in the process that loads the batch. A compiled model reads a
-`CompiledLayout`, in which nothing is left to compute.
+`CompiledLayout` with nothing left to compute.
 
 Shape letters: N packed target tokens, S packed source tokens, G sentences in the batch, B instances, E EDUs, T
 positions, D width.
@@ -54,7 +54,7 @@ class BatchTrees:
         edu_heads_E: int64, row of the head EDU in the batch, in the same instance. −1 for none.
         edu_counts_G: int64, EDUs per sentence, at least 1.
         sentence_heads_G: the same for the sentence tree.
-        open_B: bool, instances in which all units see one another (dropped trees, or decoding without a tree).
+        open_B: bool, instances whose units all see one another (dropped trees, or decoding without a tree).
     """
 
     edu_lengths_E: np.ndarray
@@ -141,7 +141,7 @@ class AttentionLayout:
         documents_B: int64, source sentences per document for the context module. Default: `sentences_B`.
         context: whether a model with a context module reads instances as documents or as single sentences.
         drafts: drafts for a model that reads them. If None, the model makes drafts as long as the target.
-        groupings, indexes: caches, which can also be filled in advance.
+        groupings, indexes: caches that can also be filled in advance.
     """
 
     def __init__(
@@ -247,11 +247,11 @@ class AttentionLayout:
         return sum_instances(self.sentence_lengths(side), self.sentences_B)
 
     def sentence_numbers(self) -> np.ndarray:
-        """Return the number in its document of every source sentence, from 0; int64 [G]."""
+        """Return the number in its document of every source sentence, from 0, int64 [G]."""
         return positions_within(self.documents_B)
 
     def first_sentences(self, n_before: int) -> np.ndarray:
-        """Return the sentence `n_before` sentences earlier, or the first in the document; int64 [G]."""
+        """Return the sentence `n_before` sentences earlier, or the first in the document, int64 [G]."""
         return first_before(self.sentence_numbers(), n_before)
 
     @cached_property

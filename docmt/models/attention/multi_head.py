@@ -321,7 +321,7 @@ class FusedAttention(nn.Module, ABC):
         """Initialize the new parts so that the output equals the first part's output before this call, bit by bit.
 
         Requires a gate between the first part and the others. The gate starts half open and constant, the first part's
-        output is doubled, which is exact, and the other outputs are zero. Unlike with a closed gate, gradients reach
+        output is doubled (an exact operation), and the other outputs are zero. Unlike with a closed gate, gradients reach
         all parts.
         """
         if not self.has_gate:
@@ -387,7 +387,7 @@ class SplitAttention(FusedAttention):
     """One multi-head attention whose heads are divided equally between patterns.
 
     A part has some heads, and therefore some rows of the input projections and some columns of the output projection.
-    Outputs are summed, which equals one output projection for all heads. The first part has its bias.
+    Outputs are summed. This equals one output projection for all heads. The first part has its bias.
     """
 
     has_gate: ClassVar[bool] = False

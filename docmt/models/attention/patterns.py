@@ -1,4 +1,4 @@
-"""Attention patterns: functions from the lengths in a batch to a grouping, which says which keys a query sees.
+"""Attention patterns: functions from the lengths in a batch to a grouping, the keys that queries see.
 
 Five terms explain all attention modules:
 
@@ -165,7 +165,7 @@ class AttentionUnits:
         window: previous sentences that the pattern `window` sees.
         n_before: previous sentences that a context module reads.
         heads_U: int64, row of the unit's head in the batch, −1 for none. None without trees.
-        open_B: bool, instances in which every unit sees all. None without trees.
+        open_B: bool, instances whose units all see one another. None without trees.
     """
 
     query_lengths_U: np.ndarray
@@ -179,7 +179,7 @@ class AttentionUnits:
     open_B: np.ndarray | None = None
 
     def numbers(self) -> np.ndarray:
-        """Return unit numbers in the document, from 0; int64 [U]."""
+        """Return unit numbers in the document, from 0, int64 [U]."""
         return positions_within(self.units_B if self.documents_B is None else self.documents_B)
 
     def query_lengths(self) -> np.ndarray:
@@ -192,19 +192,19 @@ class AttentionUnits:
 
 
 def positions_within(lengths: np.ndarray) -> np.ndarray:
-    """Return 0 … n − 1 for every length n, concatenated; int64."""
+    """Return 0 … n − 1 for every length n, concatenated, int64."""
     return expand_ranges(np.zeros_like(lengths), lengths)
 
 
 def sum_instances(lengths_U: np.ndarray, units_B: np.ndarray) -> np.ndarray:
-    """Sum lengths over the units in an instance (at least one); int64 [B]. Lengths per instance stay as they are."""
+    """Sum lengths over the units in an instance (at least one), int64 [B]. Lengths per instance stay as they are."""
     if len(lengths_U) == len(units_B):
         return lengths_U
     return np.add.reduceat(lengths_U, np.cumsum(units_B) - units_B)
 
 
 def first_before(numbers_U: np.ndarray, n_before: int) -> np.ndarray:
-    """Return the unit `n_before` units earlier, or the first in the document, from unit numbers; int64 [U]."""
+    """Return the unit `n_before` units earlier, or the first in the document, from unit numbers, int64 [U]."""
     return np.arange(len(numbers_U)) - np.minimum(n_before, numbers_U)
 
 
@@ -309,7 +309,7 @@ def see_drafts(units: AttentionUnits) -> Grouping:
 
 
 def _sentences_back(units: AttentionUnits, grouping: Grouping) -> np.ndarray:
-    """Return key distances in sentences from the group's sentence; int64 like `key_rows`."""
+    """Return key distances in sentences from the group's sentence, int64 like `key_rows`."""
     sentences = np.arange(len(grouping.key_lengths_G))
     of_keys = np.repeat(sentences, units.key_lengths_U)
     return np.repeat(sentences, grouping.key_lengths_G) - of_keys[grouping.key_rows]

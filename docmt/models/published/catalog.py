@@ -27,7 +27,7 @@ class ModelEntry(Settings):
     languages: list[str]
     """Source and target language. For a multilingual model all its languages, or an empty list."""
     version: str
-    """Commit in its repository, which identifies the content."""
+    """Commit in its repository, as an identifier for the content."""
     license: str
     """License."""
     terms: Literal["open", "noncommercial", "licensed"]

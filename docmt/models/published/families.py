@@ -29,11 +29,11 @@ LAYER = {
 """Module names in a layer: docmt → transformers."""
 SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
-"""Published parameters with one row for each symbol: the embedding table and the bias of the softmax."""
+"""Published parameters with one row per symbol: the embedding table and the bias of the softmax."""
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
 """Activation names: transformers → docmt."""
 SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
-"""Settings that must equal those of the published model."""
+"""Settings that must be equal in the published model."""
 LEARNED_SHIFT = 2
 """Rows in a table of learned positions before the first position."""
 NEVER = -100.0

@@ -153,7 +153,7 @@ def corrupt(labels_N: Tensor, is_word_N: Tensor, words: tuple[int, int]) -> Tens
 
 
 def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise_N: Tensor | None) -> Tensor:
-    """Sample words from states, embeddings and bias by inverse transform sampling; int64 [N].
+    """Sample words from states, embeddings and bias by inverse transform sampling, int64 [N].
 
     The noise is uniform in [0, 1). A word is drawn if the noise falls into its part of the cumulative distribution.
     Without noise, the most likely words are returned.

@@ -44,8 +44,7 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class TargetBatch:
-    """The target side of a batch, with the states of a first pass by the sentence model, and encoder states (the
-    memory).
+    """The target side of a batch, with the states from a first pass and the memory (encoder states).
 
     `decode` returns the sentence model's target states, [N, D], from tokens, encoder states and a layout.
     """
@@ -63,18 +62,18 @@ class ContextReader(ABC):
 
     @abstractmethod
     def numbers(self) -> Tensor:
-        """Return the number in the document of the sentence of every token, from 0; int64 [N]."""
+        """Return the number in the document of the sentence of every token, from 0, int64 [N]."""
 
     @abstractmethod
     def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
-        """Attend to the context states for the sentence, see `ContextModule.before_encoder`; [N, D].
+        """Attend to the context states for the sentence, see `ContextModule.before_encoder`, [N, D].
 
         The output is meaningless for sentences without context.
         """
 
     @abstractmethod
     def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
-        """Attend separately to the J = `n_before` previous sentences, the nearest first; [J, N, D].
+        """Attend separately to the J = `n_before` previous sentences, the nearest first, [J, N, D].
 
         The output for sentences that do not exist is finite. `states_ND` are the states of the tokens themselves.
         """

@@ -20,7 +20,7 @@ from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, SourceBatch
 
 LOWEST = torch.finfo(torch.float32).min / 4
-"""Score for invisible positions. Finite, so that tokens that see nothing get finite outputs, which are discarded."""
+"""Score for invisible positions. Finite, so that tokens that see nothing get finite outputs. These are discarded."""
 
 
 def sparsemax(scores: Tensor) -> Tensor:
@@ -111,6 +111,6 @@ class SelectiveContext(ContextModule):
 
 
 def _scores(query_BHTK: Tensor, key_BHNK: Tensor) -> Tensor:
-    """Return scaled products of queries and keys, in float32 or a wider input dtype; [B, H, T, rows]."""
+    """Return scaled products of queries and keys, in float32 or a wider input dtype, [B, H, T, rows]."""
     scores = query_BHTK @ key_BHNK.transpose(-1, -2)
     return scores.to(torch.promote_types(scores.dtype, torch.float32)) * query_BHTK.shape[-1] ** -0.5

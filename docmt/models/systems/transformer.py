@@ -32,7 +32,7 @@ from docmt.text.vocabulary import BOS, N_SPECIALS
 class Inputs(nn.Module):
     """Positions and norm on one side. Without parameters, unless the settings ask for learned vectors or a norm.
 
-    The first `n_sentences` sentences in an instance have learned vectors, which are added to all their words.
+    The first `n_sentences` sentences in an instance have learned vectors, added to all their words.
     """
 
     def __init__(self, settings: ModelSettings, *, n_sentences: int | None = None) -> None:
@@ -146,7 +146,7 @@ class Transformer(nn.Module):
         return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
-        """Return scaled embeddings for target tokens plus positions, with dropout; [N, D].
+        """Return scaled embeddings for target tokens plus positions, with dropout, [N, D].
 
         Positions are below `n_positions`, an argument because reading the maximum back would make a GPU wait.
         """
