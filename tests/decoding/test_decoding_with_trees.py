@@ -91,10 +91,3 @@ def test_rows_of_the_bias_begin_at_multiples_of_eight(beam):
             assert tree.bias_B1MN.shape == (2, 1, beam, tree.n)
             assert all(stride % 8 == 0 for stride in tree.bias_B1MN.stride()[:-1])
             assert (tree.bias_B1MN == 0).sum() == 2 * beam * tree.n_steps
-
-
-def test_trees_change_the_translation_scores():
-    model = make_model("rst_mix")
-    documents = sources((8,), seed=3)
-    with_trees, without = search(model, documents, trees_of(documents)), search(model, documents, None)
-    assert with_trees[0][0].score != pytest.approx(without[0][0].score, rel=1e-4)

@@ -21,7 +21,7 @@ from published_models import (
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Source, Translator
+from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.models.model_file import load_model, save_model
 from docmt.models.published.families import read_settings
@@ -96,21 +96,6 @@ def test_marks_are_those_of_the_model(published):
     assert tokens == expected.get(published.family, ["<en>", *words, "</s>"])
     start = {"marian": ["<s>"], "mbart": ["<de>"]}.get(published.family, ["</s>", "<de>"])
     assert trained.vocabulary.decode(trained.marks.tgt_before) == start
-
-
-def test_greedy_output_equals_the_published_formula(published):
-    trained = published.trained
-    limits = {"max_length_ratio": 1e-9, "max_length_offset": 12}
-    translator = Translator(trained, DecodingSettings(beam_size=1, **limits))
-    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
-    found = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
-    unused = {"<s>", "<pad>", "<unk>", "<mask>", *LANGUAGES, "__en__", "__de__", "__fr__"}
-    banned = [row for row, symbol in enumerate(published.symbols) if symbol in unused]
-    start = published.their_ids(trained.marks.tgt_before)
-    (end,) = published.their_ids([EOS])
-    for number, source in enumerate(sources):
-        expected = published.reference.greedy(published.their_ids(source.sentences[0]), start, end, banned, 12)
-        assert published.their_ids(found[number]) == expected
 
 
 def test_the_command_writes_a_model_that_translates(published, tmp_path):
