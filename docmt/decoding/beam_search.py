@@ -35,7 +35,7 @@ from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
 # Finished documents leave the batch when at most this share of it is still running.
 KEEP_SHARE = 0.75
-# Steps between two checks of the results. Every check makes a GPU wait; steps after the end are lost.
+# Steps between two checks of the results. Every check makes a GPU wait. Steps after the end are lost.
 STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 
 
@@ -118,11 +118,11 @@ class BeamSearch:
         self.scores_BM[:, 0] = 0
         step = 0
         while len(self.documents):
-            found = []
+            steps = []
             for _ in range(STEPS_PER_CHECK[self.device.type]):
-                found.append(self._step(step))
+                steps.append(self._step(step))
                 step += 1
-            self._check(found)
+            self._check(steps)
         return self.record.hypotheses(self.stream)
 
     def _step(self, step: int) -> tuple[Tensor, Tensor]:
@@ -134,7 +134,7 @@ class BeamSearch:
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
         is_end = stream.ends(tokens, slots) & scores.isfinite()
         # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
-        # end it, one of each hypothesis; if fewer than M can go on, the rest have score −inf and are dead.
+        # end it, one per hypothesis. If fewer than M can go on, the rest have score −inf and are dead.
         going = torch.sort(is_end, dim=1, stable=True).indices[:, : self.beam]
         self.scores_BM = scores.masked_fill(is_end, -torch.inf).gather(1, going)
         slots_BM = slots.gather(1, going)
@@ -144,9 +144,9 @@ class BeamSearch:
         # Ends are marked by inversion, so that one tensor holds everything.
         return torch.where(is_end, ~codes, codes).int(), scores
 
-    def _check(self, found: list[tuple[Tensor, Tensor]]) -> None:
+    def _check(self, steps: list[tuple[Tensor, Tensor]]) -> None:
         """Record the results of the last steps, and drop completed documents and unneeded cache entries."""
-        codes, scores = (torch.stack(parts) for parts in zip(*found, strict=True))
+        codes, scores = (torch.stack(parts) for parts in zip(*steps, strict=True))
         live = self.decoder.count_live(self.stream.sentences_BM).int()
         # One copy to the host, because each would wait for the GPU: scores travel as the bits of int32.
         read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), live)).cpu().numpy()
@@ -194,8 +194,8 @@ def search_sentences(
     `search_instances`.
     """
     memory_SD, counts = encode_source(model, src_tokens, layout), layout.sentences_B.tolist()
-    found = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
-    return join_sentences([hypotheses[0] for hypotheses in found], counts, length_penalty=settings.length_penalty)
+    sentences = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
+    return join_sentences([hypotheses[0] for hypotheses in sentences], counts, length_penalty=settings.length_penalty)
 
 
 def join_sentences(
@@ -410,11 +410,11 @@ class SearchRecord:
         for codes, scores, ends, running in zip(codes_nBC, scores_nBC, ends_nBC, running_nB, strict=True):
             if np.isnan(running[~self.is_done[documents]]).any():
                 raise UserError(
-                    "the scores of the model are no numbers, because its states are too large for the precision: use "
-                    "decoding.precision float32, or train it again"
+                    "model scores are NaN, because states overflow in this precision: use decoding.precision "
+                    "float32, or train the model again"
                 )
             length = (self.n_steps + 1) ** self.length_penalty
-            # Only an end among the best M candidates finishes a hypothesis; a worse one is pruned.
+            # Only an end among the best M candidates finishes a hypothesis. A worse one is pruned.
             for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
                 document, log_probability = int(documents[number]), float(scores[number, candidate])
                 endings, score = self.endings[document], log_probability / length
@@ -445,8 +445,8 @@ class SearchRecord:
             is_inside = step < last_steps
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
             slots = np.where(is_inside, codes // self.n_symbols, slots)
-        found: list[list[BeamHypothesis]] = [[] for _ in kept]
+        finished: list[list[BeamHypothesis]] = [[] for _ in kept]
         for (document, ending), row in zip(flat, labels, strict=True):
             sentences, forced = stream.read(row[: ending.step], document)
-            found[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))
-        return found
+            finished[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))
+        return finished

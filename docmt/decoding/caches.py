@@ -191,7 +191,7 @@ class PrefixTree:
         """Mark the nodes that a row will see again. Returns the arguments of `evict`, int64 [2], on the device."""
         useful_BMN = self.visibility.stays_visible(sentences_BM, self.sentences_BC[:, : self.n])
         self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
-        # The product is 1 up to the first node that no row needs; the sum counts these ones.
+        # The product is 1 up to the first node that no row needs. The sum counts these ones.
         first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
 
@@ -309,7 +309,7 @@ class SlotKVCache(SourceKVCache):
     @override
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
         n_slots = int((sentences_BM.amax(1) - sentences_BM.amin(1)).max()) + 1
-        # n neighboring sentences have different remainders by n, so they never share a slot; and a sentence keeps its
+        # n neighboring sentences have different remainders by n, so they never share a slot. A sentence keeps its
         # slot while the beam moves on.
         slots_BM = sentences_BM % n_slots
         shape = (len(slots_BM), n_slots)
@@ -332,7 +332,7 @@ class SlotKVCache(SourceKVCache):
 
     @override
     def select_documents(self, documents: Tensor) -> None:
-        # Sentences stay numbered over the batch; the next step fills all slots anew.
+        # Sentences stay numbered over the batch. The next step fills all slots again.
         self.sentences_BM = self.groups_BD = self.groups_BD.new_empty(0, 0)
 
 

@@ -155,7 +155,7 @@ class TargetScorer:
         """
         instances = self._instances(candidates, alone=alone)
         order = sorted(range(len(instances)), key=lambda number: -instances[number].n_tokens)
-        found = [np.zeros(0)] * len(instances)
+        scores = [np.zeros(0)] * len(instances)
         with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
             for batch in fill_batches(order, self._budget, cost=lambda number: instances[number].n_tokens):
                 members = [instances[number] for number in batch]
@@ -167,10 +167,10 @@ class TargetScorer:
                 sums = sentence_log_probabilities(self.model, self._pack(members), breaks_off)
                 counts = [len(instance.src) for instance in members]
                 for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
-                    found[number] = part
+                    scores[number] = part
                 meter.add(sum(counts))
         parts: list[list[np.ndarray]] = [[] for _ in candidates]
-        for instance, part in zip(instances, found, strict=True):
+        for instance, part in zip(instances, scores, strict=True):
             parts[instance.candidate].append(part)
         return [np.concatenate(own) for own in parts]
 
@@ -235,8 +235,8 @@ class TargetScorer:
         counts = np.array([len(src) for src in sources.values()])
         layout = AttentionLayout.of_source(np.array(list(map(len, sentences))), counts, settings=model.settings)
         symbols = TargetSymbols.of(self.trained.marks, self.trained.vocabulary)
-        found = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
-        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in found)
+        hypotheses = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
+        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in hypotheses)
         self._drafted |= {source: list(islice(drafts, len(src))) for source, src in sources.items()}
 
 
@@ -358,7 +358,7 @@ def instance_log_probabilities(
         losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
     else:
         shared = SharedLayout(layout, sharing)
-        # Only the states are shared, and the vocabulary's log probabilities; labels differ even after equal inputs.
+        # Only the states are shared, and the vocabulary's log probabilities. Labels differ even after equal inputs.
         states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
         scores = model.logits(states).float().log_softmax(-1)
         places = shared.places("tgt", scores.device)
@@ -420,11 +420,11 @@ def with_own_context(
     sentences before the tested one are translated, so that no candidate follows a translation of itself.
     """
     if translator.is_aligned:
-        found = translator.translate_documents([item.src for item in items], trees)
+        translations = translator.translate_documents([item.src for item in items], trees)
     else:
-        found = translator.translate_documents([item.src[: item.sentence] for item in items])
+        translations = translator.translate_documents([item.src[: item.sentence] for item in items])
     changed = []
-    for item, own in zip(items, found, strict=True):
+    for item, own in zip(items, translations, strict=True):
         candidates = tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates)
         changed.append(replace(item, candidates=candidates))
     return changed

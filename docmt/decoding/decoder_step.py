@@ -142,7 +142,7 @@ class IncrementalDecoder:
         tree, number = self.past[part]
         if part.distances is None:
             return part.out(tree.attend(number, projected_R3HK).to(query_RD.dtype))
-        # Some distances widen queries, keys and values; `finish` removes the added columns from the output.
+        # Some distances widen queries, keys and values. `finish` removes the added columns from the output.
         extended = part.distances.extend_step(projected_R3HK, tree.position)
         output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
         return part.out(part.distances.finish(output_RHE).flatten(1).to(query_RD.dtype))
@@ -209,10 +209,10 @@ class StepContextReader(ContextReader):
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
     """Group the parts in all layers by pattern and number of heads, in layer order."""
-    found: dict[tuple[str, int], list[MultiHeadAttention]] = {}
+    groups: dict[tuple[str, int], list[MultiHeadAttention]] = {}
     for part in (part for attention in attentions for part in parts(attention)):
-        found.setdefault((part.pattern, part.heads), []).append(part)
-    return list(found.values())
+        groups.setdefault((part.pattern, part.heads), []).append(part)
+    return list(groups.values())
 
 
 def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[Cache]:
@@ -250,13 +250,13 @@ class BlockwiseTopK:
         C library would return their memory to the system after every step.
         """
         n_documents, beam, _ = scores_BMX.shape
-        found = []
+        chosen = []
         for states_bMD in chunks(states_RD.unflatten(0, (n_documents, beam)), beam * self.n_symbols):
             scores_bMX, scores_BMX = scores_BMX.tensor_split((len(states_bMD),))
-            found.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
-        if len(found) == 1:
-            return found[0]
-        scores, codes = zip(*found, strict=True)
+            chosen.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
+        if len(chosen) == 1:
+            return chosen[0]
+        scores, codes = zip(*chosen, strict=True)
         return torch.cat(scores), torch.cat(codes)
 
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
@@ -270,11 +270,11 @@ class BlockwiseTopK:
         scores = (singles + scores_BMX.index_select(2, self.kinds_F)).flatten(1)
         codes = self.single_codes.expand(n_documents, -1)
         if self.n_blocks:
-            # Specials have the lowest ids, so they are in the first block, but must not be found as words; those that
+            # Specials have the lowest ids, so they are in the first block, but must not be found as words. Those that
             # can be labels are among the singles, which were copied above.
             log_probabilities_RV[:, : self.n_hidden] = -torch.inf
-            found = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
-            scores, codes = torch.cat((found[0], scores), dim=1), torch.cat((found[1], codes), dim=1)
+            word_scores, word_codes = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
+            scores, codes = torch.cat((word_scores, scores), dim=1), torch.cat((word_codes, codes), dim=1)
         best = scores.topk(self.n_candidates, dim=1)
         return best.values, codes.gather(1, best.indices)
 
@@ -353,25 +353,25 @@ def _sublayers(
     is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *outer)))
     if not is_known or layer.feed_forward.activation not in names:
         raise UnknownPartError
-    found = []
+    sublayers = []
     for attention, sublayer, fused in zip(modules, outer, model.projections[layer], strict=False):
         members = parts(attention)
         if any(part.distances is not None for part in members):
             raise UnknownPartError
-        found.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
+        sublayers.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
         gate = [_matmul(attention.gate.product)] if hasattr(attention, "gate") else []
         n_outputs, heads = fused.shape[2:4]
         caches, places = map(list, zip(*(numbers[part] for part in members), strict=True))
-        found[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
+        sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
     feed_forward = modules[2]
     activation = names[feed_forward.activation]
-    return [*found, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
+    return [*sublayers, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
 
 
 def _sublayer(outer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
     inner: Any = outer.norm  # in a model for decoding, a `partial` of the function
     norm, is_pre = inner.keywords, isinstance(outer, SUBLAYERS["pre"])
-    products = [[_matmul(product) for product in each] for each in (first, last)]
+    products = [[_matmul(product) for product in side] for side in (first, last)]
     return classes().Sublayer(norm["weight"], norm["bias"], norm["eps"], is_pre, *products, activation)
 
 

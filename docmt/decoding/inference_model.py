@@ -46,7 +46,7 @@ class FloatMatmul:
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
         self.is_packed = weight.is_cpu and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
         if self.is_packed:
-            # In the order in which oneDNN reads it; inductor does the same to constant weights.
+            # In the order in which oneDNN reads it, as inductor does with constant weights.
             self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight)
             self.linear = torch.ops.mkldnn._linear_pointwise.default
 
@@ -70,12 +70,12 @@ class Int8Matmul:
         scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
         zeros = torch.zeros(len(weight), dtype=torch.int64)
         with warnings.catch_warnings():
-            # torch warns that this will move to another package; all versions that docmt allows have it here.
+            # torch warns that this will move to another package. All versions that docmt allows have it here.
             warnings.simplefilter("ignore")
             quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
         self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
         self.has_7_bits = not cpu_has_vnni()
-        # Behind what torch calls, which looks for traced arguments for a third of the time of a small product.
+        # Bypasses torch's check for traced arguments, a third of the time of a small product.
         self.linear = torch.ops.quantized.linear_dynamic.default._op
 
     def __call__(self, rows_RI: Tensor) -> Tensor:
@@ -179,7 +179,7 @@ class InferenceTransformer(ContextTransformer):
 
     def __init__(self, model: Transformer, make: MakeMatmul = FloatMatmul) -> None:
         nn.Module.__init__(self)
-        # New modules around the same parameters; the constructor would draw weights only to replace them.
+        # New modules around the same parameters. The constructor would draw weights only to replace them.
         self.__dict__.update(vars(copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})))
         self.eval()
         self.projections = {
@@ -210,7 +210,7 @@ def _replace_maps(module: nn.Module, make: MakeMatmul) -> None:
         elif isinstance(child, Gate):
             setattr(module, name, InferenceGate(child, make))
         elif isinstance(child, nn.Linear | nn.LayerNorm) and not isinstance(module, nn.Sequential | nn.ModuleList):
-            delattr(module, name)  # what replaces it is no module, so it would be lost to a list of modules
+            delattr(module, name)  # its replacement is no module, so a list of modules would lose it
             if isinstance(child, nn.Linear):
                 setattr(module, name, make(child.weight, child.bias))
             else:

@@ -146,16 +146,16 @@ class Translator:
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
         """Yield the best hypothesis per source with the source number, batch by batch (not in order)."""
         tokens = [source.n_tokens for source in sources]
-        # Longest first, as `run_in_batches` wants it; ties by number, so that batches are always the same.
+        # Longest first for `run_in_batches`, ties by number, so that batches are always the same.
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
 
         def search(numbers: Sequence[int]) -> list[BeamHypothesis]:
             return self._search([sources[number] for number in numbers])
 
         with Meter(sum(len(source.sentences) for source in sources), label="translate", unit="sentences") as meter:
-            for found in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
-                meter.add(sum(len(sources[number].sentences) for number, _ in found))
-                yield from found
+            for results in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
+                meter.add(sum(len(sources[number].sentences) for number, _ in results))
+                yield from results
 
     def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
         """Return the best hypothesis per source in a batch."""
@@ -180,7 +180,7 @@ class Translator:
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
-                # Instances have the marks `<s>` and `</s>`; the model may expect others, such as language tags.
+                # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
                 [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")],
                 instance_trees(instance_set, number).marked(self.model.settings.src_marks) if reads_trees else None,
             )

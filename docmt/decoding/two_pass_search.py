@@ -79,8 +79,8 @@ class TwoPassSearch:
     def draft(self) -> list[BeamHypothesis]:
         """Return the sentence model's best translation per sentence."""
         layout = self.layout.split_into_sentences()
-        found = BeamSearch(self.model, self.memory_SD, layout, self.settings, self.symbols).run()
-        return [hypotheses[0] for hypotheses in found]
+        sentences = BeamSearch(self.model, self.memory_SD, layout, self.settings, self.symbols).run()
+        return [hypotheses[0] for hypotheses in sentences]
 
     @torch.inference_mode()
     def run(self) -> list[BeamHypothesis]:

@@ -26,14 +26,14 @@ def check_gpus() -> None:
     """Raise UserError if torch has no kernels for a visible GPU. The message names the right build."""
     builds = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in torch.cuda.get_arch_list()]
     for number in range(torch.cuda.device_count()):
-        found = torch.cuda.get_device_capability(number)
+        gpu = torch.cuda.get_device_capability(number)
         # Kernels run on later GPUs of their generation, portable code (`compute_`) on all later ones.
         if builds and not any(
-            (int(b[2]), int(b[3])) <= found and (b[1] == "compute" or int(b[2]) == found[0]) for b in builds if b
+            (int(b[2]), int(b[3])) <= gpu and (b[1] == "compute" or int(b[2]) == gpu[0]) for b in builds if b
         ):
-            index = "cu126" if found < CAPABILITY_OF_WHEELS else "the newest CUDA"
+            index = "cu126" if gpu < CAPABILITY_OF_WHEELS else "the newest CUDA"
             raise UserError(
-                f"{torch.cuda.get_device_name(number)} (compute capability {found[0]}.{found[1]}): torch "
+                f"{torch.cuda.get_device_name(number)} (compute capability {gpu[0]}.{gpu[1]}): torch "
                 f"{torch.__version__} has no kernels for this GPU: install torch from PyTorch's index for {index} "
                 "(docs/installation.md), or use the CPU"
             )

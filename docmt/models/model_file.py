@@ -79,7 +79,7 @@ class TrainedModel:
         if not self.languages:
             raise UserError(f"language pair {'-'.join(pair)}: this model translates {'-'.join(now)} only")
         if unknown := [lang for lang in pair if lang not in self.languages]:
-            raise UserError(f"language {unknown[0]!r}: this model knows {' '.join(sorted(self.languages))}")
+            raise UserError(f"language {unknown[0]!r}: this model supports {' '.join(sorted(self.languages))}")
         return replace(self, pipeline=self.pipeline.for_languages(pair))
 
     @cached_property
@@ -203,7 +203,7 @@ def is_plain(value: Any) -> bool:
     """
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return False
-    # Integers and complex numbers would be cast without a word; tensors on `meta` claim memory that is not there.
+    # Integers and complex numbers would be cast silently. Tensors on `meta` claim memory that is not there.
     return (
         value.dtype in WEIGHT_TYPES
         and value.is_cpu
@@ -220,7 +220,7 @@ def load_model(path: Path) -> TrainedModel:
     # A diverged training or a damaged file would otherwise show only in its translations.
     broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
     if broken is not None:
-        raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
+        raise UserError(f"{path}: {broken} contains NaN or infinite weights: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
     bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
     trained = TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)

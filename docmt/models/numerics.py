@@ -17,7 +17,7 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
         return rows
     if rows.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(rows, probability)
-    # 16 random bits per entry; never 0 or all of them, so that a small probability still drops some.
+    # 16 random bits per entry. Never 0 or all values, so that a small probability still drops some.
     n_dropped = min(max(round(probability * STEPS), 1), STEPS - 1)
     # One 64-bit random number serves four entries.
     numbers = torch.empty(-(-rows.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)

@@ -67,10 +67,10 @@ class StopSignals:
         if self.fabric.world_size == 1:
             return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
         flags = [float(self._noted == number) for number in SIGNALS]
-        mine = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
+        own = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
         if on_device:
-            mine = torch.cat((mine, torch.stack([*on_device])))
-        summed = cast(torch.Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))  # declared for collections, too
+            own = torch.cat((own, torch.stack([*on_device])))
+        summed = cast(torch.Tensor, self.fabric.all_reduce(own, reduce_op="sum"))  # also declared for collections
         term, user, interrupt, *totals = summed.tolist()
         noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
         self.number = next(noted, None)
@@ -111,7 +111,7 @@ class MeasurementQueue:
 
     def __init__(self, fabric: Fabric, signals: StopSignals, *, has_scaler: bool = False) -> None:
         self.fabric, self.signals = fabric, signals
-        # In float16, gradients overflow until the scale suits them; the scaler skips these updates.
+        # In float16, gradients overflow until the scale suits them. The scaler skips these updates.
         self._max_skipped, self._n_skipped = MAX_SKIPPED if has_scaler else 0, 0
         self.rate = self.norm = math.nan
         self.is_time_to_save = False

@@ -89,7 +89,7 @@ class CheckpointFolder:
             # After the checkpoint: a kill in between leaves one without a note, which is not used.
             write_json(path.with_suffix(".json"), {"sha256": checksum, **note}, checksum=False)
         except UserError:
-            path.unlink()  # it is not valid alone, and would only fill a full disk
+            path.unlink()  # invalid without its note, it would only fill a full disk
             raise
 
     def _note(self, name: str) -> dict[str, Any]:

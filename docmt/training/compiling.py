@@ -20,7 +20,7 @@ from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
-MAX_COMPILATIONS = 3  # of a pass; one normally serves all batches
+MAX_COMPILATIONS = 3  # per pass, one normally serves all batches
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
@@ -107,7 +107,7 @@ def _options() -> Iterator[None]:
     from torch.fx.experimental import _config as shapes
 
     with (
-        # Rates of dropout and the like are constants; the graph stays one among several devices.
+        # Dropout rates and similar floats are constants. The graph stays whole with several devices.
         dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True, optimize_ddp=False),
         # The backward pass is compiled with the forward pass, so that both fail in one place.
         differentiation.patch(force_non_lazy_backward_lowering=True),
@@ -122,7 +122,7 @@ def _options() -> Iterator[None]:
 def _of_any_length(tensor: Tensor) -> Tensor:
     from torch import _dynamo as dynamo
 
-    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are small beside all else.
+    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are cheap.
     copy = tensor.clone()
     dynamo.mark_dynamic(copy, 0)
     return copy

@@ -126,7 +126,7 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
     if accelerator == "cpu":
         return False
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    # On a desktop, one of several GPUs may be used; in a Slurm job, more visible ones than requested are a mistake.
+    # On a desktop, one of several GPUs may be used. In a Slurm job, more visible GPUs than requested are a mistake.
     if visible == devices or (accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ):
         check_gpus()
         return True

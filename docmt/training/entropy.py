@@ -30,7 +30,7 @@ class EntropyMeter:
         # `decoder.layers.0.cross_attention` is of kind `cross`.
         kinds = (name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions)
         self.kinds = [name.split(".")[0] for name in kinds]
-        self.sums = [[0.0, 0.0, 0.0] for _ in attentions]  # entropy, that of even attention, queries
+        self.sums = [[0.0, 0.0, 0.0] for _ in attentions]  # entropy, entropy of uniform attention, queries
 
     def __enter__(self) -> "EntropyMeter":
         self.handles = [
@@ -68,10 +68,10 @@ class EntropyMeter:
         For example, `entropy_cross`, `entropy_cross_global`, and `below_uniform_cross`, the difference to uniform
         attention.
         """
-        found: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
+        columns: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
         for kind, module, (total, even, count) in zip(self.kinds, self.modules, self.sums, strict=True):
             if kind in KINDS:
                 for name in (kind, f"{kind}_{module.pattern}"):
-                    found.setdefault(f"entropy_{name}", []).append(total / count)
-                    found.setdefault(f"below_uniform_{name}", []).append((even - total) / count)
-        return {name: fmean(values) for name, values in found.items()}
+                    columns.setdefault(f"entropy_{name}", []).append(total / count)
+                    columns.setdefault(f"below_uniform_{name}", []).append((even - total) / count)
+        return {name: fmean(values) for name, values in columns.items()}

@@ -123,24 +123,24 @@ def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
-    found = {}
+    address = {}
     if names := environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST"):
         job, step = (
             int(re.sub(r"\D", "", environment.get(name, "")) or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")
         )
-        found = {
+        address = {
             "MASTER_ADDR": first_host(names),
             # All nodes must compute the same port, and two steps on a node different ones.
             "MASTER_PORT": str(15000 + (job * 7 + step) % 10000),
             "NODE_RANK": environment.get("SLURM_NODEID", "0"),
         }
-    found |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
-    if len(found) < 3:
+    address |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
+    if len(address) < 3:
         raise UserError(
             f"--nodes {nodes}: not in a Slurm job: start the command on each node with MASTER_ADDR, MASTER_PORT and "
             "NODE_RANK (from 0) set"
         )
-    return found
+    return address
 
 
 def first_host(names: str) -> str:
@@ -230,15 +230,17 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
-    if not own and (found := sorted(reasons.iterdir())):
-        log.error("no process failed for its own reason; the first one met:\n%s", found[0].read_text(encoding="utf-8"))
+    if not own and (messages := sorted(reasons.iterdir())):
+        log.error(
+            "no process failed for its own reason; the first one met:\n%s", messages[0].read_text(encoding="utf-8")
+        )
     return 128 - code if code < 0 else code
 
 
 def _explain(cause: _Process) -> None:
     """Show the messages of a failed process, and how it ended if they do not explain it."""
     code = cause.popen.returncode
-    # A forwarded signal may kill a process before it can note one; or a second one, since Slurm also signals each
+    # A forwarded signal may kill a process before its handler is set. Or a second one, since Slurm also signals each
     # process itself, may kill it after it has saved its state. Neither is a failure.
     if -code in cause.forwarded:
         return

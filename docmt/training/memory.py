@@ -142,7 +142,7 @@ class MicroBatchSize:
                 self.fabric.backward(module(batch.to(self.fabric.device)))
                 del moments, batch
         finally:
-            # After an error in a backward pass, too: the first update would add its gradients to those it left.
+            # Also after an error in a backward pass, whose gradients the first update would keep.
             optimizer.zero_grad()
 
     def halve(self, step: int) -> bool:

@@ -89,7 +89,7 @@ def build_tasks(
             assert data.monolingual is not None
             noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
             side = data.monolingual_side
-            # Development documents of this side alone, which stands for both, without trees.
+            # Development documents with this side as source and target, without trees.
             tokens, offsets = getattr(data.dev, f"{side}_tokens"), getattr(data.dev, f"{side}_offsets")
             dev = replace(
                 data.dev, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None

@@ -71,12 +71,12 @@ class Trainer:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
         self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
-        # Three forms of one model with its loss: itself, for weights and validation; as Fabric wraps it, for autocast
-        # and the exchange of gradients; and its graph, which it calls unless that is None.
+        # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast, exchange of
+        # gradients), and compiled, which the plain form calls unless it is None.
         self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
-        self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses; with float16 alone
+        self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses, only with float16
         dtype = DTYPES[fabric.strategy.precision.precision]  # of matrix products
         kernel = kernel_for(fabric.device, dtype, model.settings.width // model.settings.heads)
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
@@ -148,7 +148,7 @@ class Trainer:
                 except Exception as error:
                     if not self._can_repeat(error):
                         raise
-                    # Its frames, and those of the error that it explains, keep the tensors of the update.
+                    # Its frames, and the frames of its cause, keep the tensors of the update.
                     error.with_traceback(None).__context__ = None
                     continue
                 bar.update()
@@ -181,8 +181,8 @@ class Trainer:
         state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
         step = state.step + 1
         self.reader.note_size(number, update.turn.epoch, update.n_updates)
-        # Dropout is seeded by seed and update, so that a resumed training draws what an uninterrupted one would. Each
-        # process draws other numbers; the first one draws the same as a training on a single device.
+        # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
+        # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
         self.module.train()
@@ -191,7 +191,7 @@ class Trainer:
             is_last = index == len(update.micro_batches)
             with (
                 describe_oom(self.tasks[number].train, part.instances, fabric.device),
-                # Gradients add up locally; devices exchange them once, with the last backward pass.
+                # Gradients add up locally. Devices exchange them once, with the last backward pass.
                 contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
             ):
                 loss = self.module(part.batch.to(fabric.device)) * update.weight

@@ -102,7 +102,7 @@ def cast(content, convert):
         (lambda content: cast(content, torch.Tensor.to_sparse), "do not match"),
         (lambda content: content.update(weights=5), "weights is not what docmt writes"),
         (lambda content: content.update(weights=dict.fromkeys(content["weights"], "x")), "do not match"),
-        (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "no numbers: train it again"),
+        (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "NaN or infinite weights"),
         (lambda content: cast(content, lambda w: w.long()), "do not match"),
         (lambda content: cast(content, lambda w: w.cfloat()), "do not match"),
         (lambda content: cast(content, lambda w: w > 0), "do not match"),

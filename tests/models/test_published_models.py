@@ -353,7 +353,7 @@ def test_a_model_of_many_languages_translates_between_any_two(family, tmp_path, 
     assert main([*call, "fr"]) == 0
     assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == expected[0]
     assert main([*call, "ja"]) == 2
-    assert "model.pt: language 'ja': this model knows de en fr" in capsys.readouterr().err
+    assert "model.pt: language 'ja': this model supports de en fr" in capsys.readouterr().err
     assert main([*call, "de"]) == 2
     assert "source and target language are both 'de'" in capsys.readouterr().err
 

@@ -287,7 +287,7 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, ad
         # The paper averages the weights over heads before the entropy, which differs from the mean of entropies.
         with torch.autocast(query.device.type, enabled=False):
             weights_gqk = _weights(query, key, batch.bias_gqk, batch.n_ahead).mean(1)
-        # `entr` gives 0 for weight 0, where −w · log w would be NaN; it is in nats.
+        # `entr` gives 0 for weight 0, where −w · log w would be NaN. It is in nats.
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
     return _unpad_rows(torch.cat(entropies), inputs.queries)
 
@@ -357,7 +357,7 @@ class BlockAttention(torch.autograd.Function):
             weights = kept[number] if kept else _weights(query, key, bias_gqk, n_ahead, rows, n_seen)
             block = gradient[:, :, rows]
             value_gradient[:, :, :n_seen] += torch.matmul(weights.transpose(-1, -2), block)
-            # The gradient of a softmax: weights ⊙ (gradient − its mean); the mean is that of gradient · output.
+            # The gradient of a softmax: weights ⊙ (gradient − mean of gradient · output).
             mean = (block * output[:, :, rows]).sum(-1, keepdim=True)
             scores_gradient = torch.matmul(block, value[:, :, :n_seen].transpose(-1, -2)).sub_(mean).mul_(weights)
             query_gradient[:, :, rows] = torch.matmul(scores_gradient, key[:, :, :n_seen]).mul_(scale)

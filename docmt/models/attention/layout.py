@@ -201,10 +201,10 @@ class AttentionLayout:
 
     def split_into_sentences(self) -> "AttentionLayout":
         """Return the same sentences as separate instances, without trees. Context modules still see their documents."""
-        alone = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
+        copy = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
-        alone.indexes = {key: made for key, made in self.indexes.items() if key[1] == "row"}
-        return alone
+        copy.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
+        return copy
 
     def opened(self, open_B: np.ndarray) -> "AttentionLayout":
         """Return the layout with more instances open to RST attention, bool [B]."""
@@ -307,10 +307,10 @@ class AttentionLayout:
 
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
         """Return an index tensor for a side, int64, cached per device. See `Index`."""
-        found = self.indexes.get((side, kind))
-        if found is None or found.device != device:
-            found = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
-        return found
+        tensor = self.indexes.get((side, kind))
+        if tensor is None or tensor.device != device:
+            tensor = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
+        return tensor
 
     def _make_index(self, side: Side, kind: Index) -> np.ndarray:
         lengths_G = self.sentence_lengths(side)

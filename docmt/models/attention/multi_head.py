@@ -201,7 +201,7 @@ class TokenDistances(Distances):
         positions_N = kernel_inputs_of(grouping, query).positions_N
         assert positions_N is not None, "the pattern says them"
         query, near, value = self.extend(query, key, value, positions_N)
-        # As in Transformer-XL, the states of earlier sentences are constants; the projections still get gradients.
+        # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.
         far_key, far_value = part.project_memory(query_ND.detach())
         far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
         # Kernels divide by the root of twice the width.
@@ -274,7 +274,7 @@ class Gate(nn.Linear):
         if bias:
             nn.init.zeros_(self.bias)
 
-    # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
+    # A linear map with two inputs. Inheriting from `Linear` gives its parameters the usual names.
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(self.weigh(torch.cat((local_ND, wide_ND), dim=-1)))
@@ -321,8 +321,8 @@ class FusedAttention(nn.Module, ABC):
         """Initialize the new parts so that the output equals the first part's output before this call, bit by bit.
 
         Requires a gate between the first part and the others. The gate starts half open and constant, the first part's
-        output is doubled (an exact operation), and the other outputs are zero. Unlike with a closed gate, gradients reach
-        all parts.
+        output is doubled (an exact operation), and the other outputs are zero. Unlike with a closed gate, gradients
+        reach all parts.
         """
         if not self.has_gate:
             raise UserError(NO_GATE)
@@ -330,7 +330,7 @@ class FusedAttention(nn.Module, ABC):
         with torch.no_grad():
             for parameter in (*self.gate.parameters(), *(p for part in others for p in part.out.parameters())):
                 parameter.zero_()
-            # A gate of zeros is open to sigmoid(0) = ½; doubling is exact in binary floats, so ½ · 2x + ½ · 0 = x.
+            # A gate of zeros is open to sigmoid(0) = ½. Doubling is exact in binary floats, so ½ · 2x + ½ · 0 = x.
             for parameter in first.out.parameters():
                 parameter.mul_(2)
 
@@ -416,13 +416,15 @@ class SplitAttention(FusedAttention):
     def split(self, whole: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return parameters for the parts, cut from an attention with all heads."""
         names = [name for name, module in self.named_children() if isinstance(module, MultiHeadAttention)]
-        n, found = len(names), {}
+        n, weights = len(names), {}
         for number, name in enumerate(names):
             for parameter in ("in_weight", "in_bias"):
                 # One matrix has blocks of rows for queries, keys and values: a part takes its share of each.
-                found[f"{name}.{parameter}"] = torch.cat([rows.chunk(n)[number] for rows in whole[parameter].chunk(3)])
-            found[f"{name}.out.weight"] = whole["out.weight"].chunk(n, 1)[number]
-        return found | {f"{names[0]}.out.bias": whole["out.bias"]}
+                weights[f"{name}.{parameter}"] = torch.cat(
+                    [rows.chunk(n)[number] for rows in whole[parameter].chunk(3)]
+                )
+            weights[f"{name}.out.weight"] = whole["out.weight"].chunk(n, 1)[number]
+        return weights | {f"{names[0]}.out.bias": whole["out.bias"]}
 
     @staticmethod
     @override

@@ -130,7 +130,7 @@ class Grouping:
         lengths_P = key_lengths_U[units_P]
         return cls(
             query_lengths_G,
-            # `reduceat` sums from each start to the next; a group starts where the number of the group changes.
+            # `reduceat` sums from each start to the next. A group starts where the group number changes.
             np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
             expand_ranges(key_starts_U[units_P], lengths_P),
             is_causal,
@@ -303,7 +303,7 @@ def see_drafts(units: AttentionUnits) -> Grouping:
         query_lengths_G=units.query_lengths_U,
         key_lengths_U=lengths,
     )
-    # Keys are in the target sentences, then their drafts; both belong to sentences 0 … U − 1.
+    # Keys are in the target sentences, then in their drafts. Both belong to sentences 0 … U − 1.
     of_keys = np.repeat(np.tile(own, 2), lengths)[grouping.key_rows]
     return replace(grouping, distances=np.repeat(own, grouping.key_lengths_G) - of_keys)
 
@@ -361,7 +361,7 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "long_short": Fusion(("group", "global"), has_gate=False),
     # G-Transformer, Eq. 10.
     "combined": Fusion(("group", "global")),
-    # RST-Transformer, Eq. 8–10; Eq. 11–13; the outputs of Eq. 8 and 10 in Eq. 12–13.
+    # RST-Transformer, Eq. 8–10, then Eq. 11–13, then Eq. 12–13 on the outputs of Eq. 8 and 10.
     "rst_serial": Fusion(("group", "rst"), has_gate=False),
     "rst_parallel": Fusion(("group", "rst")),
     "rst_mix": Fusion(("group", "rst")),

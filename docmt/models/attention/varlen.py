@@ -104,7 +104,7 @@ def compiled_attention(
         assert inputs.distances_P is not None, "the pattern has distances"
         key_MHK, value_MHK = adjust(key_MHK, value_MHK, inputs.distances_P)
     offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
-    # −1 is no limit, so (−1, 0) is causal; queries are aligned with the last keys, as in `Grouping`.
+    # −1 is no limit, so (−1, 0) is causal. Queries are aligned with the last keys, as in `Grouping`.
     window_size = (-1, 0) if grouping.is_causal else (-1, -1)
     return grouping.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
 
@@ -155,7 +155,7 @@ def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, wid
     """Return the kernels for short groups if they run and agree with flash attention in a small test, made once."""
     if (kernels := short_groups()) is None:
         return None
-    # Groups of no, one and several tiles, with and without keys before the queries; short ones have another tile.
+    # Groups of no, one and several tiles, with and without keys before the queries. Short ones have another tile.
     short, long = [[0, 1, 21, 16, 9], [0, 3, 23, 16, 9]], [[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]]
     try:
         for lengths, is_causal in itertools.product((short, long), (False, True)):

@@ -64,14 +64,14 @@ class ModelEntry(Settings):
 
     def sources(self) -> dict[str, SourceFile]:
         """Return its files, config.json last. Raises ValueError without addresses and `obtain`."""
-        found = {}
+        files = {}
         for name in (*self.files, CONFIG):
             urls = [self.url.format(version=self.version, file=name)] if self.url else []
-            # No file is larger than all together; twice, because the size is rounded.
+            # No file is larger than all files together. Twice that, because the size is rounded.
             limit = {"most_bytes": 2_000_000 * self.megabytes}
             values = {"addresses": [{"url": url} for url in urls], "obtain": self.obtain} | limit
-            found[name] = SourceFile.model_validate(values | {"sha256": self.sha256.get(name)})
-        return found
+            files[name] = SourceFile.model_validate(values | {"sha256": self.sha256.get(name)})
+        return files
 
 
 @functools.cache

@@ -151,9 +151,9 @@ def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
     """Yield docmt's parameters, except parameters per symbol, with the published parameters to concatenate."""
     for side, inputs in SIDES.items():
         for number in range(getattr(settings, f"{side}_layers")):
-            for ours, theirs in LAYER.items():
-                if side == "decoder" or not ours.startswith("cross"):
-                    yield from _module_names(f"{side}.{number}.{ours}", f"model.{side}.layers.{number}.{theirs}")
+            for module, published in LAYER.items():
+                if side == "decoder" or not module.startswith("cross"):
+                    yield from _module_names(f"{side}.{number}.{module}", f"model.{side}.layers.{number}.{published}")
         if settings.form.embedding_norm:
             yield from _module_names(f"{inputs}.norm", f"model.{side}.layernorm_embedding")
         if settings.form.final_norm:
@@ -162,14 +162,14 @@ def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
             yield f"{inputs}.positions.weight", [f"model.{side}.embed_positions.weight"]
 
 
-def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
+def _module_names(module: str, published: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the weight and bias names for a module, or for the parts of an attention."""
-    if not ours.endswith("attention"):
-        yield from ((f"{ours}.{kind}", [f"{theirs}.{kind}"]) for kind in ("weight", "bias"))
+    if not module.endswith("attention"):
+        yield from ((f"{module}.{kind}", [f"{published}.{kind}"]) for kind in ("weight", "bias"))
         return
-    yield from _module_names(f"{ours}.out", f"{theirs}.out_proj")
+    yield from _module_names(f"{module}.out", f"{published}.out_proj")
     for kind in ("weight", "bias"):
-        yield f"{ours}.in_{kind}", [f"{theirs}.{part}_proj.{kind}" for part in "qkv"]
+        yield f"{module}.in_{kind}", [f"{published}.{part}_proj.{kind}" for part in "qkv"]
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -184,23 +184,23 @@ def read_weights(folder: Path) -> dict[str, Any]:
     """Read all tensors in a folder, by their published names. Other entries in the files are included."""
     import torch
 
-    found: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
     for path in weight_files(folder):
         try:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]
 
-                found |= load_file(path)
+                weights |= load_file(path)
             else:
                 if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()) is not None:
                     raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
-                found |= torch.load(path, map_location="cpu", weights_only=True)
+                weights |= torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
             raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())[:120]})") from None
-    return found
+    return weights
 
 
-def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
+def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
     """Return the weights for docmt's sentence model.
 
     `rows` are row numbers in the published tables by symbol id, −1 if the published model lacks the symbol.
@@ -210,7 +210,7 @@ def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]
     from docmt.models.model_file import is_plain
 
     def take(name: str) -> "Tensor":
-        tensor = theirs[name]
+        tensor = published[name]
         if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
             raise UserError(
                 f"{name} of the published weights has other values than finite numbers: get its files again"
@@ -220,18 +220,18 @@ def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]
     try:
         index = torch.tensor(rows)
         is_new = index < 0
-        made = {ours: torch.cat([take(name) for name in names]) for ours, names in parameter_names(settings)}
+        weights = {name: torch.cat([take(part) for part in parts]) for name, parts in parameter_names(settings)}
         table = take(EMBEDDING)
-        bias = take(BIAS).flatten() if BIAS in theirs else torch.zeros(len(table))
-        made["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
-        made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
+        bias = take(BIAS).flatten() if BIAS in published else torch.zeros(len(table))
+        weights["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
+        weights["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     except KeyError as error:
         raise UserError(f"the published weights have no {error.args[0]}: the folder has other weights") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UserError(f"the published weights do not fit the vocabulary or config.json ({reason})") from None
-    for ours in made:
-        if ours.endswith("positions.weight"):
+    for name in weights:
+        if name.endswith("positions.weight"):
             # Fairseq numbers positions from the id of padding + 1, so the first rows of its table are never read.
-            made[ours] = made[ours][LEARNED_SHIFT:]
-    return made
+            weights[name] = weights[name][LEARNED_SHIFT:]
+    return weights

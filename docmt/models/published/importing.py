@@ -9,7 +9,7 @@ from torch import Tensor
 
 from docmt.errors import UserError
 from docmt.models.model_file import TrainedModel, build_model
-from docmt.models.published.families import SAME, find_family, our_weights, read_settings, read_weights
+from docmt.models.published.families import SAME, convert_weights, find_family, read_settings, read_weights
 from docmt.models.settings import ModelSettings
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
@@ -55,7 +55,7 @@ def import_model(
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
     vocabulary = published.vocabulary(tags, kept=kept)
     rows = published_rows(published, vocabulary, tags)
-    weights = our_weights(read_weights(folder), settings, rows)
+    weights = convert_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, n_parameters)
@@ -97,11 +97,11 @@ def published_weights(
     folder: Path, settings: ModelSettings, vocabulary: Vocabulary, languages: tuple[str, str]
 ) -> dict[str, Tensor]:
     """Return a published model's weights for a model with these settings and symbols, in a training."""
-    found = read_settings(folder)
+    original = read_settings(folder)
     for key in SAME:
-        mine, theirs = getattr(settings, key), getattr(found, key)
-        if mine != theirs:
-            raise UserError(f"{folder}: model.{key} of the published model is {theirs!s}, not {mine!s}")
+        value, expected = getattr(settings, key), getattr(original, key)
+        if value != expected:
+            raise UserError(f"{folder}: model.{key} of the published model is {expected!s}, not {value!s}")
     published = PublishedText.read(folder)
     rows = published_rows(published, vocabulary, language_symbols(published, languages))
-    return our_weights(read_weights(folder), found, rows)
+    return convert_weights(read_weights(folder), original, rows)

@@ -123,7 +123,7 @@ class SecondDecoder(ContextModule):
             return torch.where(positions_N < n_given, labels_N, words_N)
 
         def read(words_N: Tensor) -> Tensor:
-            # The word that was drawn at a position is the input of the next one; each sentence begins with its mark.
+            # A word is the input at the next position. A sentence begins with its boundary token.
             inputs_N = torch.where(positions_N == 0, target.inputs_N, words_N.roll(1))
             return target.decode(inputs_N, target.memory_SD, layout)
 
