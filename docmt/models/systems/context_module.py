@@ -79,20 +79,15 @@ class ContextReader(ABC):
         """
 
 
+@dataclass(frozen=True)
 class PackedReader(ContextReader):
-    """Reads context for all tokens on a side at once."""
+    """Reads context for all tokens on a side at once. `slot` is for attention to the context states."""
 
-    def __init__(
-        self,
-        layout: AttentionLayout | CompiledLayout,
-        side: Literal["src", "tgt"],
-        device: torch.device,
-        rows_CD: Tensor | None,
-        slot: Slot | None = None,
-    ) -> None:
-        self.side: Literal["src", "tgt"] = side
-        self.layout, self.device, self.rows_CD = layout, device, rows_CD
-        self.slot: Slot = slot or ("src_before" if side == "src" else "tgt_before")
+    layout: AttentionLayout | CompiledLayout
+    side: Literal["src", "tgt"]
+    device: torch.device
+    rows_CD: Tensor | None = None
+    slot: Slot = "src_before"
 
     @override
     def numbers(self) -> Tensor:

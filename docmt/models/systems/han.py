@@ -64,7 +64,7 @@ class EncoderHan(ContextModule):
 
     @override
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
-        return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device, None))
+        return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device))
 
 
 class JointHan(EncoderHan):
