@@ -44,8 +44,8 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
             source = weights[origins[name]]
             if source.shape != parameter.shape:
                 raise UserError(
-                    f"init: {name} has shape {list(source.shape)} there and {list(parameter.shape)} here: "
-                    "size, layers and vocabulary must be the same"
+                    f"init: {name} has shape {list(source.shape)} in the other model and {list(parameter.shape)} "
+                    "in this one: size, layers and vocabulary must be the same"
                 )
             parameter.copy_(source)
     # Parameters of fusions and of modules that read context may start fresh here, and be left out there.

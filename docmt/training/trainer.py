@@ -142,7 +142,8 @@ class Trainer:
                 if schedule.is_done(state):
                     break
                 self.signals.raise_if_stopped()
-                update, is_save_due = next(updates), False
+                update = next(updates)
+                is_save_due = False
                 try:
                     self._step(update)
                 except Exception as error:
@@ -165,7 +166,8 @@ class Trainer:
         """Yield updates without end, prepared ahead. An update that did not complete is repeated."""
         state = self.state
         while True:
-            ahead, step = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device), -1
+            ahead = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
+            step = -1
             with contextlib.closing(ahead):
                 while state.step != step:
                     started, step = perf_counter(), state.step
