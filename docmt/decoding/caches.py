@@ -75,7 +75,9 @@ class Visibility:
 
 
 class RangeVisibility(Visibility):
-    """A token sees its own sentence and a fixed number of previous sentences."""
+    """A token sees its own sentence and a fixed number of previous sentences. Later tokens never see earlier ones
+    again.
+    """
 
     def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
         self.first_G = torch.from_numpy(first_G).to(device)
