@@ -75,8 +75,9 @@ class Visibility:
 
 
 class RangeVisibility(Visibility):
-    """A token sees its own sentence and a fixed number of previous sentences. Later tokens never see earlier ones
-    again.
+    """A token sees its own sentence and a fixed number of previous sentences.
+
+    A sentence that is no longer visible never becomes visible again.
     """
 
     def __init__(self, first_G: np.ndarray, device: torch.device) -> None:

@@ -47,8 +47,8 @@ CPU_BATCH_TOKENS = 2048
 class Candidate:
     """A source document with a candidate translation, and its source trees over subwords, for models that read them.
 
-    `siblings` are all candidates for the same item, cut into instances in the same way. A prefix is
-    incomplete: the `</s>` of its last sentence does not count.
+    `siblings` are all candidates for the same item, cut into instances in the same way. A prefix is incomplete: the
+    `</s>` of its last sentence does not count.
     """
 
     src: Sequence[str]

@@ -1,8 +1,8 @@
 """Checkpoints that survive a kill at any moment.
 
-A checkpoint `step-N.pt` is valid only with `step-N.json`, written after it. This file contains the checksum
-and the updates with the best weights (`best-N.pt`), both for this training and for a longer one. The two newest
-checkpoints are kept, with their best weights.
+A checkpoint `step-N.pt` is valid only with `step-N.json`, written after it. This file contains the checksum and the
+updates with the best weights (`best-N.pt`), both for this training and for a longer one. The two newest checkpoints are
+kept, with their best weights.
 """
 
 import io
