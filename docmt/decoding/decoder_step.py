@@ -1,9 +1,9 @@
 """One search step: the states of the newest tokens, and the best next symbols, without sorting all scores.
 
 There are three classes. `IncrementalDecoder` computes the states with its caches. `BlockwiseTopK` finds the symbols.
-`DecoderStep` computes the layers in one call to compiled code, without the time between operations. `python -m
-docmt.decoding.decoder_step` builds its library for the installed torch, with a C++ compiler. Without the library, and
-for models with unsupported parts, `IncrementalDecoder` computes the same in Python, equal bit by bit.
+`DecoderStep` computes the layers in one call to compiled code, without the time between operations. Run
+`python -m docmt.decoding.decoder_step` to build its library for the installed torch, with a C++ compiler. Without the
+library, and for models with unsupported parts, `IncrementalDecoder` computes the same in Python, equal bit by bit.
 
 Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences in
 the batch. In `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside blocks, W block width, b

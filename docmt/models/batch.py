@@ -30,8 +30,7 @@ class Batch:
 
     Attributes:
         src_tokens_S: int64, sentences as `<s> w1 … wn </s>`. A model may have other boundary tokens.
-        tgt_inputs_N: int64. Aligned stream: sentences as `<s> w1 … wn`. Free stream: instances as `<s> … </s> <s> …
-            </s>`.
+        tgt_inputs_N: int64. Aligned stream: sentences as `<s> w1 … wn`. Free stream: instances as `<s> … </s> …`.
         tgt_labels_N: int64, the token to predict at every input: the next token, or `<eod>` after a free stream.
         is_word_or_end_N: bool, true for labels that are words or `</s>`, false for tokens that begin a sentence and for
             `<eod>`. All target streams have the true labels, so losses over them can be compared.
