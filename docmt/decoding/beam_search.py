@@ -66,13 +66,10 @@ PLAIN_SYMBOLS = TargetSymbols()
 
 @dataclass(frozen=True)
 class BeamHypothesis:
-    """A finished translation for one instance.
+    """A finished translation for one instance: token ids without boundary tokens.
 
-    Attributes:
-        sentences: token ids without boundary tokens.
-        log_probability: of all labels, in nats.
-        score: log probability divided by (number of labels) to the power of the length penalty.
-        forced_ends: number of sentences ended by the length limit.
+    `log_probability` is the sum over all labels, in nats. `score` is the log probability divided by (number of labels)
+    to the power of the length penalty. `forced_ends` counts sentences ended by the length limit.
     """
 
     sentences: list[list[int]]
@@ -174,7 +171,7 @@ def search_instances(
 ) -> list[list[BeamHypothesis]]:
     """Search over all sentences in an instance at once, see `BeamSearch`. Source tokens [S] are packed.
 
-    A model that drafts makes only its first pass. For both passes, see `TwoPassSearch`.
+    A model that drafts makes only its first pass, see `TwoPassSearch`.
     """
     return BeamSearch(model, encode_source(model, src_tokens, layout), layout, settings, symbols).run()
 

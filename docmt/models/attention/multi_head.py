@@ -34,8 +34,8 @@ INHERITED = "group"
 class MultiHeadAttention(nn.Module):
     """Multi-head attention with one pattern (G-Transformer, Eq. 5, and Eq. 8 for the pattern `group`).
 
-    Scores depend on key distances if `distances` is set or the pattern has distances. `inner` is the total width of all
-    heads, by default `width`.
+    Scores depend on key distances if `distances` is set or the pattern has distances. All heads together are `inner`
+    wide.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -320,9 +320,8 @@ class FusedAttention(nn.Module, ABC):
     def silence(self) -> None:
         """Initialize the new parts so that the output equals the first part's output before this call, bit by bit.
 
-        Requires a gate between the first part and the others. The gate starts half open and constant, the first part's
-        output is doubled (an exact operation), and the other outputs are zero. Unlike with a closed gate, gradients
-        reach all parts.
+        Requires a gate. It starts half open and constant, the first part's output is doubled (an exact operation), and
+        the other outputs are zero. Unlike with a closed gate, gradients reach all parts.
         """
         if not self.has_gate:
             raise UserError(NO_GATE)
