@@ -125,10 +125,7 @@ class MultiHeadAttention(nn.Module):
 
 
 class Distances(nn.Module, ABC):
-    """Parameters and computations that make attention depend on key distances.
-
-    Distances come from the pattern's grouping (`Grouping.distances`).
-    """
+    """Parameters and computations that make attention depend on the key distances in the pattern's grouping."""
 
     def inputs(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
@@ -385,8 +382,8 @@ def parts(attention: "MultiHeadAttention | FusedAttention") -> list[MultiHeadAtt
 class SplitAttention(FusedAttention):
     """One multi-head attention whose heads are divided equally between patterns.
 
-    A part has some heads, and therefore some rows of the input projections and some columns of the output projection.
-    Outputs are summed. This equals one output projection for all heads. The first part has its bias.
+    A part has some heads, so some rows of the input projections and some columns of the output projection. Outputs are
+    summed. This equals one output projection for all heads. The first part has its bias.
     """
 
     has_gate: ClassVar[bool] = False
