@@ -358,7 +358,6 @@ class FreeStream(TargetStream):
 
 
 def _split(labels: np.ndarray) -> list[list[int]]:
-    """Split labels at `</s>`."""
     return [part[part != EOS].tolist() for part in np.split(labels, np.flatnonzero(labels == EOS))]
 
 

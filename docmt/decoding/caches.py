@@ -219,7 +219,6 @@ class PrefixTree:
         self.n = n_kept
 
     def select_documents(self, documents: Tensor) -> None:
-        """Keep only some documents."""
         self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, documents)
         self.is_past_BMC = self.is_past_BMC.index_select(0, documents)
         self.sentences_BC = self.sentences_BC.index_select(0, documents)

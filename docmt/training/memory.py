@@ -131,7 +131,6 @@ class MicroBatchSize:
         reader.device_tokens = tokens
 
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
-        """Run a batch forward and backward."""
         instance_set, numbers = task.read(drawn, epoch=0)
         try:
             with describe_oom(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):

@@ -155,7 +155,6 @@ class TrainingState:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingState":
-        """Invert `to_dict`."""
         parts = {
             "window": Window(**values["window"]),
             "tasks": [TaskState(**task) for task in values["tasks"]],

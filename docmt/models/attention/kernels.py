@@ -156,7 +156,6 @@ class PaddedInputs:
         )
 
     def is_on(self, device: torch.device) -> bool:
-        """True if its tensors, if any, are on this device."""
         masks = (batch.mask_gqk for batch in self.batches)
         tensors = (self.queries.packed_P, self.keys.packed_P, *masks, self.distances_P)
         first = next((tensor for tensor in tensors if tensor is not None), None)

@@ -81,7 +81,6 @@ class BatchTrees:
 
     @classmethod
     def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
-        """Concatenate batches."""
         return cls(
             np.concatenate([trees.edu_lengths_E for trees in batches]),
             number_through([trees.edu_heads_E for trees in batches]),
