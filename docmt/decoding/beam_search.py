@@ -1,16 +1,16 @@
 """Beam search over whole instances.
 
 One search runs from the first to the last sentence of an instance. A hypothesis's group tag is the number of sentences
-it has ended, so its group attention follows the source sentence by sentence; with an aligned target stream `</s>` leads
-to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis: there are as many target as source sentences
-by construction. Unlike in the published code, a `</s>` forced by the length limit pays its probability, and a search
-with M finished hypotheses continues as long as a running one is better.
+it has ended, so its group attention follows the source sentence by sentence. In an aligned target stream, `</s>` leads
+to the `<s>` of the next sentence, and the last `</s>` ends the hypothesis. There are as many target as source sentences
+by construction. Unlike in the published code, a `</s>` forced by the length limit counts with its probability, and a
+search with M finished hypotheses continues as long as a running one is better.
 
 The search itself stays on the device. Every few steps its results are read back in one piece: finished hypotheses are
-noted, and documents that are done leave the batch.
+recorded, and completed documents leave the batch.
 
 Shape letters: B documents, M beam, R = B × M rows, C = 2 × M candidates per document, V vocabulary, n steps, G source
-sentences of the batch, X symbol kinds: words, then the specials that can be labels.
+sentences in the batch, X symbol kinds: words, then the specials that can be labels.
 """
 
 from abc import ABC, abstractmethod
@@ -35,19 +35,19 @@ from docmt.text.vocabulary import BOS, EOD, EOS, N_SPECIALS, Vocabulary
 
 # Finished documents leave the batch when at most this share of it is still running.
 KEEP_SHARE = 0.75
-# Steps between two checks of the results. Every check makes a GPU wait; steps after the end are lost.
+# Steps between two checks of the results. Every check makes a GPU wait. Steps after the end are lost.
 STEPS_PER_CHECK = {"cpu": 2, "cuda": 16}
 
 
 @dataclass(frozen=True)
 class TargetSymbols:
-    """The special symbols of a search.
+    """Special symbols in a search.
 
     Attributes:
-        start: first symbol of every target sentence, given and not searched for: `<s>` or a language tag.
-        n_specials: ids below it are specials; of these, only `</s>`, `forced` and, in free streams, `start` and `<eod>`
-            are generated.
-        forced: a special that must be the first label of every sentence; None in most models.
+        start: first symbol of every target sentence, set without a search: `<s>` or a language tag.
+        n_specials: ids below this number are specials. Among them, only `</s>`, `forced` and, in free streams, `start`
+            and `<eod>` are generated.
+        forced: a special that must be the first label in every sentence. None in most models.
     """
 
     start: int = BOS
@@ -56,7 +56,7 @@ class TargetSymbols:
 
     @classmethod
     def of(cls, marks: Marks, vocabulary: Vocabulary) -> "TargetSymbols":
-        """The symbols of a model."""
+        """Return a model's symbols."""
         start, *forced = marks.tgt_before
         return cls(start, vocabulary.n_specials, *forced)
 
@@ -66,10 +66,10 @@ PLAIN_SYMBOLS = TargetSymbols()
 
 @dataclass(frozen=True)
 class BeamHypothesis:
-    """A finished translation of one instance: token ids without marks, and the log probability of all labels, in nats.
+    """A finished translation for one instance: token ids without boundary tokens.
 
-    The score is the log probability divided by (number of labels) to the length penalty; `forced_ends` counts sentences
-    ended by the length limit.
+    `log_probability` is the sum over all labels, in nats. `score` is the log probability divided by (number of labels)
+    to the power of the length penalty. `forced_ends` counts sentences ended by the length limit.
     """
 
     sentences: list[list[int]]
@@ -79,10 +79,10 @@ class BeamHypothesis:
 
 
 class BeamSearch:
-    """The search of one batch of instances, with a model in evaluation mode.
+    """The search for one batch of instances, with a model in evaluation mode.
 
-    Each instance of the layout, made by `AttentionLayout.of_source`, is one search; `source` are its encoder
-    states, or another decoder pass than the first.
+    Instances in the layout, made by `AttentionLayout.of_source`, are separate searches. `source` contains their encoder
+    states, or a decoder pass that replaces the first pass.
     """
 
     def __init__(
@@ -109,21 +109,21 @@ class BeamSearch:
 
     @torch.inference_mode()
     def run(self) -> list[list[BeamHypothesis]]:
-        """The finished hypotheses of each instance, best first, at most `beam_size`."""
+        """Return the finished hypotheses per instance, best first, at most `beam_size`."""
         # All hypotheses start alike: only the first of each document may be continued, or the beam would hold copies.
         self.scores_BM = torch.full((len(self.documents), self.beam), -torch.inf, device=self.device)
         self.scores_BM[:, 0] = 0
         step = 0
         while len(self.documents):
-            found = []
+            steps = []
             for _ in range(STEPS_PER_CHECK[self.device.type]):
-                found.append(self._step(step))
+                steps.append(self._step(step))
                 step += 1
-            self._check(found)
+            self._check(steps)
         return self.record.hypotheses(self.stream)
 
     def _step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Feed the newest tokens and choose the next ones; returns the arguments of `SearchRecord.add`, each [B, C]."""
+        """Feed the newest tokens and choose the next ones. Returns the arguments of `SearchRecord.add`, all [B, C]."""
         stream = self.stream
         states_RD = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
@@ -131,25 +131,25 @@ class BeamSearch:
         slots, tokens = codes // self.n_symbols, codes % self.n_symbols
         is_end = stream.ends(tokens, slots) & scores.isfinite()
         # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
-        # end it, one of each hypothesis; if fewer than M can go on, the rest have score −inf and are dead.
+        # end it, one per hypothesis. If fewer than M can go on, the rest have score −inf and are dead.
         going = torch.sort(is_end, dim=1, stable=True).indices[:, : self.beam]
         self.scores_BM = scores.masked_fill(is_end, -torch.inf).gather(1, going)
         slots_BM = slots.gather(1, going)
         stream.advance(tokens.gather(1, going), slots_BM, step)
         first_rows = torch.arange(0, slots_BM.numel(), self.beam, device=self.device)[:, None]
-        self.decoder.follow((first_rows + slots_BM).flatten())
+        self.decoder.reorder((first_rows + slots_BM).flatten())
         # Ends are marked by inversion, so that one tensor holds everything.
         return torch.where(is_end, ~codes, codes).int(), scores
 
-    def _check(self, found: list[tuple[Tensor, Tensor]]) -> None:
-        """Record the results of the last steps, and drop documents and cache entries that are no longer needed."""
-        codes, scores = (torch.stack(parts) for parts in zip(*found, strict=True))
-        survey = self.decoder.survey(self.stream.sentences_BM).int()
+    def _check(self, steps: list[tuple[Tensor, Tensor]]) -> None:
+        """Record the results of the last steps, and drop completed documents and unneeded cache entries."""
+        codes, scores = (torch.stack(parts) for parts in zip(*steps, strict=True))
+        live = self.decoder.count_live(self.stream.sentences_BM).int()
         # One copy to the host, because each would wait for the GPU: scores travel as the bits of int32.
-        read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), survey)).cpu().numpy()
+        read = torch.cat((codes.flatten(), scores.view(torch.int32).flatten(), live)).cpu().numpy()
         codes_nBC, scores_nBC = read[: 2 * codes.numel()].reshape(2, *codes.shape)
         self.record.add(self.documents, codes_nBC, scores_nBC.view(np.float32))
-        self.decoder.drop(read[2 * codes.numel() :].tolist())
+        self.decoder.evict(read[2 * codes.numel() :].tolist())
         running = np.flatnonzero(~self.record.is_done[self.documents])
         if len(running) > KEEP_SHARE * len(self.documents) and len(running):
             return
@@ -169,9 +169,9 @@ def search_instances(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[list[BeamHypothesis]]:
-    """One search over all sentences of each instance, see `BeamSearch`; source tokens [S] are packed, with marks.
+    """Search over all sentences in an instance at once, see `BeamSearch`. Source tokens [S] are packed.
 
-    A model that drafts makes its first pass only; for both passes, see `TwoPassSearch`.
+    A model that drafts makes only its first pass, see `TwoPassSearch`.
     """
     return BeamSearch(model, encode_source(model, src_tokens, layout), layout, settings, symbols).run()
 
@@ -184,20 +184,21 @@ def search_sentences(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[BeamHypothesis]:
-    """The best translation of each instance, with a separate search for each sentence, all side by side.
+    """Return the best translation per instance, with a separate search for every sentence, side by side.
 
-    For models whose target sentences do not see one another (`ModelSettings.decodes_sentences_alone`). The whole source
-    is encoded once, so what the encoder sees of a document reaches every sentence. Arguments as `search_instances`.
+    For models whose target sentences do not depend on one another (`ModelSettings.decodes_sentences_alone`). The whole
+    source is encoded once, so that document context in the encoder reaches every sentence. Arguments as
+    `search_instances`.
     """
     memory_SD, counts = encode_source(model, src_tokens, layout), layout.sentences_B.tolist()
-    found = BeamSearch(model, memory_SD, layout.one_by_one(), settings, symbols).run()
-    return join_sentences([hypotheses[0] for hypotheses in found], counts, length_penalty=settings.length_penalty)
+    sentences = BeamSearch(model, memory_SD, layout.split_into_sentences(), settings, symbols).run()
+    return join_sentences([hypotheses[0] for hypotheses in sentences], counts, length_penalty=settings.length_penalty)
 
 
 def join_sentences(
     best: Sequence[BeamHypothesis], counts_B: Sequence[int], *, length_penalty: float
 ) -> list[BeamHypothesis]:
-    """One hypothesis for each instance of some sentences, scored as if searched together (aligned streams)."""
+    """Join sentence hypotheses into one hypothesis per instance, scored as if searched together (aligned streams)."""
     remaining, joined = iter(best), []
     for count in counts_B:
         hypotheses = list(islice(remaining, count))
@@ -210,19 +211,19 @@ def join_sentences(
 
 
 def encode_source(model: Transformer, src_tokens: np.ndarray, layout: AttentionLayout) -> Tensor:
-    """Encoder states of packed source tokens [S], with marks; on the device of the model."""
+    """Return encoder states for packed source tokens [S], on the model's device."""
     tokens_S = torch.from_numpy(np.asarray(src_tokens, dtype=np.int64))
     return model.encode(tokens_S.to(model.embedding.weight.device), layout)
 
 
 class TargetStream(ABC):
-    """The running hypotheses of a batch as streams of labels; steps count the labels of each.
+    """The running hypotheses in a batch as label streams. Steps count labels.
 
     Attributes:
         generated: the specials that can be labels.
-        tokens_BM: int64, next input of each hypothesis.
-        sentences_BM: int64, the source sentence that it translates, numbered over the batch.
-        of_documents: names of the tensors with an entry per document.
+        tokens_BM: int64, next input per hypothesis.
+        sentences_BM: int64, the source sentence that a hypothesis translates, numbered over the batch.
+        of_documents: names of tensors with one entry per document.
     """
 
     of_documents: ClassVar[tuple[str, ...]]
@@ -236,25 +237,25 @@ class TargetStream(ABC):
 
     @abstractmethod
     def positions(self, step: int) -> Tensor:
-        """int64 [B, M], the position of each input token."""
+        """Return the position of every input token, int64 [B, M]."""
 
     @abstractmethod
     def banned(self, step: int) -> Tensor:
-        """Bool [B, M, X], the kinds of symbols that may not come next."""
+        """Return the kinds of symbols that may not come next, bool [B, M, X]."""
 
     @abstractmethod
     def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
-        """Bool [B, C], candidates that end their document."""
+        """Return the candidates that end their document, bool [B, C]."""
 
     @abstractmethod
     def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
-        """Make hypothesis m continue the hypothesis of slot `slots_BM[:, m]` with a token."""
+        """Continue the hypothesis in slot `slots_BM[:, m]` with a token, as the new hypothesis m."""
 
     @abstractmethod
     def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
-        """The sentences of a finished stream without marks, and the number of sentences ended by the length limit.
+        """Return the sentences in a finished stream without boundary tokens, and the number ended by the length limit.
 
-        Given are all labels but the one that ended the document, and its number in the original batch.
+        `labels` excludes the label that ended the document. `document` is its number in the original batch.
         """
 
     def select_documents(self, documents: Tensor) -> None:
@@ -264,7 +265,7 @@ class TargetStream(ABC):
 
 
 class AlignedStream(TargetStream):
-    """Words and `</s>`, which leads to the next sentence; the last one ends the document."""
+    """Words and `</s>`, which leads to the next sentence. The last one ends the document."""
 
     of_documents = ("tokens_BM", "sentences_BM", "began_BM", "last_B")
 
@@ -319,7 +320,7 @@ class AlignedStream(TargetStream):
 
 
 class FreeStream(TargetStream):
-    """Words and `</s>`; after it either the start of another sentence or `<eod>`, which ends the document."""
+    """Words and `</s>`, followed by the start of another sentence or by `<eod>`, which ends the document."""
 
     of_documents = ("tokens_BM", "sentences_BM", "limits_B")
 
@@ -357,12 +358,11 @@ class FreeStream(TargetStream):
 
 
 def _split(labels: np.ndarray) -> list[list[int]]:
-    """The labels between `</s>`."""
     return [part[part != EOS].tolist() for part in np.split(labels, np.flatnonzero(labels == EOS))]
 
 
 class Ending(NamedTuple):
-    """A finished hypothesis: step of its last label and slot that it continued there; its words are read later."""
+    """A finished hypothesis: step of its last label and slot that it continued. Its words are read later."""
 
     step: int
     slot: int
@@ -371,16 +371,16 @@ class Ending(NamedTuple):
 
 
 class SearchRecord:
-    """Follows a search from some steps behind: which hypotheses finish, and which documents are done.
+    """Record of a search, some steps behind: finished hypotheses and completed documents.
 
-    A document is done when it has M finished hypotheses of which the best beats the best running one, or none running.
-    M finished ones alone are not enough: when a model is sure of its translation, the rest of the beam are bad
-    hypotheses, and if those are shorter, they fill the list before the good one ends. Steps of the device beyond that
-    point are ignored.
+    A document is complete when it has M finished hypotheses and the best one beats the best running one, or when none
+    is running. M finished hypotheses are not enough. When a model is confident of its translation, the rest of the beam
+    are bad hypotheses, and short ones would fill the list before the good one ends. Later steps on the device are
+    ignored.
 
     Attributes:
-        best: score of the best finished hypothesis of each document that has M of them, else −inf.
-        blocks: documents, and the codes of their hypotheses after each step; int32 [n, B, M].
+        best: score of the best finished hypothesis per document with M of them, otherwise −inf.
+        blocks: documents, and the codes of their hypotheses after every step, int32 [n, B, M].
     """
 
     def __init__(self, n_documents: int, beam: int, n_symbols: int, length_penalty: float) -> None:
@@ -392,10 +392,10 @@ class SearchRecord:
         self.blocks: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, documents: np.ndarray, signed_codes_nBC: np.ndarray, scores_nBC: np.ndarray) -> None:
-        """Add a block of steps of some documents, with the candidates of each step, best first, and log probabilities.
+        """Add a block of steps: the candidates in every step, best first, and their log probabilities.
 
-        A candidate is a code of `BlockwiseTopK.best`, inverted (`~code`) where it ends its document. The others go on,
-        up to M.
+        A candidate is a code from `BlockwiseTopK.best`, inverted (`~code`) if it ends its document. The others
+        continue, up to M. Raises UserError if scores are NaN.
         """
         ends_nBC = signed_codes_nBC < 0
         codes_nBC = np.where(ends_nBC, ~signed_codes_nBC, signed_codes_nBC)
@@ -406,11 +406,11 @@ class SearchRecord:
         for codes, scores, ends, running in zip(codes_nBC, scores_nBC, ends_nBC, running_nB, strict=True):
             if np.isnan(running[~self.is_done[documents]]).any():
                 raise UserError(
-                    "the scores of the model are no numbers, because its states are too large for the precision: use "
-                    "decoding.precision float32, or train it again"
+                    "model scores are NaN, because states overflow in this precision: use decoding.precision "
+                    "float32, or train the model again"
                 )
             length = (self.n_steps + 1) ** self.length_penalty
-            # Only an end among the best M candidates finishes a hypothesis; a worse one is pruned.
+            # Only an end among the best M candidates finishes a hypothesis. A worse one is pruned.
             for number, candidate in zip(*np.nonzero(ends[:, : self.beam]), strict=True):
                 document, log_probability = int(documents[number]), float(scores[number, candidate])
                 endings, score = self.endings[document], log_probability / length
@@ -424,7 +424,7 @@ class SearchRecord:
             self.n_steps += 1
 
     def hypotheses(self, stream: TargetStream) -> list[list[BeamHypothesis]]:
-        """The finished hypotheses of each document, best first, at most M."""
+        """Return the finished hypotheses per document, best first, at most M."""
         kept = [sorted(endings, key=lambda ending: -ending.score)[: self.beam] for endings in self.endings]
         flat = [(document, ending) for document, endings in enumerate(kept) for ending in endings]
         trace = np.zeros((self.n_steps, len(self.endings), self.beam), dtype=np.int32)
@@ -441,8 +441,8 @@ class SearchRecord:
             is_inside = step < last_steps
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
             slots = np.where(is_inside, codes // self.n_symbols, slots)
-        found: list[list[BeamHypothesis]] = [[] for _ in kept]
+        finished: list[list[BeamHypothesis]] = [[] for _ in kept]
         for (document, ending), row in zip(flat, labels, strict=True):
             sentences, forced = stream.read(row[: ending.step], document)
-            found[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))
-        return found
+            finished[document].append(BeamHypothesis(sentences, ending.log_probability, ending.score, forced))
+        return finished

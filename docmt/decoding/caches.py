@@ -1,33 +1,33 @@
-"""The caches of a search: keys and values that are computed once, so that a step feeds only the newest tokens.
+"""Search caches: keys and values are computed once, so that a step feeds only the newest tokens.
 
-In a step, every row (a hypothesis of a document) has one new token. Its queries attend to the tokens before it
-(self-attention) and to the source (cross-attention). One cache holds the keys and values of all layers that have the
-same pattern, and a bias of 0 or −inf hides from each row what the pattern does not let its sentence see.
+In a step, every row (a hypothesis for a document) has one new token. Its queries attend to earlier tokens
+(self-attention) and to the source (cross-attention). One cache holds the keys and values for all layers with the same
+pattern. A bias, 0 or −inf, hides keys that the pattern does not show to the row's sentence.
 
-Example: 2 documents of up to 20 source tokens, with a beam of 3, after 3 steps; 6 layers with 8 heads of width 64.
+Example: 2 documents with up to 20 source tokens, with a beam of 3, after 3 steps, in 6 layers with 8 heads of width 64.
 
-    query of a step                   [2, 8, 3, 64]         B documents, H heads, M rows, K
-    PrefixTree.keys_values_L2BHCK     [6, 2, 2, 8, 64, 64]  room for C = 64 nodes, of which N = 9 are in use
-    PrefixTree.bias_B1MN              [2, 1, 3, 9]          the nodes that each row sees
+    query in a step                   [2, 8, 3, 64]         B documents, H heads, M rows, K
+    PrefixTree.keys_values_L2BHCK     [6, 2, 2, 8, 64, 64]  room for C = 64 nodes, N = 9 are in use
+    PrefixTree.bias_B1MN              [2, 1, 3, 9]          visible nodes per row
     DocumentKVCache.keys_values       [6, 2, 2, 8, 20, 64]  the source
-    DocumentKVCache.bias              [2, 1, 3, 20]         the source tokens that each row sees
+    DocumentKVCache.bias              [2, 1, 3, 20]         visible source tokens per row
 
-The self-attention of a document is a tree of tokens, since hypotheses differ only near their ends: what they have in
-common is one path, stored once. Each step adds a node per row. Here, rows 0 and 1 continue the hypothesis that row 0
-had after 2 steps, and row 2 that of row 1:
+Self-attention in a document uses a tree of tokens, since hypotheses differ only near their ends. Their common part is
+one path, stored once. A step adds a node per row. Here, rows 0 and 1 continue the hypothesis that row 0 had after 2
+steps, and row 2 continues row 1:
 
     node              0  1  2  3  4  5  6  7  8
     past of row 0     x        x        x
     past of row 1     x        x           x
     past of row 2     x           x           x
 
-When the search reorders hypotheses, no keys or values move, only these marks. Now and then, nodes that no hypothesis
-will see again are dropped; only this operation needs a size that the device computes.
+When the search reorders hypotheses, only these marks move, while keys and values stay. Now and then, nodes that no
+hypothesis will see again are evicted. Only this operation needs a size that the device computes.
 
-Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (nodes of a
-tree, or of the source), C capacity of a tree, W nodes that move, J previous sentences, G source sentences or groups of
-the batch, T longest group, D slots of a document, P pairs of a group and a key, Q padded rows; in `make_source_cache`,
-M packed source tokens.
+Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (tree nodes
+or source keys), C tree capacity, W moved nodes, J previous sentences, G source sentences or groups in the batch, T
+longest group, D slots in a document, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M packed
+source tokens.
 """
 
 from abc import ABC, abstractmethod
@@ -52,9 +52,9 @@ SLOT_DEVICES = ("cpu",)
 
 
 def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tensor, bias: Tensor | None) -> Tensor:
-    """Attention of the rows of each document to the same keys, with scaled queries; [R, H × K].
+    """Attend from the rows in a document to the same keys, with scaled queries. [R, H × K].
 
-    The bias, 0 or −inf, has a shape that extends to [B, H, M, N].
+    The bias, 0 or −inf, broadcasts to [B, H, M, N].
     """
     # `scale=1.0`, because the queries carry the factor 1/√K already.
     output_BHMK = F.scaled_dot_product_attention(query_BHMK, keys_BHNK, values_BHNK, attn_mask=bias, scale=1.0)
@@ -62,64 +62,70 @@ def attend_side_by_side(query_BHMK: Tensor, keys_BHNK: Tensor, values_BHNK: Tens
     return output_BHMK.transpose(1, 2).reshape(-1, heads * head_width)
 
 
-class View:
-    """The nodes that a pattern sees, given the sentence of each node, numbered over the batch; here, the whole past."""
+class Visibility:
+    """Visible tree nodes for a pattern, from the sentences of rows and nodes. Here, the whole past."""
 
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """Bool [B, M, N], whether a token of a row's sentence sees the node's sentence; None if all see all."""
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """Bool [B, M, N], true if a token in a row's sentence sees the node's sentence. None if all are visible."""
         return None
 
-    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
-        """`sees` for a token of the row's sentence or of a later one."""
-        return self.sees(sentences_BM, nodes_BN)
+    def stays_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+        """The same for a token in the row's sentence or in a later one."""
+        return self.is_visible(sentences_BM, nodes_BN)
 
 
-class RangeView(View):
-    """A token sees its own sentence and a fixed number of sentences before it, none of which it regains later."""
+class RangeVisibility(Visibility):
+    """A token sees its own sentence and a fixed number of previous sentences.
+
+    A sentence that is no longer visible never becomes visible again.
+    """
 
     def __init__(self, first_G: np.ndarray, device: torch.device) -> None:
         self.first_G = torch.from_numpy(first_G).to(device)
 
     @override
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return nodes_BN[:, None] >= self.first_G[sentences_BM][:, :, None]
 
 
-class RelatedView(View):
-    """A token sees any earlier sentences, such as those that are related to its own in the merged discourse tree."""
+class RelatedVisibility(Visibility):
+    """A token sees any earlier sentences, for example those related to its own in the merged discourse tree."""
 
     def __init__(self, layout: AttentionLayout, pattern: str, device: torch.device) -> None:
-        self.visible_GG = torch.from_numpy(layout.visible_sentences(pattern)).to(device)
+        mask_GG = layout.sentence_grouping("decoder", pattern).dense_mask(len(layout.tgt_lengths_G))
+        self.visible_GG = torch.from_numpy(mask_GG).to(device)
         # From sentence g on, sentence h is of use as long as g or a later sentence sees it.
         self.useful_GG = self.visible_GG.flip(0).cummax(0).values.flip(0)
 
     @override
-    def sees(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def is_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return self.visible_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
 
     @override
-    def will_see(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
+    def stays_visible(self, sentences_BM: Tensor, nodes_BN: Tensor) -> Tensor | None:
         return self.useful_GG[sentences_BM[:, :, None], nodes_BN[:, None]]
 
 
-def make_view(layout: AttentionLayout, pattern: str, device: torch.device) -> View:
-    """The view of a pattern of decoder self-attention."""
+def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device) -> Visibility:
+    """Return the visibility of nodes for a pattern in decoder self-attention."""
     kind = find_part(layout.resolve(pattern)).cache
     if kind == "document":
-        return View()
+        return Visibility()
     if kind == "range":
-        return RangeView(layout.first_visible_sentences(pattern), device)
-    return RelatedView(layout, pattern, device)
+        grouping = layout.sentence_grouping("decoder", pattern)
+        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
+        return RangeVisibility(np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G), device)
+    return RelatedVisibility(layout, pattern, device)
 
 
 class PrefixTree:
-    """The nodes that one pattern of self-attention keeps, with the keys and values of all layers that have it.
+    """The tree nodes for one self-attention pattern, with keys and values for all layers that have the pattern.
 
-    The shape is layers, documents, beam, heads and head width; keys and values are of the dtype and device of `like`.
+    The shape is layers, documents, beam, heads and head width. Keys and values have the dtype and device of `like`.
     """
 
-    def __init__(self, view: View, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
-        self.view, self.n, self.n_steps = view, 0, 0
+    def __init__(self, visibility: Visibility, shape: tuple[int, int, int, int, int], *, like: Tensor) -> None:
+        self.visibility, self.n, self.n_steps = visibility, 0, 0
         n_layers, n_documents, self.beam, heads, head_width = shape
         sizes = (n_documents, heads, MIN_CAPACITY, head_width)
         self.keys_values_L2BHCK = like.new_empty(n_layers, 2, *sizes)
@@ -130,7 +136,7 @@ class PrefixTree:
         self.projected_shape = (-1, self.beam, 3, heads, head_width)
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Add a node per row, a token of its sentence; `attend` then fills in keys and values."""
+        """Add a node per row, a token in its sentence. `attend` then fills in keys and values."""
         start, self.n, self.n_steps = self.n, self.n + self.beam, self.n_steps + 1
         # The memory-efficient kernel of a GPU copies a bias in every layer unless its rows are multiples of 8.
         self.n_columns = self.n + -self.n % 8
@@ -141,34 +147,34 @@ class PrefixTree:
             self.is_past_BMC, self.sentences_BC = (F.pad(x, (0, more)) for x in (self.is_past_BMC, self.sentences_BC))
         self.is_past_BMC[:, :, start : self.n] = self.own_MM
         self.sentences_BC[:, start : self.n] = sentences_BM
-        is_seen = self.view.sees(sentences_BM, self.sentences_BC[:, : self.n_columns])
+        is_seen = self.visibility.is_visible(sentences_BM, self.sentences_BC[:, : self.n_columns])
         # Made once per step, for all layers of the pattern.
         self.bias_B1MN = self._bias(is_seen)[:, None]
         self.newest: tuple[Tensor, ...] = ()
 
     @property
     def position(self) -> Tensor:
-        """int64 [1], position of the newest tokens in their instances; made on the device."""
+        """Position of the newest tokens in their instances, int64 [1], computed on the device."""
         return torch.full((1,), self.n_steps - 1, device=self.own_MM.device)
 
     def _bias(self, is_seen: Tensor | None) -> Tensor:
-        """0 for the nodes of each row's past that it sees, otherwise `hidden`: the first N of `n_columns` columns."""
+        """Return 0 for visible nodes in a row's past and `hidden` for others: the first N of `n_columns` columns."""
         return torch.where(self._narrow(is_seen, self.n_columns), self.nothing, self.hidden)[..., : self.n]
 
     def _narrow(self, chosen_BMN: Tensor | None, n: int) -> Tensor:
-        """Bool [B, M, n], the chosen nodes of each row's own past."""
+        """Return the chosen nodes in a row's own past, bool [B, M, n]."""
         is_past_BMN = self.is_past_BMC[:, :, :n]
         return is_past_BMN if chosen_BMN is None else chosen_BMN.logical_and_(is_past_BMN)
 
     def attend(self, layer: int, projected_R3HK: Tensor) -> Tensor:
-        """Attention of the newest tokens in one of the layers to the nodes they see, themselves included; [R, H × K].
+        """Attend from the newest tokens to visible nodes, including themselves, [R, H × K].
 
-        The layer is given by its number among those with this pattern, with queries (scaled), keys and values.
+        `layer` counts only layers with this pattern. Queries are scaled.
         """
         return attend_side_by_side(*self._add(layer, projected_R3HK), self.bias_B1MN)
 
     def _add(self, layer: int, projected_R3HK: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Fill in the newest keys and values; queries [B, H, M, K], all keys and all values [B, H, N, K]."""
+        """Fill in the newest keys and values. Returns queries [B, H, M, K], and all keys and values [B, H, N, K]."""
         if not self.newest:
             keys_values_L2BHNK = self.keys_values_L2BHCK[:, :, :, :, : self.n]
             flat = keys_values_L2BHNK.flatten(0, 1).unbind()
@@ -178,22 +184,22 @@ class PrefixTree:
         self.newest[layer].copy_(projected_3BHMK[1:])
         return projected_3BHMK[0], *self.keys_values[layer]
 
-    def follow(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+    def reorder(self, parents_R: Tensor) -> None:
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
         shape = self.is_past_BMC.shape
         # Ancestors only: the row takes over its parent's past, while keys and values stay where they are.
         self.is_past_BMC = self.is_past_BMC.flatten(0, 1).index_select(0, parents_R).view(shape)
 
-    def survey(self, sentences_BM: Tensor) -> Tensor:
-        """Mark the nodes that a row will see again; int64 [2] on the device, the arguments of `drop`."""
-        useful_BMN = self.view.will_see(sentences_BM, self.sentences_BC[:, : self.n])
+    def count_live(self, sentences_BM: Tensor) -> Tensor:
+        """Mark the nodes that a row will see again. Returns the arguments of `evict`, int64 [2], on the device."""
+        useful_BMN = self.visibility.stays_visible(sentences_BM, self.sentences_BC[:, : self.n])
         self.is_kept_BN = self._narrow(useful_BMN, self.n).any(1)
-        # The product is 1 up to the first node that no row needs; the sum counts these ones.
+        # The product is 1 up to the first node that no row needs. The sum counts these ones.
         first_gap = self.is_kept_BN.cumprod(1).sum(1).min()
         return torch.stack((self.is_kept_BN.sum(1).max(), first_gap))
 
-    def drop(self, n_kept: int, first_gap: int) -> None:
-        """Drop nodes after a `survey`: a document keeps at most `n_kept`, and all of them before `first_gap`."""
+    def evict(self, n_kept: int, first_gap: int) -> None:
+        """Evict unmarked nodes. A document keeps at most `n_kept`, and all nodes before `first_gap`."""
         if self.n - n_kept < MIN_DROPPED:
             return
         # Stable, so that the kept nodes stay in the order of time.
@@ -213,19 +219,18 @@ class PrefixTree:
         self.n = n_kept
 
     def select_documents(self, documents: Tensor) -> None:
-        """Keep only some documents."""
         self.keys_values_L2BHCK = self.keys_values_L2BHCK.index_select(2, documents)
         self.is_past_BMC = self.is_past_BMC.index_select(0, documents)
         self.sentences_BC = self.sentences_BC.index_select(0, documents)
 
 
 class PerSentencePrefixTree(PrefixTree):
-    """A prefix tree whose newest tokens attend to each of the J sentences before theirs separately."""
+    """A prefix tree whose newest tokens attend separately to the J previous sentences."""
 
     def __init__(
         self, layout: AttentionLayout, n_before: int, shape: tuple[int, int, int, int, int], *, like: Tensor
     ) -> None:
-        super().__init__(RangeView(layout.first_sentences(n_before), like.device), shape, like=like)
+        super().__init__(RangeVisibility(layout.first_sentences(n_before), like.device), shape, like=like)
         self.ranks_J111 = torch.arange(1, n_before + 1, device=like.device)[:, None, None, None]
         # Finite, so that the attention to a sentence that does not exist gives numbers.
         self.hidden = like.new_full((), torch.finfo(like.dtype).min)
@@ -237,22 +242,22 @@ class PerSentencePrefixTree(PrefixTree):
         self.bias_JBMN = self._bias(distances == self.ranks_J111)
 
     def attend_per_sentence(self, layer: int, projected_R3HK: Tensor) -> Tensor:
-        """`attend` to each sentence separately; [J, R, H × K]."""
+        """`attend` to separate sentences, [J, R, H × K]."""
         added = self._add(layer, projected_R3HK)
         return torch.stack([attend_side_by_side(*added, bias_BMN[:, None]) for bias_BMN in self.bias_JBMN])
 
 
 class SourceKVCache(ABC):
-    """The source keys and values of one pattern, in all layers that have it.
+    """Source keys and values for one pattern, in all layers that have it.
 
     Args:
-        keys_values: padded, [L, 2, units, H, keys, K], where the units are documents or groups.
-        is_seen: bool array [G, keys], the keys of its unit that each group sees.
-        group_of: int64 array, the group of each target sentence; None if a document has one group.
+        keys_values: padded, [L, 2, units, H, keys, K], where units are documents or groups.
+        is_seen: bool array [G, keys], keys in its unit that a group sees.
+        group_of: int64 array, group per target sentence. None if a document has one group.
 
     Attributes:
-        layers: keys and values [B, H, N, K] of each layer, among them all that the rows see.
-        bias: float32, extends to [B, H, M, N]; None: the rows see all.
+        layers: keys and values [B, H, N, K] by layer, including all that the rows see.
+        bias: float32, broadcasts to [B, H, M, N]. None: the rows see all.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -264,7 +269,7 @@ class SourceKVCache(ABC):
         self.bias: Tensor | None = None
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Take the sentences of the rows in the next step, numbered over the batch."""
+        """Set the sentences of the rows in the next step, numbered over the batch."""
         # The comparison would make a GPU wait.
         if self.group_of is None or (sentences_BM.is_cpu and torch.equal(sentences_BM, self.sentences_BM)):
             return
@@ -273,15 +278,15 @@ class SourceKVCache(ABC):
 
     @abstractmethod
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
-        """Let each row see a group, the one of its sentence."""
+        """Show every row the group of its sentence."""
 
     def _show(self, keys_values_L2BHNK: Tensor) -> None:
-        """Let the rows attend to these keys and values."""
+        """Set the keys and values to which rows attend."""
         self.keys_values_L2BHNK = keys_values_L2BHNK
         self.layers = [(keys, values) for keys, values in keys_values_L2BHNK]
 
     def attend(self, layer: int, query_RHK: Tensor) -> Tensor:
-        """Attention of each row in one of the layers to the visible source of its sentence; [R, H × K]."""
+        """Attend from the rows to the visible source of their sentences, [R, H × K]."""
         keys_BHNK, values_BHNK = self.layers[layer]
         query_BHMK = query_RHK.view(keys_BHNK.shape[0], -1, *query_RHK.shape[1:]).transpose(1, 2)
         return attend_side_by_side(query_BHMK, keys_BHNK, values_BHNK, self.bias)
@@ -292,11 +297,11 @@ class SourceKVCache(ABC):
 
 
 class SlotKVCache(SourceKVCache):
-    """Keys and values stored per group, and copied to slots of the documents; fastest on a CPU.
+    """Keys and values stored per group and copied to document slots. Fastest on a CPU.
 
-    The hypotheses of a document are nearly always in the same sentence or in two neighboring ones. Each document has a
-    few slots with the keys and values of a group, one for each sentence that a row is in, hidden from rows that are in
-    another. Only slots that change are filled anew.
+    The hypotheses for a document are nearly always in the same sentence or in two neighboring ones. A document has a
+    few slots with a group's keys and values, one slot per sentence that a row is in, hidden from rows in other
+    sentences. Only slots that change are filled again.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -306,7 +311,7 @@ class SlotKVCache(SourceKVCache):
     @override
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
         n_slots = int((sentences_BM.amax(1) - sentences_BM.amin(1)).max()) + 1
-        # n neighboring sentences have different remainders by n, so they never share a slot; and a sentence keeps its
+        # n neighboring sentences have different remainders by n, so they never share a slot. A sentence keeps its
         # slot while the beam moves on.
         slots_BM = sentences_BM % n_slots
         shape = (len(slots_BM), n_slots)
@@ -329,12 +334,12 @@ class SlotKVCache(SourceKVCache):
 
     @override
     def select_documents(self, documents: Tensor) -> None:
-        # Sentences stay numbered over the batch; the next step fills all slots anew.
+        # Sentences stay numbered over the batch. The next step fills all slots again.
         self.sentences_BM = self.groups_BD = self.groups_BD.new_empty(0, 0)
 
 
 class DocumentKVCache(SourceKVCache):
-    """Keys and values stored once per document; a bias hides from each row what its sentence does not see."""
+    """Keys and values stored once per document. A bias hides keys from rows whose sentence does not see them."""
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
         super().__init__(keys_values, is_seen, group_of)
@@ -357,14 +362,15 @@ class DocumentKVCache(SourceKVCache):
 def make_source_cache(
     members: Sequence[MultiHeadAttention], memory_MD: Tensor, layout: AttentionLayout, slot: Slot, *, like: Tensor
 ) -> SourceKVCache:
-    """The keys and values of all layers of a pattern; of the dtype and on the device of `like`."""
+    """Return the cache for all layers with a pattern, with the dtype and device of `like`."""
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
     n_groups, n_documents = len(grouping.key_lengths_G), len(layout.sentences_B)
     # Keys are stored per document, or per group where rows have slots.
     unit_of, group_of, has_slots = np.arange(n_groups), None, False
     if n_groups != n_documents:  # in a search of single sentences, every document has one group
-        group_of, has_slots = layout.sentence_groups(pattern, slot), like.device.type in SLOT_DEVICES
+        lengths_G, has_slots = layout.sentence_grouping(slot, pattern).query_lengths_G, like.device.type in SLOT_DEVICES
+        group_of = np.repeat(np.arange(n_groups), lengths_G)
         if not has_slots:
             unit_of[group_of] = np.repeat(np.arange(n_documents), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)

@@ -161,6 +161,6 @@ def translate_suite(
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
     translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
-    found = translator.translate_documents([item.src for item in items], trees)
-    write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, found, strict=True)))
+    translations = translator.translate_documents([item.src for item in items], trees)
+    write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
     write_job_facts(out, device=chosen, n_devices=1)

@@ -1,10 +1,10 @@
-"""Log probabilities of given translations, for contrastive test sets.
+"""Log probabilities of candidate translations, for contrastive test sets.
 
-Documents are cut into instances as in training; instances of one source share a batch, so that the encoder and
-the common beginnings of their targets are computed once (`SharedLayout`). The visible context of a target token follows
-from its sentence and the tokens before it, so equal beginnings have equal states.
+Documents are cut into instances as in training. Instances with the same source share a batch, so that the encoder and
+common target prefixes are computed once (`SharedLayout`). The visible context of a target token follows from its
+sentence and the tokens before it, so equal prefixes have equal states.
 
-Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances of a batch.
+Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances in a batch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.beam_search import TargetSymbols
 from docmt.decoding.inference_model import InferenceTransformer, prepare_model, prepare_search
 from docmt.decoding.settings import SMOOTHING, ContrastScore, DecodingSettings
-from docmt.decoding.translation import Translator, bundled_trees, cut_trees, place_source
+from docmt.decoding.translation import Translator, align_trees, bundled_trees, slice_trees
 from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
@@ -45,10 +45,10 @@ CPU_BATCH_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Candidate:
-    """A source document with a given translation, and the trees of its source over subwords, for models that read them.
+    """A source document with a candidate translation, and its source trees over subwords, for models that read them.
 
-    `siblings` are all translations of the same item, which are cut into instances alike. A prefix breaks off: `</s>` of
-    its last sentence does not count.
+    `siblings` are all candidates for the same item, cut into instances in the same way. A prefix is incomplete: the
+    `</s>` of its last sentence does not count.
     """
 
     src: Sequence[str]
@@ -60,7 +60,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ScoredInstance:
-    """An instance with a given target: token ids of aligned sentences with marks, and the number of its candidate."""
+    """An instance with a fixed target: token ids of aligned sentences with boundary tokens, and a candidate number."""
 
     candidate: int
     src: list[np.ndarray]
@@ -70,32 +70,32 @@ class ScoredInstance:
 
     @property
     def n_tokens(self) -> int:
-        """Tokens of the longer side: its size in a batch."""
+        """Tokens on the longer side: its size in a batch."""
         return max(sum(map(len, self.src)), sum(map(len, self.tgt)))
 
     @property
     def source(self) -> tuple[bytes, ...]:
-        """Key of the source, trees included."""
+        """Hashable key for the source, trees included."""
         trees = [] if self.trees is None else vars(self.trees).values()
         return tuple(array.tobytes() for array in [*self.src, *trees])
 
 
 @dataclass(frozen=True)
 class SourceFamily:
-    """Instances with one source, and the number of decoder inputs that each shares with the first instance."""
+    """Instances with the same source, and the number of decoder inputs that they share with the first instance."""
 
     members: list[ScoredInstance]
     shared: list[int]
 
     @property
     def n_tokens(self) -> int:
-        """Computed tokens: the first instance, and the rest of each other target after its shared beginning."""
+        """Computed tokens: the first instance, and the part after the shared prefix in every other target."""
         rests = (sum(map(len, other.tgt)) - n for other, n in zip(self.members[1:], self.shared[1:], strict=True))
         return self.members[0].n_tokens + sum(rests)
 
 
 class TargetScorer:
-    """Scores given target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules.
+    """Scores fixed target documents with teacher forcing, on the device `cpu` or `cuda`, by one of the rules.
 
     A model that reads drafts gets them from a search with the settings, once per source.
     """
@@ -119,7 +119,7 @@ class TargetScorer:
         self._budget = min(limit, CPU_BATCH_TOKENS) if device == "cpu" else limit
 
     def score(self, candidates: Sequence[Candidate]) -> list[float]:
-        """Score of each candidate by the rule: its log probability in nats, by default."""
+        """Return a score per candidate by the rule, by default its log probability in nats."""
         instances = self._instances(candidates)
         # The longest first: if a batch needs too much memory, this shows at once and not after hours.
         families = sorted(self._families(instances), key=lambda family: -family.members[0].n_tokens)
@@ -149,13 +149,13 @@ class TargetScorer:
         return (totals / np.maximum(n_labels, 1) if self.rule == "per_token" else totals).tolist()
 
     def score_sentences(self, candidates: Sequence[Candidate], *, alone: bool = False) -> list[np.ndarray]:
-        """Log probability in nats of the words and `</s>` of each sentence; float64 [sentences] for each candidate.
+        """Return log probabilities in nats of words and `</s>` per sentence, float64 [sentences] per candidate.
 
-        With `alone`, each sentence is an instance by itself, instead of part of an instance as the model knows them.
+        With `alone`, every sentence is a separate instance without context.
         """
         instances = self._instances(candidates, alone=alone)
         order = sorted(range(len(instances)), key=lambda number: -instances[number].n_tokens)
-        found = [np.zeros(0)] * len(instances)
+        scores = [np.zeros(0)] * len(instances)
         with Meter(sum(len(instance.src) for instance in instances), label="score", unit="sentences") as meter:
             for batch in fill_batches(order, self._budget, cost=lambda number: instances[number].n_tokens):
                 members = [instances[number] for number in batch]
@@ -167,10 +167,10 @@ class TargetScorer:
                 sums = sentence_log_probabilities(self.model, self._pack(members), breaks_off)
                 counts = [len(instance.src) for instance in members]
                 for number, part in zip(batch, np.split(sums, np.cumsum(counts)[:-1]), strict=True):
-                    found[number] = part
+                    scores[number] = part
                 meter.add(sum(counts))
         parts: list[list[np.ndarray]] = [[] for _ in candidates]
-        for instance, part in zip(instances, found, strict=True):
+        for instance, part in zip(instances, scores, strict=True):
             parts[instance.candidate].append(part)
         return [np.concatenate(own) for own in parts]
 
@@ -179,7 +179,7 @@ class TargetScorer:
         return list(chain.from_iterable(splits))
 
     def _families(self, instances: Sequence[ScoredInstance]) -> Iterator[SourceFamily]:
-        """The instances by source; families larger than a batch are divided."""
+        """Yield the instances by source. Families larger than a batch are divided."""
         is_free = self.model.settings.target_stream == "free"
         by_source: dict[tuple[bytes, ...], list[ScoredInstance]] = {}
         for instance in instances:
@@ -190,7 +190,7 @@ class TargetScorer:
                 yield SourceFamily(part, [0, *shared])
 
     def _split(self, number: int, candidate: Candidate, *, alone: bool = False) -> Iterator[ScoredInstance]:
-        """The instances of a candidate, split by the rule that the model was trained with, or into sentences."""
+        """Yield a candidate's instances, split by the limits that the model was trained with, or into sentences."""
         src = [self.encode(sentence, "src") for sentence in candidate.src]
         tgt = [self.encode(sentence, "tgt") for sentence in candidate.tgt]
         # All candidates of an item are cut at the same sentences, so that each is scored with the same context.
@@ -199,7 +199,7 @@ class TargetScorer:
         marks, start = self.trained.model.settings.src_marks, 0
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
-            trees = None if candidate.trees is None else cut_trees(candidate.trees, start, end, marks)
+            trees = None if candidate.trees is None else slice_trees(candidate.trees, start, end, marks)
             yield ScoredInstance(
                 number, src[start:end], tgt[start:end], trees, candidate.is_prefix and end == len(costs)
             )
@@ -235,16 +235,16 @@ class TargetScorer:
         counts = np.array([len(src) for src in sources.values()])
         layout = AttentionLayout.of_source(np.array(list(map(len, sentences))), counts, settings=model.settings)
         symbols = TargetSymbols.of(self.trained.marks, self.trained.vocabulary)
-        found = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
-        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in found)
+        hypotheses = TwoPassSearch(model, np.concatenate(sentences), layout, self.settings, symbols).draft()
+        drafts = iter(self.trained.marks.wrap(hypothesis.sentences[0], "tgt") for hypothesis in hypotheses)
         self._drafted |= {source: list(islice(drafts, len(src))) for source, src in sources.items()}
 
 
 @dataclass(frozen=True)
 class PrefixSharing:
-    """The instances of a batch that begin as the first one with the same source and trees, their leader.
+    """For instances in a batch, the first instance with the same source and trees, called the leader.
 
-    `shared_B` are the numbers of first decoder inputs equal to the leader's; leaders are their own, and share 0.
+    `shared_B` are the numbers of first decoder inputs equal to the leader's. Leaders lead themselves and share 0.
     """
 
     leader_B: np.ndarray
@@ -253,14 +253,14 @@ class PrefixSharing:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a side that are computed, and for every row of it, the place among them of one equal to it."""
+    """The computed rows on a side, and for every row on it, the number of an equal computed row."""
 
     kept: np.ndarray
     places: np.ndarray
 
     @classmethod
     def of(cls, lengths_B: np.ndarray, sharing: PrefixSharing, shared_B: np.ndarray) -> "_Rows":
-        """The rows of instances of these lengths, of which the first `shared_B` equal the leader's."""
+        """Return the rows for instances with these lengths, whose first `shared_B` rows equal the leader's."""
         starts_B = np.cumsum(lengths_B) - lengths_B
         equal_to = np.arange(int(lengths_B.sum()))
         equal_to[expand_ranges(starts_B, shared_B)] = expand_ranges(starts_B[sharing.leader_B], shared_B)
@@ -269,7 +269,7 @@ class _Rows:
 
 
 class SharedLayout(AttentionLayout):
-    """The layout of a batch in which the rows of a leader replace the rows equal to them."""
+    """The layout of a batch in which a leader's rows replace the rows equal to them."""
 
     def __init__(self, layout: AttentionLayout, sharing: PrefixSharing) -> None:
         lengths = layout.src_lengths_G, layout.tgt_lengths_G, layout.sentences_B
@@ -284,11 +284,11 @@ class SharedLayout(AttentionLayout):
         self._shared_groupings: dict[tuple[Slot, str], Grouping] = {}
 
     def keep(self, rows: Tensor, side: Side) -> Tensor:
-        """The rows of a side that are computed."""
+        """Return the rows on a side that are computed."""
         return rows[torch.from_numpy(self._rows[side].kept).to(rows.device)]
 
     def places(self, side: Side, device: torch.device) -> Tensor:
-        """int64, for every row of a side, the computed row equal to it."""
+        """Return, for every row on a side, the computed row equal to it, int64."""
         return torch.from_numpy(self._rows[side].places).to(device)
 
     @override
@@ -328,7 +328,7 @@ class SharedLayout(AttentionLayout):
 
 
 def n_shared_inputs(first: list[np.ndarray], second: list[np.ndarray], *, is_free: bool) -> int:
-    """Number of equal decoder inputs at the beginnings of two targets, given as sentences with both marks."""
+    """Return the number of equal decoder inputs at the start of two targets. Sentences have boundary tokens."""
     one, other = np.concatenate(first), np.concatenate(second)
     n = min(len(one), len(other))
     differ = np.flatnonzero(one[:n] != other[:n])
@@ -347,10 +347,10 @@ def instance_log_probabilities(
     smoothing: float = 0.0,
     n_counted: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Log probability in nats of all labels of each instance, or of the first `n_counted` of each; float64 [instances].
+    """Return the log probability in nats of all labels per instance, or of the first `n_counted`, float64 [instances].
 
-    With `sharing`, common beginnings of instances are computed once, unless the model reads drafts. With `smoothing`, a
-    label's log probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
+    With `sharing`, common prefixes are computed once, unless the model reads drafts. With `smoothing`, a label's log
+    probability is mixed with the mean over the vocabulary in this proportion, as in the training loss.
     """
     layout = batch.layout
     if sharing is None or (model.settings.drafts and layout.reads_context):
@@ -358,7 +358,7 @@ def instance_log_probabilities(
         losses = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none", label_smoothing=smoothing)
     else:
         shared = SharedLayout(layout, sharing)
-        # Only the states are shared, and the vocabulary's log probabilities; labels differ even after equal inputs.
+        # Only the states are shared, and the vocabulary's log probabilities. Labels differ even after equal inputs.
         states = model(shared.keep(batch.src_tokens_S, "src"), shared.keep(batch.tgt_inputs_N, "tgt"), shared)
         scores = model.logits(states).float().log_softmax(-1)
         places = shared.places("tgt", scores.device)
@@ -375,9 +375,10 @@ def instance_log_probabilities(
 
 @torch.inference_mode()
 def sentence_log_probabilities(model: Transformer, batch: Batch, breaks_off: Sequence[bool]) -> np.ndarray:
-    """Log probability in nats of the words and `</s>` of each sentence, without `</s>` if it breaks off; float64 [G].
+    """Return the log probability in nats of the words and `</s>` in every sentence, float64 [G].
 
-    Other labels of free streams do not count: a sentence alone has others than a sentence in a document.
+    The `</s>` of an incomplete sentence does not count, nor do other labels in free streams, because a separate
+    sentence has other such labels than a sentence in a document.
     """
     logits = model.logits(model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)).float()
     losses_N = F.cross_entropy(logits, batch.tgt_labels_N, reduction="none").double() * batch.is_word_or_end_N
@@ -393,10 +394,10 @@ def sentence_log_probabilities(model: Transformer, batch: Batch, breaks_off: Seq
 def score_suite(
     items: Sequence[ContrastiveItem], scorer: TargetScorer, trees: Sequence[DiscourseDocument] | None = None
 ) -> list[dict[str, Any]]:
-    """`{"id", "scores"}` of each item: the scores of its candidates.
+    """Return `{"id", "scores"}` per item: the scores of its candidates.
 
-    There is one tree per item, of its source document and in the order of the items. Without any, the model file's
-    segmenter and parser make them, if it has these.
+    `trees` has one tree per source document, in item order. Without it, the segmenter and parser in the model file make
+    the trees, if it has these.
     """
     if trees is None:
         trees = bundled_trees(scorer.trained, [item.id for item in items], [item.src for item in items])
@@ -404,7 +405,7 @@ def score_suite(
         raise UserError("the trees do not match the items of the test set in order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
-        placed = None if trees is None else place_source(trees[number], item.src, scorer.trained)
+        placed = None if trees is None else align_trees(trees[number], item.src, scorer.trained)
         flat += [Candidate(item.src, tgt, placed, item.candidates, item.is_prefix) for tgt in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
@@ -413,17 +414,17 @@ def score_suite(
 def with_own_context(
     items: Sequence[ContrastiveItem], translator: Translator, trees: Sequence[DiscourseDocument] | None = None
 ) -> list[ContrastiveItem]:
-    """The items with the system's translation in place of the target sentences before those that differ.
+    """Return the items with the system's translation in place of the target sentences before the tested one.
 
-    Where sentences correspond by construction, whole documents are translated, with their trees; otherwise only the
-    sentences before the tested one, so that no candidate follows a translation of itself.
+    Where sentences correspond by construction, whole documents are translated, with their trees. Otherwise only the
+    sentences before the tested one are translated, so that no candidate follows a translation of itself.
     """
     if translator.is_aligned:
-        found = translator.translate_documents([item.src for item in items], trees)
+        translations = translator.translate_documents([item.src for item in items], trees)
     else:
-        found = translator.translate_documents([item.src[: item.sentence] for item in items])
+        translations = translator.translate_documents([item.src[: item.sentence] for item in items])
     changed = []
-    for item, own in zip(items, found, strict=True):
+    for item, own in zip(items, translations, strict=True):
         candidates = tuple((*own[: item.sentence], *candidate[item.sentence :]) for candidate in item.candidates)
         changed.append(replace(item, candidates=candidates))
     return changed

@@ -1,13 +1,13 @@
-"""One step of a search: the states of the newest tokens, and the best next symbols, found without sorting all scores.
+"""One search step: the states of the newest tokens, and the best next symbols, without sorting all scores.
 
-Three classes: `IncrementalDecoder` computes the states with its caches, `BlockwiseTopK` finds the symbols, and
-`DecoderStep` computes the layers of a step in one call of compiled code, which saves the time between operations.
-`python -m docmt.decoding.decoder_step` builds its library for the installed torch, with a C++ compiler. Without it, and
-for models with more than it knows, `IncrementalDecoder` computes the same in Python, equal bit by bit.
+There are three classes. `IncrementalDecoder` computes the states with its caches. `BlockwiseTopK` finds the symbols.
+`DecoderStep` computes the layers in one call to compiled code, without the time between operations. Run
+`python -m docmt.decoding.decoder_step` to build its library for the installed torch, with a C++ compiler. Without the
+library, and for models with unsupported parts, `IncrementalDecoder` computes the same in Python, equal bit by bit.
 
-Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences of
-the batch; in `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside of blocks, W width of a
-block, b documents of a chunk.
+Shape letters: B documents, M beam, R = B × M rows, D width, H heads, K head width, V vocabulary, G source sentences in
+the batch. In `BlockwiseTopK`, C candidates per document, X symbol kinds, F symbols outside blocks, W block width, b
+documents in a chunk.
 """
 
 import functools
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from docmt.decoding.caches import PerSentencePrefixTree, PrefixTree, SourceKVCache, make_source_cache, make_view
+from docmt.decoding.caches import PerSentencePrefixTree, PrefixTree, SourceKVCache, make_source_cache, make_visibility
 from docmt.decoding.inference_model import (
     FloatMatmul,
     FusedProjections,
@@ -46,17 +46,17 @@ log = logging.getLogger(__name__)
 BLOCK = 64
 SOURCE = Path(__file__).with_suffix(".cpp")
 FOLDERS = (Path(sys.prefix, "lib", "docmt"), Path(os.path.expanduser("~"), ".cache", "docmt"))
-"""Where the library is looked for; built in the first that can be written."""
+"""Folders in which the library is searched. It is built in the first one that is writable."""
 Cache = TypeVar("Cache")
 # The cache of each attention, and the number of its layer in that cache.
 CachePlaces: TypeAlias = dict[MultiHeadAttention, tuple[Cache, int]]
 
 
 class IncrementalDecoder:
-    """Decodes all hypotheses of a batch of documents in step, with a model in evaluation mode.
+    """Decodes all hypotheses for a batch of documents in step, with a model in evaluation mode.
 
-    The target side of the layout is not used. Nothing here reads from the device. `source` are the encoder states, or
-    another pass than the first one.
+    The target side of the layout is not used. Nothing here reads from the device. `source` contains the encoder states,
+    or a pass that replaces the first pass.
     """
 
     def __init__(self, model: Transformer, source: Tensor | DecoderPass, layout: AttentionLayout, beam: int) -> None:
@@ -85,8 +85,8 @@ class IncrementalDecoder:
             return len(members), len(layout.sentences_B), beam, members[0].heads, width
 
         for members in _by_pattern(layer.self_attention for layer in stack.layers):
-            view = make_view(layout, members[0].pattern, self.like.device)
-            self.trees.append(PrefixTree(view, tree_shape(members), like=self.like))
+            visibility = make_visibility(layout, members[0].pattern, self.like.device)
+            self.trees.append(PrefixTree(visibility, tree_shape(members), like=self.like))
             self.past |= _places(self.trees[-1], members)
         for members in _by_pattern(layer.cross_attention for layer in stack.layers):
             self.caches.append(make_source_cache(members, memory_MD, layout, stack.slots[0], like=self.like))
@@ -94,21 +94,20 @@ class IncrementalDecoder:
         self.reader: StepContextReader | None = None
         if self.context is not None:
             self.reader = StepContextReader(layout, like=self.like)
-            to_rows, to_each = self.context.row_parts(), self.context.each_parts()
-            if to_rows and stack.rows_CD is not None:
-                self.caches.append(make_source_cache(to_rows, stack.rows_CD, layout, stack.slots[1], like=self.like))
-                self.reader.rows |= _places(self.caches[-1], to_rows)
-            if to_each:
-                n_before = layout.settings.n_before
-                tree = PerSentencePrefixTree(layout, n_before, tree_shape(to_each), like=self.like)
+            members = self.context.context_attentions()
+            if members and stack.rows_CD is not None:
+                self.caches.append(make_source_cache(members, stack.rows_CD, layout, stack.slots[1], like=self.like))
+                self.reader.rows |= _places(self.caches[-1], members)
+            if members := self.context.previous_attentions():
+                tree = PerSentencePrefixTree(layout, layout.settings.n_before, tree_shape(members), like=self.like)
                 self.trees.append(tree)
-                self.reader.trees |= _places(tree, to_each)
+                self.reader.trees |= _places(tree, members)
         self.compiled = None
         if self.context is None:
             self.compiled = DecoderStep.of(self.model, stack.layers, self.past, self.source)
 
     def step(self, tokens_R: Tensor, positions_R: Tensor, sentences_BM: Tensor) -> Tensor:
-        """Feed one token per row; gives states [R, D], whose logits `logits` gives.
+        """Feed one token per row. Returns states [R, D] for `logits`.
 
         Positions are below the number of steps. `sentences_BM` are the source sentences that the rows translate,
         numbered over the batch.
@@ -135,7 +134,7 @@ class IncrementalDecoder:
         return hidden_RD
 
     def logits(self, hidden_RD: Tensor) -> Tensor:
-        """Logits of the next symbol, float32 [R, V]."""
+        """Return logits for the next symbol, float32 [R, V]."""
         return self.model.logits(hidden_RD).float()
 
     def _attend_to_past(self, projections: FusedProjections, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
@@ -143,7 +142,7 @@ class IncrementalDecoder:
         tree, number = self.past[part]
         if part.distances is None:
             return part.out(tree.attend(number, projected_R3HK).to(query_RD.dtype))
-        # Some distances widen queries, keys and values; `finish` removes the added columns from the output.
+        # Some distances widen queries, keys and values. `finish` removes the added columns from the output.
         extended = part.distances.extend_step(projected_R3HK, tree.position)
         output_RHE = tree.attend(number, extended).unflatten(1, extended.shape[2:])
         return part.out(part.distances.finish(output_RHE).flatten(1).to(query_RD.dtype))
@@ -153,19 +152,19 @@ class IncrementalDecoder:
         cache, number = self.source[part]
         return part.out(cache.attend(number, query_RHK).to(query_RD.dtype))
 
-    def follow(self, parents_R: Tensor) -> None:
-        """Make row r continue the hypothesis of row `parents_R[r]` of the same document."""
+    def reorder(self, parents_R: Tensor) -> None:
+        """Make row r continue the hypothesis of row `parents_R[r]` in the same document."""
         for tree in self.trees:
-            tree.follow(parents_R)
+            tree.reorder(parents_R)
 
-    def survey(self, sentences_BM: Tensor) -> Tensor:
-        """The arguments of `drop` for rows in these sentences; int64 [2 × trees], on the device."""
-        return torch.cat([tree.survey(sentences_BM) for tree in self.trees])
+    def count_live(self, sentences_BM: Tensor) -> Tensor:
+        """Return the arguments of `evict` for rows in these sentences, int64 [2 × trees], on the device."""
+        return torch.cat([tree.count_live(sentences_BM) for tree in self.trees])
 
-    def drop(self, counts: Sequence[int]) -> None:
-        """Drop cache entries that no row will see again, after a `survey`."""
+    def evict(self, counts: Sequence[int]) -> None:
+        """Evict cache entries that no row will see again. `counts` comes from `count_live`."""
         for number, tree in enumerate(self.trees):
-            tree.drop(*counts[2 * number : 2 * number + 2])
+            tree.evict(*counts[2 * number : 2 * number + 2])
 
     def select_documents(self, documents: Tensor) -> None:
         """Keep only some documents, in the given order."""
@@ -174,7 +173,7 @@ class IncrementalDecoder:
 
 
 class StepContextReader(ContextReader):
-    """Reads the context of the newest token of each row, for context modules such as HAN."""
+    """Reads context for the newest token in every row, for context modules such as HAN."""
 
     def __init__(self, layout: AttentionLayout, *, like: Tensor) -> None:
         self.numbers_G = torch.from_numpy(layout.sentence_numbers()).to(like.device)
@@ -183,7 +182,7 @@ class StepContextReader(ContextReader):
         self.trees: CachePlaces[PerSentencePrefixTree] = {}
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Take the sentences of the rows in the next step, numbered over the batch."""
+        """Set the sentences of the rows in the next step, numbered over the batch."""
         self.numbers_R = self.numbers_G[sentences_BM.flatten()]
 
     @override
@@ -191,12 +190,12 @@ class StepContextReader(ContextReader):
         return self.numbers_R
 
     @override
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         cache, number = self.rows[part]
         return part.out(cache.attend(number, self._scaled_query(part, query_ND)).to(query_ND.dtype))
 
     @override
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         tree, number = self.trees[part]
         keys_values = (rows.to(self.dtype) for rows in part.project_memory(states_ND))
         projected_R3HK = torch.stack((self._scaled_query(part, query_ND), *keys_values), dim=1)
@@ -209,11 +208,11 @@ class StepContextReader(ContextReader):
 
 
 def _by_pattern(attentions: Iterable[Attention]) -> list[list[MultiHeadAttention]]:
-    """The parts of all layers with the same pattern and as many heads, in the order of the layers."""
-    found: dict[tuple[str, int], list[MultiHeadAttention]] = {}
+    """Group the parts in all layers by pattern and number of heads, in layer order."""
+    groups: dict[tuple[str, int], list[MultiHeadAttention]] = {}
     for part in (part for attention in attentions for part in parts(attention)):
-        found.setdefault((part.pattern, part.heads), []).append(part)
-    return list(found.values())
+        groups.setdefault((part.pattern, part.heads), []).append(part)
+    return list(groups.values())
 
 
 def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[Cache]:
@@ -221,11 +220,11 @@ def _places(cache: Cache, members: Sequence[MultiHeadAttention]) -> CachePlaces[
 
 
 class BlockwiseTopK:
-    """Finds the 2 × M best continuations of each document.
+    """Finds the 2 × M best continuations per document.
 
     Sorting all M × V scores would cost more than computing them. The best of every block of symbols is a plain maximum,
-    and the C best symbols are in the C best blocks. Words are the symbols from `n_specials` on; of the specials, only
-    `generated` can be labels. Words are kind 0, each generated special is a separate kind.
+    and the C best symbols are in the C best blocks. Words are the symbols from `n_specials` on. Among the specials,
+    only `generated` can be labels. Words are kind 0, and every generated special is a separate kind.
     """
 
     def __init__(
@@ -245,42 +244,42 @@ class BlockwiseTopK:
     def best_next(
         self, states_RD: Tensor, logits: Callable[[Tensor], Tensor], scores_BMX: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """`best` for the symbols after some states, whose logits [rows, V] `logits` gives.
+        """Return `best` for the symbols after some states. `logits` returns logits [rows, V].
 
-        In chunks of documents: the scores of all symbols of a large batch fit into no cache, and the C library would
-        give their memory back to the system after every step.
+        Documents are computed in chunks, because the scores for all symbols in a large batch fit into no cache, and the
+        C library would return their memory to the system after every step.
         """
         n_documents, beam, _ = scores_BMX.shape
-        found = []
+        chosen = []
         for states_bMD in chunks(states_RD.unflatten(0, (n_documents, beam)), beam * self.n_symbols):
             scores_bMX, scores_BMX = scores_BMX.tensor_split((len(states_bMD),))
-            found.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
-        if len(found) == 1:
-            return found[0]
-        scores, codes = zip(*found, strict=True)
+            chosen.append(self.best(logits(states_bMD.flatten(0, 1)).log_softmax(-1), scores_bMX))
+        if len(chosen) == 1:
+            return chosen[0]
+        scores, codes = zip(*chosen, strict=True)
         return torch.cat(scores), torch.cat(codes)
 
     def best(self, log_probabilities_RV: Tensor, scores_BMX: Tensor) -> tuple[Tensor, Tensor]:
-        """The best continuations, best first; log probabilities of specials are overwritten.
+        """Return the best continuations, best first. Log probabilities of specials are overwritten.
 
         `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
-        int64 [B, C]: the slot of the hypothesis × V + the symbol.
+        int64 [B, C]: hypothesis slot × V + symbol.
         """
         n_documents, beam, _ = scores_BMX.shape
         singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))
         scores = (singles + scores_BMX.index_select(2, self.kinds_F)).flatten(1)
         codes = self.single_codes.expand(n_documents, -1)
         if self.n_blocks:
-            # Specials have the lowest ids, so they are in the first block, but must not be found as words; those that
+            # Specials have the lowest ids, so they are in the first block, but must not be found as words. Those that
             # can be labels are among the singles, which were copied above.
             log_probabilities_RV[:, : self.n_hidden] = -torch.inf
-            found = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
-            scores, codes = torch.cat((found[0], scores), dim=1), torch.cat((found[1], codes), dim=1)
+            word_scores, word_codes = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
+            scores, codes = torch.cat((word_scores, scores), dim=1), torch.cat((word_codes, codes), dim=1)
         best = scores.topk(self.n_candidates, dim=1)
         return best.values, codes.gather(1, best.indices)
 
     def _best_blocks(self, log_probabilities_RV: Tensor, scores_BM: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and codes [B, blocks × W] of the blocks that hold the best words of each document."""
+        """Return scores and codes [B, blocks × W] for the blocks with the best words per document."""
         n_documents, beam = scores_BM.shape
         blocks = log_probabilities_RV[:, : self.n_blocks * BLOCK].unflatten(1, (self.n_blocks, BLOCK))
         best_of_block = blocks.amax(2).unflatten(0, (n_documents, beam)) + scores_BM[:, :, None]
@@ -295,11 +294,11 @@ class BlockwiseTopK:
 
 
 class UnknownPartError(Exception):
-    """A part of a model that the library does not know."""
+    """A model part that the library does not support."""
 
 
 class DecoderStep:
-    """The layers of a decoder, with the caches of one search: of self-attention (trees) and of cross-attention."""
+    """The decoder layers with the caches in one search: for self-attention (trees) and cross-attention."""
 
     def __init__(self, compiled: Any, trees: Sequence[PrefixTree], caches: Sequence[SourceKVCache]) -> None:
         self.run, self.trees, self.caches = compiled.run, trees, caches
@@ -312,7 +311,7 @@ class DecoderStep:
         past: Mapping[MultiHeadAttention, tuple[PrefixTree, int]],
         source: Mapping[MultiHeadAttention, tuple[SourceKVCache, int]],
     ) -> "DecoderStep | None":
-        """The step of some layers without a context module, or None where only Python can do it."""
+        """Return the step for some layers without a context module, or None if only Python supports them."""
         if classes() is None:
             return None
         trees = list(dict.fromkeys(tree for tree, _ in past.values()))
@@ -330,7 +329,7 @@ class DecoderStep:
         return None if compiled is None else cls(compiled, trees, caches)
 
     def __call__(self, hidden_RD: Tensor) -> Tensor:
-        """States after the last layer, [R, D], when all caches have advanced."""
+        """Return states after the last layer, [R, D]. All caches must have advanced."""
         return self.run(
             hidden_RD,
             self.trees[0].beam,
@@ -345,7 +344,7 @@ class DecoderStep:
 def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
-    """The library's sublayers of a layer; `numbers` maps each part to its cache and the layer's place in that cache."""
+    """Return the library's sublayers for a layer. `numbers` maps parts to their cache and their layer number there."""
     # What replaces linear maps in a model for decoding has no type that modules know.
     modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
     outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
@@ -354,25 +353,25 @@ def _sublayers(
     is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *outer)))
     if not is_known or layer.feed_forward.activation not in names:
         raise UnknownPartError
-    found = []
+    sublayers = []
     for attention, sublayer, fused in zip(modules, outer, model.projections[layer], strict=False):
         members = parts(attention)
         if any(part.distances is not None for part in members):
             raise UnknownPartError
-        found.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
+        sublayers.append(_sublayer(sublayer, fused.products, [part.out for part in members]))
         gate = [_matmul(attention.gate.product)] if hasattr(attention, "gate") else []
         n_outputs, heads = fused.shape[2:4]
         caches, places = map(list, zip(*(numbers[part] for part in members), strict=True))
-        found[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
+        sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
     feed_forward = modules[2]
     activation = names[feed_forward.activation]
-    return [*found, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
+    return [*sublayers, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
 
 
 def _sublayer(outer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
     inner: Any = outer.norm  # in a model for decoding, a `partial` of the function
     norm, is_pre = inner.keywords, isinstance(outer, SUBLAYERS["pre"])
-    products = [[_matmul(product) for product in each] for each in (first, last)]
+    products = [[_matmul(product) for product in side] for side in (first, last)]
     return classes().Sublayer(norm["weight"], norm["bias"], norm["eps"], is_pre, *products, activation)
 
 
@@ -385,13 +384,13 @@ def _matmul(product: FloatMatmul | Int8Matmul) -> Any:
 
 
 def library_name() -> str:
-    """The name of the library's file, another one for each version of torch and of the source."""
+    """Return the library's file name, with the version of torch and a hash of the source."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     return f"decoder_step-{torch.__version__}-{digest[:12]}.so"
 
 
 def build(folder: Path) -> None:
-    """Compile the library; takes half a minute."""
+    """Compile the library. Takes half a minute."""
     from torch.utils.cpp_extension import include_paths, library_paths  # slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -405,7 +404,7 @@ def build(folder: Path) -> None:
 
 @functools.cache
 def classes() -> Any:
-    """The classes of the library, `torch.classes.docmt`; None where it is not built."""
+    """Return the library's classes, `torch.classes.docmt`, or None if it is not built."""
     for path in (folder / library_name() for folder in FOLDERS):
         try:
             if path.exists():

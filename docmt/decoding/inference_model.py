@@ -1,7 +1,7 @@
-"""A model for decoding: its linear maps are fused and replaced by faster products, once for all batches.
+"""A model for decoding, whose linear maps are fused and replaced by faster products, once for all batches.
 
-A step of beam search on a CPU multiplies few rows with every weight of the decoder: reading the weights takes nearly
-all its time. Measurements: docs/experiments/performance.md.
+A beam search step on a CPU multiplies few rows with all decoder weights. Reading the weights takes nearly all its time.
+Measurements are in docs/experiments/performance.md.
 
 Shape letters: N packed tokens, M packed keys, R rows, D width, H heads, K head width, V vocabulary.
 """
@@ -27,11 +27,11 @@ from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 FEW_WEIGHTS = 2_000_000
-"""Products with fewer weights are a small part of a step of the search, in any precision."""
+"""Products with fewer weights are a small part of a search step in any precision."""
 MEASURED_WEIGHTS = 2**22
-"""Weights of the decoder, and of the output layer, that are multiplied to find the fastest precision."""
+"""Weights from the decoder, and from the output layer, that are multiplied to find the fastest precision."""
 MEASURED_ROWS = 20
-"""Hypotheses of four documents."""
+"""Hypotheses for four documents."""
 
 # Constructor of a product: rows [R, in] → [R, out], by a weight [out, in] and a bias [out] or None. A product does not
 # see later changes of the weight, and it is no `nn.Module`, whose call takes as long as a small product.
@@ -39,14 +39,14 @@ MakeMatmul = Callable[[Tensor, Tensor | None], "FloatMatmul | Int8Matmul"]
 
 
 class FloatMatmul:
-    """The product in the dtype of the weight, equal to `F.linear` up to rounding."""
+    """A product in the dtype of the weight, equal to `F.linear` up to rounding."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.out_features, self.in_features = weight.shape
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
         self.is_packed = weight.is_cpu and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
         if self.is_packed:
-            # In the order in which oneDNN reads it; inductor does the same to constant weights.
+            # In the order in which oneDNN reads it, as inductor does with constant weights.
             self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight)
             self.linear = torch.ops.mkldnn._linear_pointwise.default
 
@@ -57,9 +57,9 @@ class FloatMatmul:
 
 
 class Int8Matmul:
-    """A product of weights in 8 bits, with a scale per output, and rows rounded as they come; CPU only.
+    """A product with 8-bit weights, a scale per output, and rows that are rounded in every call. CPU only.
 
-    Rows have 8 bits where the CPU has VNNI, else 7, because sums of two products would overflow 16 bits. All rows of
+    Rows have 8 bits on CPUs with VNNI, otherwise 7, because sums of two products would overflow 16 bits. All rows in
     one call share a scale, so a row's result depends a little on the others.
     """
 
@@ -70,12 +70,12 @@ class Int8Matmul:
         scales = (weight.abs().amax(1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
         zeros = torch.zeros(len(weight), dtype=torch.int64)
         with warnings.catch_warnings():
-            # torch warns that this will move to another package; all versions that docmt allows have it here.
+            # torch warns that this will move to another package. All versions that docmt allows have it here.
             warnings.simplefilter("ignore")
             quantized = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
         self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
         self.has_7_bits = not cpu_has_vnni()
-        # Behind what torch calls, which looks for traced arguments for a third of the time of a small product.
+        # Bypasses torch's check for traced arguments, a third of the time of a small product.
         self.linear = torch.ops.quantized.linear_dynamic.default._op
 
     def __call__(self, rows_RI: Tensor) -> Tensor:
@@ -83,9 +83,9 @@ class Int8Matmul:
 
 
 class FusedProjections:
-    """The linear maps of the parts of an attention, one product for all parts if they read the same queries.
+    """The linear maps for the parts in an attention, as one product if all parts read the same queries.
 
-    The weights of queries are scaled by 1/√K. With 3 outputs: queries, keys and values; with 1: queries alone.
+    Query weights are scaled by 1/√K. There are 3 outputs (queries, keys and values) or 1 (queries).
     """
 
     def __init__(self, attention: Attention, n_outputs: int, make: MakeMatmul) -> None:
@@ -111,7 +111,10 @@ class FusedProjections:
         self.outputs: tuple[Tensor, ...] = ()
 
     def project(self, part: MultiHeadAttention, query_RD: Tensor) -> Tensor:
-        """[R, outputs, H, K] of a part. Parts come in order; shared ones all with the same queries."""
+        """Return a part's projections, [R, outputs, H, K].
+
+        Parts come in order. Parts with a shared product get the same queries.
+        """
         number = self.numbers[part.pattern]
         if self.is_shared and number:  # computed together with the first part
             return self.outputs[number]
@@ -120,7 +123,7 @@ class FusedProjections:
 
 
 class InferenceAttention(MultiHeadAttention):
-    """A multi-head attention with fast products, each made when it is first used."""
+    """Multi-head attention with fast products, made when first used."""
 
     def __init__(self, part: MultiHeadAttention, make: MakeMatmul) -> None:
         nn.Module.__init__(self)
@@ -165,18 +168,18 @@ class InferenceGate(Gate):
 
 
 class InferenceTransformer(ContextTransformer):
-    """A Transformer, with a context module or without, in evaluation mode and with fast products.
+    """A Transformer, with or without a context module, in evaluation mode and with fast products.
 
-    Embeddings and layer norms are the model's own.
+    Embeddings and layer norms are shared with the original model.
 
     Args:
         model: on its device, in its dtype. Later changes to its parameters do not reach the products.
-        make: constructor of all products.
+        make: constructor for all products.
     """
 
     def __init__(self, model: Transformer, make: MakeMatmul = FloatMatmul) -> None:
         nn.Module.__init__(self)
-        # New modules around the same parameters; the constructor would draw weights only to replace them.
+        # New modules around the same parameters. The constructor would draw weights only to replace them.
         self.__dict__.update(vars(copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})))
         self.eval()
         self.projections = {
@@ -191,7 +194,7 @@ class InferenceTransformer(ContextTransformer):
 
     @classmethod
     def of(cls, model: Transformer) -> Self:
-        """The model itself if it has fast products, else a copy that has them, in its dtype."""
+        """Return the model itself if it has fast products, otherwise a copy with fast products, in its dtype."""
         return model if isinstance(model, cls) else cls(model)
 
     @override
@@ -200,14 +203,14 @@ class InferenceTransformer(ContextTransformer):
 
 
 def _replace_maps(module: nn.Module, make: MakeMatmul) -> None:
-    """Replace linear maps below a module by fast products, and layer norms by their function: its call is cheaper."""
+    """Replace linear maps in a module by fast products, and layer norms by functions, which are cheaper to call."""
     for name, child in list(module.named_children()):
         if isinstance(child, MultiHeadAttention):
             setattr(module, name, InferenceAttention(child, make))
         elif isinstance(child, Gate):
             setattr(module, name, InferenceGate(child, make))
         elif isinstance(child, nn.Linear | nn.LayerNorm) and not isinstance(module, nn.Sequential | nn.ModuleList):
-            delattr(module, name)  # what replaces it is no module, so it would be lost to a list of modules
+            delattr(module, name)  # its replacement is no module, so a list of modules would lose it
             if isinstance(child, nn.Linear):
                 setattr(module, name, make(child.weight, child.bias))
             else:
@@ -218,7 +221,10 @@ def _replace_maps(module: nn.Module, make: MakeMatmul) -> None:
 
 
 def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -> Transformer:
-    """A copy of the model for inference on a device, in half precision if the settings say so (by default on a GPU)."""
+    """Return a copy of the model for inference on a device, in the precision of the settings.
+
+    Raises UserError if device, settings and model do not fit together.
+    """
     if settings.precision == "int8" and device != "cpu":
         raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
     if settings.context == "none" and model.settings.context is None:
@@ -240,7 +246,7 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
 
 
 def prepare_search(model: Transformer, settings: DecodingSettings, device: str) -> InferenceTransformer:
-    """A copy of the model for beam search, with matrix products in the precision of the settings."""
+    """Return a copy of the model for beam search, with matrix products in the precision of the settings."""
     prepared = prepare_model(model, settings, device)
     if settings.precision == "int8":
         return InferenceTransformer(prepared, Int8Matmul)
@@ -249,7 +255,7 @@ def prepare_search(model: Transformer, settings: DecodingSettings, device: str) 
 
 @torch.inference_mode()
 def precision_for(model: Transformer) -> str:
-    """The precision in which a search with a model is fastest on this CPU, by measuring some of its products."""
+    """Return the fastest precision for a search with a model on this CPU, by measuring some of its products."""
     maps = [layer.weight for layer in model.decoder.modules() if isinstance(layer, nn.Linear)]
     if sum(weight.numel() for weight in (*maps, model.embedding.weight)) < FEW_WEIGHTS:
         return "float32"

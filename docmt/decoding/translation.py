@@ -1,10 +1,9 @@
-"""Translating instances and plain documents with a trained model."""
+"""Translation of instances and plain documents with a trained model."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,28 +24,25 @@ from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import UNK
 
-if TYPE_CHECKING:
-    from docmt.discourse.annotation import BundleAnnotator
-
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 GPU_BATCH_TOKENS = 98_304
-"""Source tokens that a GPU searches side by side, padding included: the time of a step hardly depends on them."""
+"""Source tokens that a GPU searches side by side, padding included. The time per step hardly depends on this number."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source side of an instance: token ids of each sentence, marks included, and its trees if known."""
+    """The source side of an instance: token ids per sentence with boundary tokens, and its trees if known."""
 
     sentences: list[np.ndarray]
     trees: BatchTrees | None = None
 
     @property
     def n_tokens(self) -> int:
-        """Tokens with marks."""
+        """Tokens with boundary tokens."""
         return sum(len(sentence) for sentence in self.sentences)
 
 
@@ -54,7 +50,7 @@ class Source:
 class TranslationCounts:
     """Counts over the plain documents that a translator has translated so far.
 
-    All are of the source, but for `forced_ends`, translations ended by the length limit.
+    All are counted on the source side, except `forced_ends`, translations ended by the length limit.
     """
 
     sentences: int = 0
@@ -70,7 +66,7 @@ def search_best(
     settings: DecodingSettings,
     symbols: TargetSymbols = PLAIN_SYMBOLS,
 ) -> list[BeamHypothesis]:
-    """The best translation of each instance, by the search that the model needs; arguments as `search_instances`."""
+    """Return the best translation per instance, by the search that the model needs. Arguments as `search_instances`."""
     arguments = (model, src_tokens, layout, settings, symbols)
     if model.settings.drafts and layout.reads_context:
         return TwoPassSearch(*arguments).run()
@@ -87,11 +83,11 @@ def run_in_batches(
     *,
     cost: Callable[[Item], int],
 ) -> Iterator[list[tuple[Item, Result]]]:
-    """Run a function on batches of items and yield, for each batch, its items with their results.
+    """Run a function on batches of items and yield, per batch, its items with their results.
 
-    When a batch does not fit into the memory of a GPU, it is tried again in halves, and so are all that follow.
+    When a batch does not fit into GPU memory, it is tried again in halves, and so are all that follow.
 
-    Items come from the most to the least costly; in the cost of a batch they are padded to the largest.
+    Items come from the most to the least costly. In a batch's cost, they are padded to the largest.
     """
     done = 0
     while done < len(items):
@@ -120,10 +116,10 @@ class Translator:
 
     Args:
         trained: the model with its text pipeline.
-        settings: of the search.
+        settings: search settings.
         device: `cpu` or `cuda`.
-        batch_tokens: most source tokens side by side; None means as the settings say, on a GPU at least
-            `GPU_BATCH_TOKENS`.
+        batch_tokens: maximum source tokens side by side. None means as in the settings, and at least `GPU_BATCH_TOKENS`
+            on a GPU.
         with_trees: whether documents without trees are segmented and parsed, if the model file has a segmenter and a
             parser.
     """
@@ -148,43 +144,40 @@ class Translator:
         self.is_aligned = trained.model.settings.target_stream == "aligned"
 
     def translate_sources(self, sources: Sequence[Source]) -> Iterator[tuple[int, BeamHypothesis]]:
-        """The best hypothesis of each source with its number, batch by batch (not in order)."""
+        """Yield the best hypothesis per source with the source number, batch by batch (not in order)."""
         tokens = [source.n_tokens for source in sources]
-        # Longest first, as `run_in_batches` wants it; ties by number, so that batches are always the same.
+        # Longest first for `run_in_batches`, ties by number, so that batches are always the same.
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
 
         def search(numbers: Sequence[int]) -> list[BeamHypothesis]:
-            return self._search([sources[number] for number in numbers])
+            batch = [sources[number] for number in numbers]
+            lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in batch]
+            layout = AttentionLayout.of_source(
+                np.concatenate(lengths),
+                np.array([len(source.sentences) for source in batch]),
+                settings=self.model.settings,
+                trees=BatchTrees.join_known([source.trees for source in batch], lengths),
+                context=self.settings.context,
+            )
+            src_tokens = np.concatenate([sentence for source in batch for sentence in source.sentences])
+            return search_best(self.model, src_tokens, layout, self.settings, self.symbols)
 
         with Meter(sum(len(source.sentences) for source in sources), label="translate", unit="sentences") as meter:
-            for found in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
-                meter.add(sum(len(sources[number].sentences) for number, _ in found))
-                yield from found
-
-    def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
-        """The best hypothesis of each source of a batch."""
-        lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
-        layout = AttentionLayout.of_source(
-            np.concatenate(lengths),
-            np.array([len(source.sentences) for source in sources]),
-            settings=self.model.settings,
-            trees=BatchTrees.join_known([source.trees for source in sources], lengths),
-            context=self.settings.context,
-        )
-        tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
-        return search_best(self.model, tokens, layout, self.settings, self.symbols)
+            for results in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
+                meter.add(sum(len(sources[number].sentences) for number, _ in results))
+                yield from results
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
-        """The text of each sentence of a hypothesis."""
+        """Return the text of every sentence in a hypothesis."""
         vocabulary, pipeline = self.trained.vocabulary, self.trained.pipeline
         return [pipeline.restore(vocabulary.decode(ids), lang=pipeline.tgt_lang) for ids in hypothesis.sentences]
 
     def translate_instances(self, instance_set: InstanceSet) -> list[dict[str, Any]]:
-        """Rows of a hypotheses file, in the order of the instances (docs/files.md)."""
+        """Return the rows of a hypotheses file, in instance order (docs/files.md)."""
         reads_trees = self.model.settings.needs_trees and instance_set.trees is not None
         sources = [
             Source(
-                # Instances have the marks `<s>` and `</s>`; the model may expect others, such as language tags.
+                # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
                 [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")],
                 instance_trees(instance_set, number).marked(self.model.settings.src_marks) if reads_trees else None,
             )
@@ -208,9 +201,9 @@ class Translator:
     def translate_documents(
         self, documents: Sequence[Sequence[str]], trees: Sequence[DiscourseDocument] | None = None
     ) -> list[list[str]]:
-        """Translate documents given as plain sentences, with the trees of each for models that read them.
+        """Translate documents given as plain sentences, with their trees for models that read trees.
 
-        Without `trees`, the model file's segmenter and parser make them, if it has these.
+        Without `trees`, the segmenter and parser in the model file make them, if it has these.
 
         Returns:
             As many sentences per document as it has. With a free target stream, only whole instances correspond: when
@@ -221,7 +214,7 @@ class Translator:
                 f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
             )
         if trees is None and self.with_trees:
-            trees = self._annotator.annotate(documents)
+            trees = self.trained.annotator.annotate(documents)
         sources, owners = [], []
         for number, document in enumerate(documents):
             for source in self._split(document, trees[number] if trees is not None else None):
@@ -241,50 +234,44 @@ class Translator:
             translated[owner] += text
         return translated
 
-    @cached_property
-    def _annotator(self) -> "BundleAnnotator":
-        from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
-
-        assert self.trained.discourse is not None
-        return BundleAnnotator(self.trained.discourse, lang=self.trained.pipeline.src_lang)
-
     def _split(self, document: Sequence[str], discourse: DiscourseDocument | None) -> Iterator[Source]:
-        """The instances of a document, split by its source side alone."""
+        """Yield the instances in a document, split by its source side."""
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         self.counts.sentences += len(sentences)
         self.counts.subwords += sum(costs) - sum(self.model.settings.src_marks) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
-        placed = None if discourse is None else place_source(discourse, document, self.trained)
+        placed = None if discourse is None else align_trees(discourse, document, self.trained)
         marks, start = self.trained.model.settings.src_marks, 0
         for count in self.trained.split(costs):
             end = start + count
-            yield Source(sentences[start:end], None if placed is None else cut_trees(placed, start, end, marks))
+            yield Source(sentences[start:end], None if placed is None else slice_trees(placed, start, end, marks))
             start = end
 
 
 def bundled_trees(
     trained: TrainedModel, names: Sequence[str], sources: Sequence[Sequence[str]]
 ) -> list[DiscourseDocument] | None:
-    """The trees of source documents by the segmenter and parser of the model file; None without these or trees."""
+    """Return trees for source documents from the model file's segmenter and parser. None if there are none."""
     if trained.discourse is None or not trained.model.settings.needs_trees:
         return None
-    from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
-
-    made = BundleAnnotator(trained.discourse, lang=trained.pipeline.src_lang).annotate(sources)
-    return [replace(document, id=name) for name, document in zip(names, made, strict=True)]
+    annotated = trained.annotator.annotate(sources)
+    return [replace(document, id=name) for name, document in zip(names, annotated, strict=True)]
 
 
-def place_source(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
-    """The trees of a source document over its subwords; None for a model that reads no trees."""
+def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
+    """Return the trees for a source document over its subwords. None for a model that reads no trees."""
     if not trained.model.settings.needs_trees:
         return None
     pipeline = trained.pipeline
     return place_trees(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
 
 
-def cut_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
-    """The trees of an instance, sentences first to last − 1 of the document; `marks` before and after each sentence."""
+def slice_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
+    """Return the trees for an instance, sentences `first` to `last` − 1 in the document.
+
+    `marks` are the numbers of boundary tokens before and after a sentence.
+    """
     cut = placed.cut(first, last)
     lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
     return BatchTrees.of_instance(**lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads).marked(marks)

@@ -1,7 +1,7 @@
-"""Search in two passes: the sentence model drafts all sentences, then a second decoder translates one after another.
+"""Two-pass search: the sentence model drafts all sentences, then a second decoder translates one after another.
 
-Shape letters: S packed source tokens, N packed target tokens, G sentences, B sentences to search, W sentences of their
-windows, E width of a state of a translation (`SecondDecoder.translated`).
+Shape letters: S packed source tokens, N packed target tokens, G sentences, B sentences to search, W sentences in their
+windows, E width of a translation state (`SecondDecoder.translated`).
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from docmt.text.vocabulary import EOS
 
 
 class WindowLayout(AttentionLayout):
-    """Some sentences of a layout, each an instance that sees a window: itself and sentences before it."""
+    """Some sentences in a layout as separate instances that see a window: themselves and previous sentences."""
 
     def __init__(self, layout: AttentionLayout, sentences_B: np.ndarray) -> None:
         ones_B = np.ones_like(sentences_B)
@@ -40,7 +40,7 @@ class WindowLayout(AttentionLayout):
         self.back_W = np.repeat(sentences_B, self.counts_B) - self.sentences_W
 
     def set_lengths(self, source_lengths_W: np.ndarray, translation_lengths_W: np.ndarray) -> None:
-        """Set the number of rows of each sentence of the windows on both sides."""
+        """Set the number of rows per sentence in the windows, on both sides."""
         starts_B = np.cumsum(self.counts_B) - self.counts_B
         keys: list[tuple[Slot, str]] = [("near", "near"), ("drafted", "drafts")]
         for key, lengths_W in zip(keys, (source_lengths_W, translation_lengths_W), strict=True):
@@ -55,9 +55,9 @@ class WindowLayout(AttentionLayout):
 
 
 class TwoPassSearch:
-    """The search of one batch of instances with a model that drafts, in evaluation mode; arguments as `BeamSearch`.
+    """The search for one batch of instances with a model that drafts, in evaluation mode. Arguments as `BeamSearch`.
 
-    A sentence's second search reads its draft, and the final translations of the sentences before.
+    A sentence's second search reads its draft and the final translations of the previous sentences.
     """
 
     def __init__(
@@ -77,13 +77,14 @@ class TwoPassSearch:
 
     @torch.inference_mode()
     def draft(self) -> list[BeamHypothesis]:
-        """The best translation of each sentence by the sentence model."""
-        found = BeamSearch(self.model, self.memory_SD, self.layout.one_by_one(), self.settings, self.symbols).run()
-        return [hypotheses[0] for hypotheses in found]
+        """Return the sentence model's best translation per sentence."""
+        layout = self.layout.split_into_sentences()
+        sentences = BeamSearch(self.model, self.memory_SD, layout, self.settings, self.symbols).run()
+        return [hypotheses[0] for hypotheses in sentences]
 
     @torch.inference_mode()
     def run(self) -> list[BeamHypothesis]:
-        """The best translation of each instance."""
+        """Return the best translation per instance."""
         numbers_G, best = self.layout.sentence_numbers(), self.draft()
         # The states of each sentence's draft, until its final translation replaces them.
         kept = self._translation_states(np.arange(len(best)), best)
@@ -104,12 +105,12 @@ class TwoPassSearch:
         return join_sentences(best, counts, length_penalty=self.settings.length_penalty)
 
     def _encoded(self, sentences_W: np.ndarray) -> Tensor:
-        """The encoder states of some sentences."""
+        """Return the encoder states of some sentences."""
         rows = expand_ranges(self.starts_G[sentences_W], self.layout.src_lengths_G[sentences_W])
         return self.memory_SD[torch.from_numpy(rows).to(self.memory_SD.device)]
 
     def _translation_states(self, sentences_B: np.ndarray, hypotheses: Sequence[BeamHypothesis]) -> list[Tensor]:
-        """The states that the second decoder reads of translations of some sentences, [N, E] for each."""
+        """Return the states that the second decoder reads from translations, [N, E] per sentence."""
         forced = [] if self.symbols.forced is None else [self.symbols.forced]
         tokens = [[self.symbols.start, *forced, *hypothesis.sentences[0], EOS] for hypothesis in hypotheses]
         # Teacher forcing, as in training: inputs lack the last token, labels the first.

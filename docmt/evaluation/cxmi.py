@@ -13,7 +13,7 @@ import numpy as np
 
 from docmt.corpora.suite_items import ContrastiveItem
 from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
-from docmt.decoding.translation import bundled_trees, place_source
+from docmt.decoding.translation import align_trees, bundled_trees
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.evaluation.metrics import CXMI, LOG_PROBABILITY
@@ -42,7 +42,7 @@ def score_references(
         if [document.id for document in trees] != [*names]:
             raise UserError("the trees do not match the documents in order: parse them again")
         references = [
-            replace(reference, trees=place_source(tree, reference.src, scorer.trained))
+            replace(reference, trees=align_trees(tree, reference.src, scorer.trained))
             for reference, tree in zip(references, trees, strict=True)
         ]
     together, alone = scorer.score_sentences(references), scorer.score_sentences(references, alone=True)

@@ -1,6 +1,6 @@
 """A batch of instances as packed tensors.
 
-Shape letters: S packed source tokens, N packed target tokens.
+Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ from docmt.instances.packing import Marks, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
 from docmt.models.attention.layout import AttentionLayout, BatchTrees, Drafts
-from docmt.models.buffers import Place, map_leaves, to_buffer
+from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
 
 
 @dataclass
 class Batch:
-    """The inputs and labels of a model.
+    """Inputs and labels for a model.
 
-    (Not frozen: Fabric refuses to convert frozen dataclasses.)
+    Not frozen, because Fabric refuses to convert frozen dataclasses.
 
     Attributes:
-        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
-        tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
-        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
-        is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
-            target streams have these labels, so losses over them compare.
+        src_tokens_S: int64, sentences as `<s> w1 … wn </s>`. A model may have other boundary tokens.
+        tgt_inputs_N: int64. Aligned stream: sentences as `<s> w1 … wn`. Free stream: instances as `<s> … </s> …`.
+        tgt_labels_N: int64, the token to predict at every input: the next token, or `<eod>` after a free stream.
+        is_word_or_end_N: bool, true for labels that are words or `</s>`, false for tokens that begin a sentence and for
+            `<eod>`. All target streams have the true labels, so losses over them can be compared.
     """
 
     src_tokens_S: Tensor
@@ -42,25 +42,25 @@ class Batch:
     is_word_or_end_N: Tensor
     layout: AttentionLayout
     buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
-    """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
+    """Memory behind all tensors after `pin_memory`. A batch made by `replace` has none."""
 
     def prepare(self, kernel: Kernel) -> Self:
         """Compute all index tensors that the model will read with an attention kernel (`kernels.kernel_for`).
 
-        Without it they are computed, and moved one by one, when the model first asks for them.
+        Without this call, a tensor is computed and moved to the device when the model first needs it.
         """
         self.layout.prepare(kernel)
         return self
 
     def pin_memory(self) -> "Batch":
-        """The same batch with all its tensors in one buffer of pinned memory; DataLoader calls it by this name."""
+        """Return the batch with all tensors in one buffer of pinned memory. DataLoader calls this method by name."""
         if self.buffer is not None and self.buffer.is_pinned():
             return self
         placed, buffer = self._placed()
         return placed._filled(buffer.pin_memory())
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on a device, moved in one copy, during which the CPU keeps working if the memory is pinned."""
+        """Return the batch on a device, moved in a single copy. From pinned memory, the copy does not block the CPU."""
         if torch.device(device) == self.src_tokens_S.device:
             return self
         placed, buffer = self._placed()
@@ -69,14 +69,14 @@ class Batch:
         return moved
 
     def _placed(self) -> "tuple[Batch, Tensor]":
-        """The batch with places instead of tensors, and the buffer that they are places of."""
+        """Return the batch with `BufferSlice` in place of tensors, and the buffer that contains them."""
         if self.buffer is None:
             return to_buffer(self)
-        return map_leaves(self, Place.of), self.buffer
+        return map_leaves(self, BufferSlice.of), self.buffer
 
     def _filled(self, buffer: Tensor) -> "Batch":
-        """A batch with places, made a batch of views of a buffer."""
-        batch = map_leaves(self, lambda place: place.view(buffer), kind=Place)
+        """Return the batch with views into a buffer in place of every `BufferSlice`."""
+        batch = map_leaves(self, lambda place: place.view(buffer), kind=BufferSlice)
         batch.buffer = buffer
         return batch
 
@@ -103,9 +103,9 @@ def collate(
     marks: Marks | None = None,
     context: Context = "document",
 ) -> Batch:
-    """Pack instances, given by number, into one batch, with their trees if the model reads them and there are any.
+    """Pack some instances, given by number, into one batch, with their trees if the model reads trees.
 
-    `marks` replace the marks of the stored instances, for models that have others; for `context` see `AttentionLayout`.
+    `marks` are boundary tokens that replace those in the stored instances. For `context` see `AttentionLayout`.
     """
     sentences = gather(instance_set, instances)
     if marks not in (None, Marks()):
@@ -124,9 +124,10 @@ def pack(
     context: Context = "document",
     drafts: PackedSentences | None = None,
 ) -> Batch:
-    """Make a batch from packed sentences with both marks; for `trees` and `context` see `AttentionLayout`.
+    """Make a batch from packed sentences that contain their boundary tokens.
 
-    `drafts` are the same source sentences with drafts as their translations, for a model that reads drafts.
+    For `trees` and `context` see `AttentionLayout`. `drafts` are the same source sentences with draft translations, for
+    a model that reads drafts.
     """
     tgt_tokens, tgt_lengths, counts = sentences.tgt_tokens_N, sentences.tgt_lengths_G, sentences.counts_B
     ends = np.cumsum(tgt_lengths)
@@ -164,7 +165,7 @@ def pack(
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:
-    """The trees of one instance of a set with trees; heads are rows in the instance."""
+    """Return the trees for one instance. Heads are rows in the instance. Raises ValueError if the set has no trees."""
     trees = instance_set.trees
     if trees is None:
         raise ValueError("the instances have no trees")

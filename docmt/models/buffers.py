@@ -1,4 +1,4 @@
-"""Nests of tensors: mapped one by one, and laid into one buffer, so that a batch is moved in one copy."""
+"""Nested tensors: mapped leaf by leaf, or copied into one buffer, so that a batch moves to a device in one copy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -8,23 +8,24 @@ import torch
 from torch import Tensor
 
 ALIGNMENT = 64
-"""Bytes; every tensor of a buffer begins at a multiple of this, as vector loads like it."""
+"""Bytes. Tensors in a buffer begin at multiples, as vector loads require."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a tensor lies in a buffer; `start` is in bytes."""
+class BufferSlice:
+    """Location of a tensor in a buffer. `start` is in bytes."""
 
     start: int
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, view: Tensor) -> "Place":
+    def of(cls, view: Tensor) -> "BufferSlice":
+        """Return the location of a view in its buffer."""
         return cls(int(view.storage_offset()) * view.itemsize, tuple(view.shape), view.dtype)
 
     def view(self, buffer: Tensor) -> Tensor:
-        """The tensor, as a view of the buffer (uint8 [bytes])."""
+        """Return the tensor as a view into the buffer, uint8 [bytes]."""
         return buffer[self.start : self.start + self.n_bytes].view(self.dtype).view(self.shape)
 
     @property
@@ -33,7 +34,7 @@ class Place:
 
 
 def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor) -> Any:
-    """A copy of a nest with `function` applied to each leaf of a type, in a fixed order.
+    """Return a copy of a nest, with `function` applied to the leaves of a type in a fixed order.
 
     A nest consists of dataclasses, dicts, tuples and objects with a method `map_tensors`.
     """
@@ -53,14 +54,14 @@ def map_leaves(nest: Any, function: Callable[[Any], Any], *, kind: type = Tensor
 
 
 def to_buffer(nest: Any) -> tuple[Any, Tensor]:
-    """The nest with a `Place` for each of its CPU tensors, and one buffer with copies of them, uint8 [bytes]."""
+    """Return the nest with `BufferSlice` in place of CPU tensors, and one buffer with their copies, uint8 [bytes]."""
     tensors: list[Tensor] = []
-    places: list[Place] = []
+    places: list[BufferSlice] = []
 
-    def place(tensor: Tensor) -> Place:
+    def place(tensor: Tensor) -> BufferSlice:
         # −(−a // b) rounds up, in integers.
         start = places[-1].start + places[-1].n_bytes if places else 0
-        places.append(Place(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
+        places.append(BufferSlice(-(-start // ALIGNMENT) * ALIGNMENT, tuple(tensor.shape), tensor.dtype))
         tensors.append(tensor)
         return places[-1]
 

@@ -1,4 +1,4 @@
-"""`docmt models`: the catalog of published models, models in, and sentence models out to other programs."""
+"""`docmt models`: the catalog of published models, imports, and bundles with a parser."""
 
 import json
 import logging
@@ -53,18 +53,12 @@ def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None
         model: name in the catalog.
         out: folder for the files. Default: as for a study in this folder.
     """
-    _fetch(model, out, mirror)
-
-
-def _fetch(model: str, out: Path | None, mirror: Path | None) -> Path:
-    """Fetch a model of the catalog, where it is not in place yet; says its license. Returns its folder."""
     from docmt.models.published.catalog import fetch_model, find_model, study_folder
 
     entry = find_model(model)
     out = out or Path(study_folder(model))
     log.info("%s, about %s MB into %s; license: %s", model, f"{entry.megabytes:,}", out, entry.license)
     fetch_model(model, out, mirror=mirror)
-    return out
 
 
 @commands.command(name="import")
@@ -93,14 +87,14 @@ def import_published(
         keep_pieces_of: text in both languages, one sentence per line. Pieces that do not occur in it are removed.
     """
     from docmt.models.model_file import save_model
-    from docmt.models.published.catalog import find_model, is_published
+    from docmt.models.published.catalog import find_model, is_published, study_folder
     from docmt.models.published.importing import import_model
     from docmt.text.published_text import PublishedText
 
     path, known = Path(folder), None
     if is_published(folder):
-        path = _fetch(folder, None, mirror)
-        known = find_model(folder).pair
+        fetch(model=folder, mirror=mirror)
+        path, known = Path(study_folder(folder)), find_model(folder).pair
     known = known or PublishedText.read(path).languages or (None, None)
     src, tgt = src_lang or known[0], tgt_lang or known[1]
     if src is None or tgt is None:

@@ -1,4 +1,4 @@
-"""Floating-point operations of a model."""
+"""Floating-point operations in a training step."""
 
 from docmt.models.attention.multi_head import Attention, FusedAttention, parts
 from docmt.models.attention.patterns import Slot
@@ -7,7 +7,10 @@ from docmt.models.systems.transformer import Transformer
 
 
 def training_flops(model: Transformer, batch: Batch) -> float:
-    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
+    """Return the floating-point operations in the matrix products of one ragged training step.
+
+    The backward pass needs twice the operations of the forward pass.
+    """
     width = model.settings.width
     n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
 

@@ -1,4 +1,4 @@
-"""Capabilities of GPUs, and reasons why torch does not see or cannot use a GPU of this machine."""
+"""GPU capabilities, and reasons why torch cannot use a GPU of this machine."""
 
 import os
 import re
@@ -9,13 +9,13 @@ import torch
 from docmt.errors import UserError
 
 CAPABILITY_WITH_TENSOR_CORES = (7, 0)
-"""The first compute capability with fast float16 (Volta)."""
+"""First compute capability with fast float16 (Volta)."""
 CAPABILITY_WITH_BFLOAT16 = (8, 0)
-"""The first one with bfloat16, TF32 and flash attention (Ampere)."""
+"""First compute capability with bfloat16, TF32 and flash attention (Ampere)."""
 CAPABILITY_OF_WHEELS = (7, 5)
-"""The first one for which the default build of torch has kernels (Turing)."""
+"""First compute capability that torch's default build supports (Turing)."""
 FIRST_DRIVERS = {"11": 450, "12": 525, "13": 580}
-"""First version of NVIDIA's driver for each version of CUDA."""
+"""Minimum NVIDIA driver version by CUDA version."""
 GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 DRIVER_FOLDER = Path("/proc/driver/nvidia")
 CONTROL_DEVICE = Path("/dev/nvidiactl")
@@ -23,29 +23,29 @@ LOADED_LIBRARIES = Path("/proc/self/maps")
 
 
 def check_gpus() -> None:
-    """Raise UserError, which names the right build, if this torch has no kernels for a visible GPU."""
+    """Raise UserError if torch has no kernels for a visible GPU. The message names the right build."""
     builds = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in torch.cuda.get_arch_list()]
     for number in range(torch.cuda.device_count()):
-        found = torch.cuda.get_device_capability(number)
+        gpu = torch.cuda.get_device_capability(number)
         # Kernels run on later GPUs of their generation, portable code (`compute_`) on all later ones.
         if builds and not any(
-            (int(b[2]), int(b[3])) <= found and (b[1] == "compute" or int(b[2]) == found[0]) for b in builds if b
+            (int(b[2]), int(b[3])) <= gpu and (b[1] == "compute" or int(b[2]) == gpu[0]) for b in builds if b
         ):
-            index = "cu126" if found < CAPABILITY_OF_WHEELS else "the newest CUDA"
+            index = "cu126" if gpu < CAPABILITY_OF_WHEELS else "the newest CUDA"
             raise UserError(
-                f"{torch.cuda.get_device_name(number)} (compute capability {found[0]}.{found[1]}): torch "
+                f"{torch.cuda.get_device_name(number)} (compute capability {gpu[0]}.{gpu[1]}): torch "
                 f"{torch.__version__} has no kernels for this GPU: install torch from PyTorch's index for {index} "
                 "(docs/installation.md), or use the CPU"
             )
 
 
 def allocated_gpus() -> list[str]:
-    """The environment variables that name GPUs allocated to this process, as `NAME=value`."""
+    """Return the environment variables that name GPUs allocated to this process, as `NAME=value`."""
     return [f"{name}={os.environ[name]}" for name in GPU_VARIABLES if os.environ.get(name) not in (None, "", "-1")]
 
 
 def missing_gpus() -> str | None:
-    """Why torch sees no GPU although this machine has one, and what to do; None if it has none, or hides it."""
+    """Return why torch does not find this machine's GPU, and what to do. None if there is no GPU or it is hidden."""
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or (
         "SLURM_JOB_ID" in os.environ and not allocated_gpus()  # a job without GPUs on a node that has some
     )
@@ -66,9 +66,9 @@ def missing_gpus() -> str | None:
 
 
 def show_driver_to_triton() -> None:
-    """Set the folder of CUDA's driver for Triton, which asks `ldconfig`: some containers do not list the driver there.
+    """Set the CUDA driver's folder for Triton, which calls `ldconfig`. Some containers do not list the driver there.
 
-    torch has loaded the driver when a GPU is in use; otherwise nothing is set.
+    torch has loaded the driver when a GPU is in use. Otherwise nothing is set.
     """
     libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
     if driver := re.search(r"(/\S*)/libcuda\.so", libraries):

@@ -1,4 +1,4 @@
-"""Starting a model from the weights of another one."""
+"""Initialization from another model's weights."""
 
 import re
 from collections.abc import Set
@@ -12,24 +12,31 @@ from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
 
 NEW_MODULES = re.compile(r"context\.|src_inputs\.sentences\.|encoder\.\d+\.gate\.")
-"""Name prefixes of parameters outside of attentions that a sentence model lacks."""
+"""Name prefixes of parameters outside attentions that a sentence model lacks."""
 
 
 def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
-    """Copy what fits from the weights of another model, given by name, in place.
+    """Copy all corresponding weights from another model, in place. Returns the names of the copied parameters.
 
-    The attention of a layer with one pattern becomes the group attention of a fused layer, and vice versa; the other
-    parts and gates start fresh (G-Transformer, Appendix C.1; RST-Transformer, §4.2), and so does what the other model
-    lacks of a context module. An attention whose patterns share the heads takes over all heads of one with one pattern.
+    The attention in a layer with one pattern becomes the group attention in a fused layer, and vice versa. The other
+    parts and gates keep their initial values (G-Transformer, Appendix C.1; RST-Transformer, §4.2), as do parameters of
+    a context module that the other model lacks. An attention whose patterns share the heads takes all heads from an
+    attention with one pattern.
 
-    Returns the names of the parameters that were copied.
+    Raises UserError if sizes, layers or attentions do not correspond.
     """
     weights = dict(weights)
     for place, attention in model.attentions():  # whole attentions are cut where the model splits heads
         if isinstance(attention, SplitAttention) and f"{place}.in_weight" in weights:
             whole = {name: weights.pop(f"{place}.{name}") for name in SplitAttention.WHOLE}
             weights |= {f"{place}.{name}": parameter for name, parameter in attention.split(whole).items()}
-    origins = _origins(model, weights)
+    origins = {name: name for name, _ in model.named_parameters()}
+    for place, attention in model.attentions():
+        for name, _ in attention.named_parameters():
+            counterpart = attention.counterpart(name)
+            if counterpart is not None and f"{place}.{name}" not in weights:
+                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
+    origins = {name: origin for name, origin in origins.items() if origin in weights}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name not in origins:
@@ -37,8 +44,8 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
             source = weights[origins[name]]
             if source.shape != parameter.shape:
                 raise UserError(
-                    f"init: {name} has shape {list(source.shape)} there and {list(parameter.shape)} here: "
-                    "size, layers and vocabulary must be the same"
+                    f"init: {name} has shape {list(source.shape)} in the other model and {list(parameter.shape)} "
+                    "in this one: size, layers and vocabulary must be the same"
                 )
             parameter.copy_(source)
     # Parameters of fusions and of modules that read context may start fresh here, and be left out there.
@@ -58,7 +65,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
 
 
 def freeze(model: Transformer, names: Set[str]) -> None:
-    """Let training leave these parameters as they are."""
+    """Exclude parameters from training. Raises UserError if none or all are frozen."""
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in names)
     if not names:
@@ -71,21 +78,10 @@ def freeze(model: Transformer, names: Set[str]) -> None:
 
 
 def silence_new_parts(model: Transformer) -> None:
-    """Start the parts that a sentence model lacks so the model computes as it does (see `FusedAttention.silence`)."""
+    """Initialize new parts so that the model computes like its sentence model (see `FusedAttention.silence`)."""
     model.settings.check_silent_start()
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
             attention.silence()
     if isinstance(model, ContextTransformer):
         model.context.silence()
-
-
-def _origins(model: Transformer, weights: dict[str, Tensor]) -> dict[str, str]:
-    """For each parameter that the other model has, its name there."""
-    origins = {name: name for name, _ in model.named_parameters()}
-    for place, attention in model.attentions():
-        for name, _ in attention.named_parameters():
-            counterpart = attention.counterpart(name)
-            if counterpart is not None and f"{place}.{name}" not in weights:
-                origins[f"{place}.{name}"] = f"{place}.{counterpart}"
-    return {name: origin for name, origin in origins.items() if origin in weights}

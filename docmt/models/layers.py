@@ -15,11 +15,11 @@ from docmt.models.numerics import dropout
 from docmt.models.settings import ModelSettings
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
-"""Functions by their names in the settings; `gelu` is the exact one."""
+"""Activation functions by name. `gelu` is exact, not the tanh approximation."""
 
 
 class Sublayer(nn.Module):
-    """Dropout, residual, layer norm around a module: post-norm, as in the original Transformer."""
+    """Dropout, residual and layer norm around a module. Post-norm, as in the original Transformer."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
@@ -27,28 +27,28 @@ class Sublayer(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def enter(self, input_ND: Tensor) -> Tensor:
-        """The input of the module inside this sub-layer."""
+        """Return the input for the module inside this sub-layer."""
         return input_ND
 
     def forward(self, input_ND: Tensor, output_ND: Tensor) -> Tensor:
-        """norm(input + dropout(output))."""
+        """Return norm(input + dropout(output))."""
         return self.norm(input_ND + dropout(output_ND, self.dropout, self.training))
 
 
 class PreNormSublayer(Sublayer):
-    """Layer norm before a module, then dropout and residual."""
+    """Layer norm before a module, dropout and residual after it."""
 
     @override
     def enter(self, input_ND: Tensor) -> Tensor:
         return self.norm(input_ND)
 
     def forward(self, input_ND: Tensor, output_ND: Tensor) -> Tensor:
-        """Input + dropout(output)."""
+        """Return input + dropout(output)."""
         return input_ND + dropout(output_ND, self.dropout, self.training)
 
 
 SUBLAYERS = {"post": Sublayer, "pre": PreNormSublayer}
-"""Sub-layers by the place of the norm (`form.norm`)."""
+"""Sub-layer classes by norm placement (`form.norm`)."""
 
 
 class FeedForward(nn.Module):
@@ -69,7 +69,7 @@ class FeedForward(nn.Module):
 
 
 def build_sublayer(settings: ModelSettings) -> Sublayer:
-    """Dropout, residual and layer norm as the settings place them."""
+    """Return a sub-layer with the norm placement of the settings."""
     return SUBLAYERS[settings.form.norm](settings.width, settings.dropout)
 
 
@@ -86,7 +86,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self, hidden_SD: Tensor, groupings: Groupings, between: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
-        """[S, D] → [S, D]; `between` is another sub-layer, between self-attention and feed-forward."""
+        """[S, D] → [S, D]. `between` is applied between self-attention and feed-forward."""
         outer = self.self_sublayer
         hidden_SD = outer(hidden_SD, self.self_attention(outer.enter(hidden_SD), None, groupings))
         if between is not None:
@@ -96,7 +96,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the source, and feed-forward."""
+    """Causal self-attention, cross-attention and feed-forward."""
 
     def __init__(self, settings: ModelSettings, *, pattern: str, cross_pattern: str) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class DecoderLayer(nn.Module):
         cross_groupings: Groupings,
         between: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
-        """[N, D] → [N, D]; `between` is another sub-layer, between self-attention and cross-attention."""
+        """[N, D] → [N, D]. `between` is applied between self-attention and cross-attention."""
         outer = self.self_sublayer
         hidden_ND = outer(hidden_ND, self.self_attention(outer.enter(hidden_ND), None, groupings))
         if between is not None:
@@ -127,7 +127,7 @@ class DecoderLayer(nn.Module):
 
 
 class GatedEncoderLayer(EncoderLayer):
-    """A whole layer, and a gate that weighs its output, the global context, against its input, the local one."""
+    """An encoder layer with a gate between its output (global context) and its input (local context)."""
 
     def __init__(self, settings: ModelSettings, *, pattern: str) -> None:
         super().__init__(settings, pattern=pattern)
@@ -137,9 +137,9 @@ class GatedEncoderLayer(EncoderLayer):
     def forward(
         self, hidden_SD: Tensor, groupings: Groupings, between: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
-        """Gate ⊙ input + (1 − gate) ⊙ output."""
+        """Return gate ⊙ input + (1 − gate) ⊙ output."""
         return self.gate(hidden_SD, super().forward(hidden_SD, groupings, between))
 
 
 ENCODER_LAYERS: dict[str, type[EncoderLayer]] = {"distances": GatedEncoderLayer}
-"""Classes of encoder layers of patterns that have their own."""
+"""Encoder layer classes for patterns that need their own."""

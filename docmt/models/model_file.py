@@ -1,11 +1,11 @@
-"""The model file: weights, settings, vocabulary, text pipeline and provenance in one file."""
+"""Model files: weights, settings, vocabulary, text pipeline and provenance in one file."""
 
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -25,18 +25,23 @@ from docmt.tensor_files import read_tensors
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import GAP_MASK, TOKEN_MASK, Vocabulary
 
+if TYPE_CHECKING:
+    from docmt.discourse.annotation import BundleAnnotator
+
 FORMAT = 1
 KEYS = {"model": dict, "weights": dict, "vocabulary": list, "pipeline": dict, "segmentation": dict, "provenance": dict}
-"""Keys of a file and their types; `segmentation`, from before the word was kept for EDUs, holds the cutting."""
+"""Required keys and their types. `segmentation` contains the instance settings. Its name is older than the EDU
+segmenter.
+"""
 WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """All that translating needs.
+    """A model with everything that translation needs.
 
-    The model is on the CPU, in evaluation mode; source and target share the vocabulary. `cutting` are the settings of
-    the instances of its training. `discourse` makes trees for a model that reads them; most files have none.
+    The model is on the CPU in evaluation mode. Source and target share the vocabulary. `cutting` contains the instance
+    settings of its training. `discourse` makes trees for a model that reads them. Most files have none.
     """
 
     model: Transformer
@@ -48,17 +53,20 @@ class TrainedModel:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The languages from and into which it translates, of a model with several; empty for a model of one pair."""
+        """Languages that a multilingual model translates between. Empty for a model with one language pair."""
         tags = tuple(tag[1:-1] for tag in self.vocabulary.extras if tag not in (GAP_MASK, TOKEN_MASK))
         return tags if self.model.settings.marks is not None and len(tags) > 2 else ()
 
     def for_languages(self, src_lang: str | None, tgt_lang: str | None) -> "TrainedModel":
-        """The same model for another pair of its languages; None stays as it is."""
+        """Return the model for another language pair. None keeps a language.
+
+        Raises UserError for languages that the model does not support.
+        """
         now = (self.pipeline.src_lang, self.pipeline.tgt_lang)
         known = self.languages or now
 
         def spell(lang: str) -> str:
-            """The code as the model spells it: `deu` for `de`, `zh` for `zh-CN`."""
+            """Return the model's code for a language, for example `deu` for `de` or `zh` for `zh-CN`."""
             return (
                 lang
                 if lang in known
@@ -71,30 +79,38 @@ class TrainedModel:
         if not self.languages:
             raise UserError(f"language pair {'-'.join(pair)}: this model translates {'-'.join(now)} only")
         if unknown := [lang for lang in pair if lang not in self.languages]:
-            raise UserError(f"language {unknown[0]!r}: this model knows {' '.join(sorted(self.languages))}")
+            raise UserError(f"language {unknown[0]!r}: this model supports {' '.join(sorted(self.languages))}")
         return replace(self, pipeline=self.pipeline.for_languages(pair))
 
     @cached_property
     def marks(self) -> Marks:
-        """The marks before and after sentences."""
+        """Boundary tokens before and after sentences."""
         return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
 
+    @cached_property
+    def annotator(self) -> "BundleAnnotator":
+        """Segmenter and parser from the file. Only for models with `discourse`."""
+        from docmt.discourse.annotation import BundleAnnotator  # parsers take time to import
+
+        assert self.discourse is not None
+        return BundleAnnotator(self.discourse, lang=self.pipeline.src_lang)
+
     def encode(self, sentence: str, side: Literal["src", "tgt"]) -> np.ndarray:
-        """Token ids of a plain sentence with its marks; int32."""
+        """Return the token ids for a plain sentence, with boundary tokens. int32."""
         subwords = self.pipeline.prepare(sentence, lang=getattr(self.pipeline, f"{side}_lang"))
         return self.marks.wrap(self.vocabulary.encode(subwords), side)
 
     def split(self, costs: Sequence[int]) -> list[int]:
-        """Sentences of each instance of a document, by the limits that the model was trained with.
+        """Return the number of sentences per instance for a document, by the limits that the model was trained with.
 
-        Costs are the tokens of each sentence, marks included.
+        `costs` are tokens per sentence, boundary tokens included.
         """
         limits = self.limits
         return split_document(costs, max_tokens=limits.max_tokens, max_sentences=limits.max_sentences)
 
     @cached_property
     def limits(self) -> InstancesSettings:
-        """The limits of instances that the model was trained with."""
+        """Instance limits that the model was trained with. Raises UserError if the file has invalid limits."""
         given = {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting}
         return InstancesSettings.load(given, where="model: cutting")
 
@@ -102,9 +118,10 @@ class TrainedModel:
 def model_marks(
     symbols: MarkSettings | None, vocabulary: Vocabulary, pipeline: TextPipeline, *, both: str | None = None
 ) -> Marks:
-    """The marks of a model in training and in decoding; `both` is the language of both sides, if it is one.
+    """Return a model's boundary tokens in training and decoding.
 
-    Without marks in its settings: language tags where the vocabulary has tags.
+    Without marks in the settings, language tags are used if the vocabulary has tags. `both` is the language on both
+    sides, for restoration.
     """
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
     if symbols is not None:
@@ -116,7 +133,7 @@ def model_marks(
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
-    """Write a model file; it appears only when it is whole."""
+    """Write a model file. It appears only when it is complete."""
     content = {
         "format": FORMAT,
         "model": trained.model.settings.model_dump(),
@@ -133,7 +150,7 @@ def save_model(path: Path, trained: TrainedModel) -> None:
 
 
 def load_content(path: Path) -> dict[str, Any]:
-    """The plain content of a model file: tensors and plain values only, nothing that could run code."""
+    """Read a model file's content: tensors and plain values only, nothing that could run code."""
     content = read_tensors(
         read_bytes(path),
         where=str(path),
@@ -149,7 +166,7 @@ def load_content(path: Path) -> dict[str, Any]:
 
 
 class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
-    """Skips random initialization, for which tensors without memory would load torch's compiler (2 seconds)."""
+    """Skips random initialization, because for tensors without memory it would load torch's compiler (2 seconds)."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__ in ("normal_", "uniform_"):
@@ -158,7 +175,7 @@ class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
 
 
 def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where: str, mend: str) -> Transformer:
-    """A model with these weights, as float32, in evaluation mode; they are not copied."""
+    """Return a model with the given weights, converted to float32, in evaluation mode. Weights are not copied."""
     # Tensors on `meta` have shapes but no memory, so a file with absurd settings cannot exhaust it.
     try:
         with torch.device("meta"), _NoRandomNumbers():
@@ -180,13 +197,13 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a tensor of floating-point numbers whose memory holds each of its entries.
+    """True if a value is a floating-point tensor on the CPU whose memory holds all its entries.
 
-    The memory of a view may hold fewer numbers than the view has entries.
+    The memory behind a view may hold fewer numbers than the view has entries.
     """
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return False
-    # Integers and complex numbers would be cast without a word; tensors on `meta` claim memory that is not there.
+    # Integers and complex numbers would be cast silently. Tensors on `meta` claim memory that is not there.
     return (
         value.dtype in WEIGHT_TYPES
         and value.is_cpu
@@ -195,7 +212,7 @@ def is_plain(value: Any) -> bool:
 
 
 def load_model(path: Path) -> TrainedModel:
-    """Read a model file."""
+    """Read a model file. Raises UserError if it is damaged or contains weights that are not finite."""
     content = load_content(path)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
@@ -203,7 +220,7 @@ def load_model(path: Path) -> TrainedModel:
     # A diverged training or a damaged file would otherwise show only in its translations.
     broken = next((name for name, value in model.named_parameters() if not torch.isfinite(value).all()), None)
     if broken is not None:
-        raise UserError(f"{path}: {broken} contains values that are no numbers: train it again")
+        raise UserError(f"{path}: {broken} contains NaN or infinite weights: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
     bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
     trained = TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)

@@ -1,4 +1,4 @@
-"""Numerics that all models share: dropout, mixed precision, and scores of all symbols in chunks."""
+"""Numerics shared by all models: dropout, mixed precision, and vocabulary scores in chunks."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 STEPS = 2**16
-"""On a CPU, probabilities are multiples of 1 / STEPS."""
+"""On a CPU, dropout probabilities are multiples of 1 / STEPS."""
 
 
 def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
@@ -17,7 +17,7 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
         return rows
     if rows.device.type != "cpu" or torch.compiler.is_compiling():
         return F.dropout(rows, probability)
-    # 16 random bits per entry; never 0 or all of them, so that a small probability still drops some.
+    # 16 random bits per entry. Never 0 or all values, so that a small probability still drops some.
     n_dropped = min(max(round(probability * STEPS), 1), STEPS - 1)
     # One 64-bit random number serves four entries.
     numbers = torch.empty(-(-rows.numel() // 4), dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
@@ -27,15 +27,15 @@ def dropout(rows: Tensor, probability: float, is_training: bool) -> Tensor:
 
 
 def product_dtype(rows: Tensor) -> torch.dtype:
-    """The type in which these rows are multiplied with weights: the type of autocast, if it is on, else their own."""
+    """Return the dtype for products of these rows with weights: autocast's dtype if autocast is on."""
     device = rows.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else rows.dtype
 
 
 def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
-    """`layer(hidden_ND, *arguments)`, equal bit by bit; under autocast it takes far fewer conversions.
+    """Return `layer(hidden_ND, *arguments)`, equal bit by bit, but with far fewer conversions under autocast.
 
-    Layer norms keep their weights: they compute in float32.
+    Layer norms keep float32 weights, because they compute in float32.
     """
     dtype = product_dtype(hidden_ND)
     if torch.compiler.is_compiling() or next(layer.parameters()).dtype == dtype:  # a compiler joins conversions itself
@@ -49,16 +49,16 @@ def call_layer(layer: nn.Module, hidden_ND: Tensor, *arguments: Any) -> Tensor:
 
 
 CHUNK_SCORES = {"cpu": 2**21, "cuda": 2**26}
-"""Scores of a chunk: on a CPU they stay in the cache; on a GPU fewer, larger chunks mean fewer launches."""
+"""Maximum scores per chunk. On a CPU they stay in the cache. On a GPU fewer, larger chunks need fewer launches."""
 
 
 def chunks(rows: Tensor, n_symbols: int) -> tuple[Tensor, ...]:
-    """Views of rows that together have few enough scores."""
+    """Split rows into views with at most `CHUNK_SCORES` scores."""
     return rows.split(max(1, CHUNK_SCORES["cuda" if rows.is_cuda else "cpu"] // n_symbols))
 
 
 def symbol_scores(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """Scores of all symbols, [N, V], in float32 or a wider input type."""
+    """Return the scores for all symbols, [N, V], in float32 or a wider input dtype."""
     scores_NV = hidden_ND @ table_VD.T
     scores_NV = scores_NV.to(torch.promote_types(scores_NV.dtype, torch.float32))
     return scores_NV if bias_V is None else scores_NV + bias_V

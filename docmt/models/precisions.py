@@ -1,4 +1,4 @@
-"""The precision in which this CPU computes fastest: measured, since what it can do does not say how fast."""
+"""The fastest precision on this CPU, found by measurement, because supported instructions can still be slow."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,15 +9,13 @@ import torch
 log = logging.getLogger(__name__)
 
 MIN_GAIN = 1.25
-"""Least gain over float32 for which another type pays: whatever is not measured gains less. Products in bfloat16 gain
-four times with AMX, and lose half with AVX-512 BF16 alone."""
+"""Minimum speed-up over float32 for another precision, since other parts of a step gain less. For example, bfloat16
+products gain four times with AMX, but lose half with AVX-512 BF16 only.
+"""
 
 
 def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:
-    """The name of the fastest of the same steps in several precisions: of `float32`, unless another one gains much.
-
-    They are computed four times each.
-    """
+    """Return the precision whose step is fastest: `float32`, unless another one gains at least `MIN_GAIN`."""
     times = {name: milliseconds(step) for name, step in steps.items()}
     best = min(times, key=times.__getitem__)
     chosen = best if MIN_GAIN * times[best] <= times["float32"] else "float32"
@@ -27,10 +25,7 @@ def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:
 
 
 def milliseconds(compute: Callable[[], object]) -> float:
-    """The least CPU time of the calling thread in three calls, whatever else the machine does; its share, with several.
-
-    The call before them prepares.
-    """
+    """Return the minimum CPU time of the calling thread over three calls, after one call to warm up."""
     times = []
     for _ in range(4):
         started = thread_time()
@@ -40,12 +35,12 @@ def milliseconds(compute: Callable[[], object]) -> float:
 
 
 def cpu_has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 matrices in hardware (AVX-512 BF16 or AMX)."""
+    """True if this CPU multiplies bfloat16 matrices in hardware (AVX-512 BF16 or AMX)."""
     return _has("_is_avx512_bf16_supported") or _has("_is_amx_tile_supported")
 
 
 def cpu_has_vnni() -> bool:
-    """Whether this CPU sums products of 8-bit integers in 32 bits (AVX-512 VNNI); without, sums of two can overflow."""
+    """True if this CPU adds 8-bit products in 32 bits (AVX-512 VNNI). Otherwise the sum of two can overflow."""
     return _has("_is_vnni_supported")
 
 

@@ -35,8 +35,9 @@ SIZES: dict[str, dict[str, Any]] = {
     "opus_mt": _size(6, width=512, heads=8, feed_forward_width=2048, dropout=0.1, positions="sentence", **MARIAN),
     "mbart": _size(12, width=1024, heads=16, feed_forward_width=4096, dropout=0.1, positions="sentence", **MBART),
 }
-"""Sizes of G-Transformer §2; `tiny` and `small` are for CPUs. `opus_mt` and `mbart` are the sizes of published models,
-with their form and marks (docs/pretrained.md)."""
+"""Sizes (G-Transformer, §2). `tiny` and `small` are for CPUs. `opus_mt` and `mbart` are the sizes of published models,
+with their form and boundary tokens (docs/pretrained.md).
+"""
 
 GLOBAL = {"lower": "global", "upper": "global"}
 GROUP = {"lower": "group", "upper": "group"}
@@ -92,8 +93,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         for kind in ("doct", "han_encoder", "han", "san", "cadec")
     },
 }
-"""What each attention sees, in each architecture.
+"""Attention patterns by architecture.
 
-`no_context` removes the source context after the target context, as Table 3 does; it and `only_group` are the same
-model under the names of the two tables, and `no_locality` is the document Transformer.
+`no_context` removes the source context after the target context, as in Table 3. It and `only_group` are the same model
+under the names in the two tables. `no_locality` is the document Transformer.
 """

@@ -1,4 +1,4 @@
-"""Settings of a model: its size, and what each attention sees."""
+"""Model settings: sizes and attention patterns."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -10,13 +10,13 @@ from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
 Context = Literal["document", "none"]
-"""What a model with a context module reads: whole documents, or sentences without context."""
+"""Whether a model with a context module reads whole documents or single sentences."""
 Positions = Literal["instance", "sentence"]
-"""What positions run through."""
+"""Range in which positions count."""
 
 
 MAX_LAYERS = 1000
-"""A model file that asks for more is refused: each layer takes memory before the weights can be compared."""
+"""A model file with more is refused, because layers take memory before the weights can be compared."""
 
 
 _PATTERNS = WithJsonSchema({"enum": [name for name in PATTERNS if pattern_slots(name)], "type": "string"})
@@ -36,7 +36,7 @@ class AttentionSettings(Settings):
     """Number of upper layers."""
 
     def pattern(self, layer: int, n_layers: int) -> str:
-        """The pattern of layer `layer` (from 0) of a stack of `n_layers`."""
+        """Return the pattern in layer `layer` (from 0) of `n_layers`."""
         return self.upper if layer >= n_layers - self.upper_layers else self.lower
 
     def patterns(self) -> set[str]:
@@ -104,7 +104,7 @@ class FormSettings(Settings):
     """Zero embedding of `<s>`, as in Marian."""
 
     def check_positions(self, n_positions: int) -> None:
-        """Raise UserError for more positions in a row than have been learned."""
+        """Raise UserError if there are fewer learned positions than `n_positions`."""
         if self.learned_positions is not None and n_positions > self.learned_positions:
             raise UserError(
                 f"{n_positions} tokens in a row, but the model has learned {self.learned_positions} positions: lower "
@@ -171,7 +171,7 @@ class ModelSettings(Settings):
 
     @property
     def src_marks(self) -> tuple[int, int]:
-        """Numbers of marks before and after the words of a source sentence."""
+        """Numbers of boundary tokens before and after a source sentence."""
         return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
@@ -180,31 +180,31 @@ class ModelSettings(Settings):
 
     @property
     def n_before(self) -> int:
-        """How many previous sentences the context module reads, 0 without one or where that is not what limits it."""
+        """Number of previous sentences that the context module reads. 0 without such a limit."""
         return 0 if self.context is None else self.context.sentences or self.context.traits.sentences
 
     @property
     def drafts(self) -> bool:
-        """Whether the sentence model drafts a translation, which a second decoder reads."""
+        """True if the sentence model drafts a translation for a second decoder."""
         return self.context is not None and self.context.traits.drafts
 
     @property
     def context_layers(self) -> int:
-        """Layers of the global context encoder, 0 without one."""
+        """Layers in the global context encoder, 0 without one."""
         if self.context is None or self.context.kind != "global":
             return 0
         return self.encoder_layers if self.context.layers is None else self.context.layers
 
     @property
     def decodes_sentences_alone(self) -> bool:
-        """Whether no target sentence sees another one, so that each can be searched by itself once all are encoded."""
+        """True if no target sentence depends on another, so that every sentence can have a separate search."""
         patterns = self.decoder_attention.patterns() | self.cross_attention.patterns()
         sees_target = self.context is not None and self.context.traits.sees_target
         return patterns == {"group"} and self.positions == "sentence" and not sees_target
 
     @property
     def sees_single_sentences(self) -> bool:
-        """Whether no attention looks beyond a sentence."""
+        """True if no attention sees beyond a sentence."""
         return self.context is None and self.patterns() == {"group"} and self.form.learned_sentences is None
 
     @property
@@ -213,11 +213,11 @@ class ModelSettings(Settings):
 
     @property
     def n_starts(self) -> int:
-        """Number of marks before the words of a target sentence."""
+        """Number of boundary tokens before a target sentence."""
         return 1 if self.marks is None else len(self.marks.tgt_before)
 
     def patterns(self) -> set[str]:
-        """Patterns that occur in any of the three attentions."""
+        """Return the patterns that occur in any attention."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
     def check_silent_start(self) -> None:

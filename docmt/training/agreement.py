@@ -1,4 +1,4 @@
-"""Messages among the processes of a training: signals that ask them to stop, and measurements of updates."""
+"""Communication among the processes of a training: stop signals and measurements."""
 
 import itertools
 import logging
@@ -19,14 +19,15 @@ from docmt.training.progress import TrainingState
 log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_FLUSHES = 5.0
-"""About how often several processes agree on signals and checkpoints. Slurm gives notice of 30 seconds or more."""
+"""Approximate time between agreements on signals and checkpoints. Slurm warns at least 30 seconds ahead."""
 MAX_UPDATES_BETWEEN_FLUSHES = 100
 MAX_SKIPPED = 32
-"""Updates in a row that a gradient scaler may skip: by then it has halved its scale of 65,536 to next to nothing."""
+"""Maximum updates in a row that a gradient scaler may skip. By then, its scale of 65,536 is halved to next to nothing.
+"""
 
 
 class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
-    """A signal asked to stop; the state is saved."""
+    """A signal requested a stop, and the state is saved."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
@@ -36,9 +37,9 @@ class Interrupted(Exception):  # noqa: N818 - a request to stop, not an error
 class StopSignals:
     """A context manager that notes signals.
 
-    All processes must stop at the same update, although a signal reaches each at a different moment. It therefore takes
-    effect at the next `add_up`, which all call together; a single process may also `notice` it. `number` is the signal
-    in effect, the same in all processes.
+    All processes must stop at the same update, but receive a signal at different moments. Therefore a signal takes
+    effect at the next `all_reduce`, a call that all processes make together. A single process can also `poll`. `number`
+    is the signal in effect and equal in all processes.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -55,27 +56,28 @@ class StopSignals:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
-    def notice(self) -> None:
-        """Let a signal take effect at once, if this process is the only one."""
+    def poll(self) -> None:
+        """Let a signal take effect at once, if there is only one process."""
         if self.fabric.world_size == 1:
             self.number = self._noted
 
-    def add_up(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
+    def all_reduce(self, *values: float, on_device: Sequence[torch.Tensor] = ()) -> list[float]:
         """Sum values, then float64 scalars that are still on the device, over all processes, in one exchange."""
-        self.notice()
+        self.poll()
         if self.fabric.world_size == 1:
             return [*values, *(torch.stack([*on_device]).tolist() if on_device else ())]
         flags = [float(self._noted == number) for number in SIGNALS]
-        mine = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
+        own = torch.tensor([*flags, *values], dtype=torch.float64, device=self.fabric.device)
         if on_device:
-            mine = torch.cat((mine, torch.stack([*on_device])))
-        summed = cast(torch.Tensor, self.fabric.all_reduce(mine, reduce_op="sum"))  # declared for collections, too
+            own = torch.cat((own, torch.stack([*on_device])))
+        summed = cast(torch.Tensor, self.fabric.all_reduce(own, reduce_op="sum"))  # also declared for collections
         term, user, interrupt, *totals = summed.tolist()
         noted = (number for number, count in zip(SIGNALS, (term, user, interrupt), strict=True) if count)
         self.number = next(noted, None)
         return totals
 
-    def check(self) -> None:
+    def raise_if_stopped(self) -> None:
+        """Raise Interrupted if a signal is in effect."""
         if self.number is not None:
             raise Interrupted(self.number)
 
@@ -88,7 +90,7 @@ class StopSignals:
 
 @dataclass(frozen=True)
 class Measurement:
-    """An update that is done, as far as the host knows."""
+    """A completed update, as far as the host has been informed."""
 
     step: int  # from 1
     task: int  # its number
@@ -101,15 +103,15 @@ class Measurement:
 
 
 class MeasurementQueue:
-    """Measurements of updates until all processes flush them together: reading them makes the host wait for the device.
+    """Measurements of updates, kept until all processes flush them together, because reading them waits for the device.
 
-    `rate` and `norm` are those of the last flushed update; with `is_time_to_save`, the first process asked for a
+    `rate` and `norm` come from the last flushed update. `is_time_to_save` is true if the first process requested a
     checkpoint at the last flush.
     """
 
     def __init__(self, fabric: Fabric, signals: StopSignals, *, has_scaler: bool = False) -> None:
         self.fabric, self.signals = fabric, signals
-        # In float16, gradients overflow until the scale suits them; the scaler skips these updates.
+        # In float16, gradients overflow until the scale suits them. The scaler skips these updates.
         self._max_skipped, self._n_skipped = MAX_SKIPPED if has_scaler else 0, 0
         self.rate = self.norm = math.nan
         self.is_time_to_save = False
@@ -120,19 +122,20 @@ class MeasurementQueue:
         self._pending.append(measurement)
 
     def is_flush_due(self) -> bool:
-        """Whether several processes should flush now, so that they notice signals in time."""
+        """True if several processes should flush now, to react to signals in time."""
         return self.fabric.world_size > 1 and len(self._pending) >= self._max_pending
 
     def flush(self, state: TrainingState, *, is_time_to_save: bool) -> None:
         """Read all measurements, sum them over all processes and add them to the state.
 
-        The clock of the first process determines when it is time to save. A loss or gradient must be finite.
+        The first process's clock determines when it is time to save. Raises UserError if a loss or gradient is not
+        finite.
         """
         rows, self._pending = self._pending, []
         is_first = self.fabric.is_global_zero
         # All processes have the same norms, which are summed with the losses in one exchange: all but one add zero.
         norms = [row.norm.double() if is_first else torch.zeros_like(row.loss) for row in rows]
-        seconds, wishes, *values = self.signals.add_up(
+        seconds, wishes, *values = self.signals.all_reduce(
             sum(row.seconds for row in rows),
             float(is_time_to_save and is_first),
             *(row.tokens for row in rows),
@@ -154,5 +157,5 @@ class MeasurementQueue:
 
 
 def updates_between_flushes(seconds: float) -> int:
-    """Number of updates after which processes flush again, if each takes some seconds."""
+    """Return the number of updates between flushes, from the seconds per update."""
     return max(1, min(MAX_UPDATES_BETWEEN_FLUSHES, int(SECONDS_BETWEEN_FLUSHES / max(seconds, 1e-9))))

@@ -1,8 +1,8 @@
 """Checkpoints that survive a kill at any moment.
 
-A checkpoint `step-N.pt` is valid only with `step-N.json`, which is written after it and contains its checksum and the
-updates of the corresponding best weights (`best-N.pt`): of the training as it is, and of a longer one. The two newest
-are kept, with their best weights.
+A checkpoint `step-N.pt` is valid only with `step-N.json`, written after it. This file contains the checksum and the
+updates with the best weights (`best-N.pt`), both for this training and for a longer one. The two newest checkpoints are
+kept, with their best weights.
 """
 
 import io
@@ -24,14 +24,14 @@ N_KEPT = 2
 
 
 class CheckpointFolder:
-    """The checkpoints of one training."""
+    """Checkpoints of one training."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write the state after update `step`; `state["best_steps"]` names the corresponding best weights."""
+        """Write the state after update `step`. `state["best_steps"]` names the corresponding best weights."""
         self._write(f"step-{step:09d}", state, best_steps=state["best_steps"])
         self._prune(step)
 
@@ -39,7 +39,7 @@ class CheckpointFolder:
         self._write(f"best-{step:09d}", weights)
 
     def load_newest(self, *, max_step: int | None = None) -> dict[str, Any] | None:
-        """Load the newest valid checkpoint up to `max_step`; damaged ones are logged and skipped."""
+        """Load the newest valid checkpoint up to `max_step`. Damaged ones are logged and skipped."""
         for step in reversed(self._steps("step")):
             if max_step is not None and step > max_step:
                 continue
@@ -54,7 +54,7 @@ class CheckpointFolder:
         return None
 
     def load(self, step: int) -> dict[str, Any]:
-        """Load the checkpoint of update `step`, which another process has found to be valid."""
+        """Load a checkpoint that another process has found to be valid."""
         message = "this process cannot read it: checkpoints must be on a file system that all nodes share"
         return self._load(f"step-{step:09d}", message)
 
@@ -68,13 +68,13 @@ class CheckpointFolder:
             raise UserError(f"{self._path(name)}: {message}")
         return content
 
-    def note(self, name: str, devices: str, value: int | str) -> None:
-        """Note for later sessions what was found on devices of a kind, such as `device_tokens` of `2 × cuda`."""
+    def save_hint(self, name: str, devices: str, value: int | str) -> None:
+        """Save a value for later sessions on the same kind of devices, for example `device_tokens` on `2 × cuda`."""
         path = self._path(name).with_suffix(".json")
         write_json(path, {**self._note(name), devices: value}, checksum=False)
 
-    def noted(self, name: str, devices: str) -> Any:
-        """The value noted for these devices; None without one."""
+    def load_hint(self, name: str, devices: str) -> Any:
+        """Return the value saved for these devices, or None."""
         return self._note(name).get(devices)
 
     def _path(self, name: str) -> Path:
@@ -89,7 +89,7 @@ class CheckpointFolder:
             # After the checkpoint: a kill in between leaves one without a note, which is not used.
             write_json(path.with_suffix(".json"), {"sha256": checksum, **note}, checksum=False)
         except UserError:
-            path.unlink()  # it is not valid alone, and would only fill a full disk
+            path.unlink()  # invalid without its note, it would only fill a full disk
             raise
 
     def _note(self, name: str) -> dict[str, Any]:
@@ -117,7 +117,10 @@ class CheckpointFolder:
         return sorted(int(match[1]) for match in names if match)
 
     def _prune(self, step: int) -> None:
-        """Keep the two newest checkpoints up to `step`, later ones of a longer training, and all their best weights."""
+        """Delete old checkpoints.
+
+        Kept are the two newest ones up to `step`, later ones from a longer training, and their best weights.
+        """
         steps = self._steps("step")
         past = [number for number in steps if number <= step]
         for number in past[:-N_KEPT]:
@@ -135,7 +138,7 @@ class CheckpointFolder:
 
 
 def snapshot(state: Any) -> Any:
-    """Copy nested dicts, lists and tensors, tensors to the CPU: later updates do not change the copy."""
+    """Copy nested dicts, lists and tensors, with tensors on the CPU, so that later updates do not change the copy."""
     if isinstance(state, torch.Tensor):
         return state.detach().to("cpu", copy=True)
     if isinstance(state, dict):
@@ -146,7 +149,7 @@ def snapshot(state: Any) -> Any:
 
 
 class BackgroundWriter:
-    """Runs one job at a time in a thread, in order; the next call of any method raises the error of a job, once."""
+    """Runs one job at a time in a thread, in order. The next method call raises a job's error, once."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoints")
@@ -157,7 +160,7 @@ class BackgroundWriter:
         self._job = self._pool.submit(job, *arguments)
 
     def check(self) -> None:
-        """Raise the error of a job that has ended."""
+        """Raise the error of a completed job."""
         if self._job is not None and self._job.done():
             self.wait()
 

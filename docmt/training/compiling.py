@@ -1,4 +1,4 @@
-"""Forward pass and loss as one compiled graph, which serves batches of all shapes; likewise for validation."""
+"""Forward pass and loss as one compiled graph for batches of all shapes, and another graph for validation."""
 
 import contextlib
 import logging
@@ -20,11 +20,11 @@ from docmt.training.loss import LossModule
 
 log = logging.getLogger(__name__)
 
-MAX_COMPILATIONS = 3  # of a pass; one normally serves all batches
+MAX_COMPILATIONS = 3  # per pass, one normally serves all batches
 
 
 def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
-    """The loss of a module as one graph, where that is possible and pays; None elsewhere."""
+    """Return the loss of a module as one graph, or None where compiling is not possible or does not pay."""
     if kernel != "varlen":  # the buckets of padded attention, which CPUs and float32 use, vary in number and size
         return None
     if find_spec("triton") is None:
@@ -34,11 +34,11 @@ def compiled_loss(module: LossModule, kernel: Kernel) -> "CompiledLoss | None":
 
 
 class CompiledPass:
-    """A pass over batches for the variable-length kernel, as one graph made by a backend of `torch.compile`.
+    """A pass over batches for the variable-length kernel, as one graph by a `torch.compile` backend.
 
-    When the compiler or the graph fails, it is computed plainly from then on; `compiled` is None, and `failure` says
-    why. A lack of memory is raised. `plain` computes the pass without a compiler, from some parts of a batch (int64
-    tensors) and its layout.
+    If the compiler or the graph fails, the pass is computed without a compiler from then on. `compiled` is then None,
+    and `failure` is the reason. Out-of-memory errors are raised. `plain` computes the pass from some tensors in a batch
+    (int64) and its layout.
     """
 
     def __init__(
@@ -50,12 +50,17 @@ class CompiledPass:
         self.failure = ""
 
     def __call__(self, batch: Batch) -> Tensor:
-        """The result of `plain` for a batch."""
+        """Return the result of `plain` for a batch."""
         tokens, layout = [getattr(batch, part) for part in self.parts], batch.layout
         sizes = [*map(len, tokens), *([layout.n_sentences] if layout.reads_context else [])]
         if self.compiled is None or min(sizes) < 2:  # torch specializes graphs to length 1
             return self.plain(*tokens, layout)
-        n_positions, form = layout.most_positions(), self.settings.form
+        n_positions = max(
+            layout.n_positions(side, within=kind)
+            for side, kind in layout.index_kinds()
+            if kind in ("instance", "sentence")
+        )
+        form = self.settings.form
         form.check_positions(n_positions)  # a graph has no errors to raise
         table_TD = sinusoids(n_positions + form.position_offset, self.settings.width, device=tokens[0].device)
         arguments = map_leaves((*tokens, CompiledLayout.of(layout, table_TD)), _of_any_length)
@@ -63,12 +68,12 @@ class CompiledPass:
             with _options():
                 return self.compiled(*arguments)
         except Exception as error:
-            if not self.gives_up(error):
+            if not self.disable_if_compiler_failed(error):
                 raise
         return self.plain(*tokens, layout)
 
-    def gives_up(self, error: Exception) -> bool:
-        """Whether an error of a forward or backward pass is the compiler's, so that a repetition can do without it."""
+    def disable_if_compiler_failed(self, error: Exception) -> bool:
+        """Disable the compiler if it caused an error. Returns True if so, and the pass can then be repeated."""
         if self.compiled is None or isinstance(error, torch.OutOfMemoryError | MemoryError | UserError):
             return False
         self.failure = " ".join(str(error).split("\n")[:2])
@@ -78,7 +83,7 @@ class CompiledPass:
 
 
 class CompiledLoss(CompiledPass):
-    """The summed loss, float32; and decoder `states` [N, D] for validation, a graph without a backward pass."""
+    """The summed loss, float32, and decoder `states` [N, D] for validation, a graph without a backward pass."""
 
     def __init__(self, module: LossModule, backend: str | Callable = "inductor") -> None:
         model, inputs = module.model, ("src_tokens_S", "tgt_inputs_N")
@@ -86,8 +91,8 @@ class CompiledLoss(CompiledPass):
         self.states = CompiledPass(model.forward, inputs, model.settings, backend)
 
     @override
-    def gives_up(self, error: Exception) -> bool:
-        if not super().gives_up(error):
+    def disable_if_compiler_failed(self, error: Exception) -> bool:
+        if not super().disable_if_compiler_failed(error):
             return False
         self.states.compiled = None  # for the same reason, in all likelihood
         return True
@@ -95,14 +100,14 @@ class CompiledLoss(CompiledPass):
 
 @contextlib.contextmanager
 def _options() -> Iterator[None]:
-    """Options of `torch.compile` while the loss is computed."""
+    """Set options for `torch.compile` while the loss is computed."""
     from torch import _dynamo as dynamo  # imports take seconds, and CPUs do without
     from torch._functorch import config as differentiation
     from torch._inductor import config as inductor
     from torch.fx.experimental import _config as shapes
 
     with (
-        # Rates of dropout and the like are constants; the graph stays one among several devices.
+        # Dropout rates and similar floats are constants. The graph stays whole with several devices.
         dynamo.config.patch(recompile_limit=MAX_COMPILATIONS, specialize_float=True, optimize_ddp=False),
         # The backward pass is compiled with the forward pass, so that both fail in one place.
         differentiation.patch(force_non_lazy_backward_lowering=True),
@@ -117,7 +122,7 @@ def _options() -> Iterator[None]:
 def _of_any_length(tensor: Tensor) -> Tensor:
     from torch import _dynamo as dynamo
 
-    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are small beside all else.
+    # A batch is one buffer, and torch compiles anew where inputs are views of one. Copies are cheap.
     copy = tensor.clone()
     dynamo.mark_dynamic(copy, 0)
     return copy

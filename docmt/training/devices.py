@@ -1,4 +1,4 @@
-"""Devices and precision of a training, checked against the visible GPUs."""
+"""Devices and precision for a training, checked against the visible GPUs."""
 
 import logging
 import os
@@ -36,9 +36,9 @@ MEASURED_BATCH = (40, 26)  # sentences and their tokens
 def make_fabric(
     precision: str, accelerator: str, *, width: int, devices: int = 1, nodes: int = 1, checkpoints: Path | None = None
 ) -> Fabric:
-    """Set up devices (`devices` per node) and precision, and connect the processes of all devices.
+    """Set up devices (`devices` per node) and precision, and connect the processes.
 
-    The folder `checkpoints` keeps the precision that was measured to be the fastest on a CPU.
+    The folder `checkpoints` keeps the precision that was measured to be fastest on a CPU.
     """
     is_gpu = _choose_gpu(accelerator, devices)
     if is_gpu:
@@ -66,16 +66,16 @@ def make_fabric(
     fabric, dtype = connect(torch.float32), torch.float32
     if fabric.is_global_zero:
         folder = CheckpointFolder(checkpoints) if checkpoints else None
-        noted = folder.noted("precision", "cpu") if folder else ""
+        noted = folder.load_hint("precision", "cpu") if folder else ""
         dtype = DTYPES.get(noted) or product_type(precision, is_gpu=False, width=width)
         if folder and noted not in DTYPES:
-            folder.note("precision", "cpu", FABRIC_PRECISIONS[dtype])
+            folder.save_hint("precision", "cpu", FABRIC_PRECISIONS[dtype])
     dtype = fabric.broadcast(dtype)
     return fabric if dtype == torch.float32 else connect(dtype)
 
 
 def prepare_cuda(precision: str) -> None:
-    """Set what torch reads when CUDA starts."""
+    """Set options that torch reads when CUDA starts."""
     if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
         # Segments that grow leave no gaps between batches of different sizes.
         os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
@@ -85,7 +85,7 @@ def prepare_cuda(precision: str) -> None:
 
 
 def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
-    """The type of matrix products that a setting means for a model of this width on this machine."""
+    """Return the dtype of matrix products for a precision setting, a model width and this machine."""
     if precision in ("float32", "tf32"):
         return torch.float32
     if precision == "float16":
@@ -122,11 +122,11 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
 
 
 def _choose_gpu(accelerator: str, devices: int) -> bool:
-    """Whether to train on GPUs."""
+    """True to train on GPUs. Raises UserError if the visible GPUs are not the requested ones."""
     if accelerator == "cpu":
         return False
     visible = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    # On a desktop, one of several GPUs may be used; in a Slurm job, more visible ones than requested are a mistake.
+    # On a desktop, one of several GPUs may be used. In a Slurm job, more visible GPUs than requested are a mistake.
     if visible == devices or (accelerator == "auto" and visible > devices and "SLURM_JOB_ID" not in os.environ):
         check_gpus()
         return True

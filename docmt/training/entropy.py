@@ -1,4 +1,4 @@
-"""Attention entropies, as in the analysis of G-Transformer §3.2."""
+"""Attention entropies, as in the analysis in G-Transformer, §3.2."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,12 +16,12 @@ KINDS = ("cross", "encoder", "decoder")
 
 
 class EntropyMeter:
-    """A reusable context manager that measures every attention of a model in use.
+    """A reusable context manager that measures all attentions while a model runs.
 
-    The entropy of each query's weights, in bits, is averaged over heads first as in the paper's code, then over
-    queries, then over the attention modules of a kind, and of each pattern of a kind. A fused attention counts as two;
-    the entropy of RST attention is over the tokens that it sees. How far it is below that of even attention tells
-    patterns apart that see different numbers of tokens.
+    The entropy of attention weights, in bits, is averaged over heads first as in the paper's code, then over queries,
+    then over attention modules by kind, and by kind and pattern. A fused attention counts as two. The entropy of RST
+    attention is over visible tokens. The difference from uniform attention makes patterns comparable that see different
+    numbers of tokens.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -30,7 +30,7 @@ class EntropyMeter:
         # `decoder.layers.0.cross_attention` is of kind `cross`.
         kinds = (name.replace("decoder", "cross") if "cross_attention" in name else name for name in attentions)
         self.kinds = [name.split(".")[0] for name in kinds]
-        self.sums = [[0.0, 0.0, 0.0] for _ in attentions]  # entropy, that of even attention, queries
+        self.sums = [[0.0, 0.0, 0.0] for _ in attentions]  # entropy, entropy of uniform attention, queries
 
     def __enter__(self) -> "EntropyMeter":
         self.handles = [
@@ -56,21 +56,22 @@ class EntropyMeter:
         for i, value in enumerate((float(entropy_N.sum()), float(even_N.sum()), len(entropy_N))):
             totals[i] += value
 
-    def add_up(self, add_up: Callable[..., list[float]]) -> None:
-        """Add the measurements of other processes; `add_up` sums each of its arguments over all processes."""
+    def all_reduce(self, all_reduce: Callable[..., list[float]]) -> None:
+        """Sum the measurements over all processes. `all_reduce` sums its arguments over all processes."""
         # One exchange for all sums instead of one for each attention.
-        flat = add_up(*(value for totals in self.sums for value in totals))
+        flat = all_reduce(*(value for totals in self.sums for value in totals))
         self.sums = [flat[i : i + 3] for i in range(0, len(flat), 3)]
 
     def entropies(self) -> dict[str, float]:
-        """Columns of the history, in bits, for `cross`, `encoder` and `decoder`, and for each pattern of them.
+        """Return history columns, in bits, for `cross`, `encoder` and `decoder`, and for their patterns.
 
-        `entropy_cross`, `entropy_cross_global` and so on; `below_uniform_cross` and so on: even attention's minus it.
+        For example, `entropy_cross`, `entropy_cross_global`, and `below_uniform_cross`, the difference to uniform
+        attention.
         """
-        found: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
+        columns: dict[str, list[float]] = {f"entropy_{kind}": [] for kind in KINDS}
         for kind, module, (total, even, count) in zip(self.kinds, self.modules, self.sums, strict=True):
             if kind in KINDS:
                 for name in (kind, f"{kind}_{module.pattern}"):
-                    found.setdefault(f"entropy_{name}", []).append(total / count)
-                    found.setdefault(f"below_uniform_{name}", []).append((even - total) / count)
-        return {name: fmean(values) for name, values in found.items()}
+                    columns.setdefault(f"entropy_{name}", []).append(total / count)
+                    columns.setdefault(f"below_uniform_{name}", []).append((even - total) / count)
+        return {name: fmean(values) for name, values in columns.items()}

@@ -1,6 +1,6 @@
-"""Dropout of words and trees, with random numbers that depend on seed and update, not on the device that reads them.
+"""Word and tree dropout, with random numbers that depend on seed and update, but not on the device.
 
-Shape letters: M instances of a batch, S and N their source tokens and decoder inputs.
+Shape letters: M instances in a batch, S and N their source tokens and decoder inputs.
 """
 
 from dataclasses import replace
@@ -16,13 +16,13 @@ from docmt.text.vocabulary import MASK, N_SPECIALS
 TREES = 1  # mixed into the seed, so that dropped trees and dropped words have independent random numbers
 
 DropoutNumbers = tuple[np.ndarray, np.ndarray, float]
-"""Random numbers of an instance, uniform in [0, 1): one per source token, per decoder input, and one for its trees."""
+"""Random numbers for an instance, uniform in [0, 1): per source token, per decoder input, and one for its trees."""
 
 
 def draw_numbers(src_counts: np.ndarray, tgt_counts: np.ndarray, *, seed: tuple[int, ...]) -> list[DropoutNumbers]:
-    """Draw the numbers of each instance of a batch, which has `src_counts` source tokens and `tgt_counts` inputs.
+    """Draw random numbers for all instances in a batch. `src_counts` and `tgt_counts` are tokens per instance.
 
-    A device draws the numbers of all instances to find its own: an instance of an update gets the same ones anywhere.
+    A device draws the numbers for all instances to find its own, so that they are the same on any device.
     """
     offsets = offsets_of(np.concatenate((src_counts, tgt_counts))).tolist()
     numbers = np.random.default_rng(seed).random(offsets[-1])
@@ -35,9 +35,10 @@ def draw_numbers(src_counts: np.ndarray, tgt_counts: np.ndarray, *, seed: tuple[
 def drop_words(
     batch: Batch, src_S: np.ndarray, tgt_N: np.ndarray, *, probability: float, n_specials: int = N_SPECIALS
 ) -> Batch:
-    """Replace source and target input words by `<mask>` (word dropout, Appendix C.1); marks and labels stay.
+    """Replace source and target input words by `<mask>` (word dropout; G-Transformer, Appendix C.1).
 
-    Words are dropped whose number is below the probability. Ids below `n_specials` are not words.
+    Words are dropped if their number is below the probability. Ids below `n_specials` are not words. Boundary tokens
+    and labels do not change.
     """
     if probability == 0:
         return batch
@@ -49,9 +50,9 @@ def drop_words(
 
 
 def drop_trees(batch: Batch, numbers_M: np.ndarray, *, probability: float) -> Batch:
-    """Drop trees, so that RST attention sees the whole of an instance (RST-Transformer, §5.2).
+    """Drop trees, so that RST attention sees the whole instance (RST-Transformer, §5.2).
 
-    Trees of an instance are dropped if its number is below the probability.
+    Trees are dropped if the instance's number is below the probability.
     """
     if probability == 0 or batch.layout.trees is None:
         return batch

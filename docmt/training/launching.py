@@ -1,9 +1,8 @@
-"""One process per device, started here or by `srun`; when one fails, all end and the cause is shown.
+"""One process per device, started here or by `srun`. When one fails, all end and the cause is shown.
 
 torchrun fails `test_a_signal_reaches_all_processes_and_the_training_goes_on` (tests/training): after a signal it ends
-with a traceback and exit code 1, or leaves the processes behind; and it needs 227 MB where this watching process needs
-19. Lightning's launcher does not forward signals, and kills all processes when one fails
-(docs/experiments/training.md).
+with a traceback and exit code 1, or leaves the processes behind. It also needs 227 MB, while this process needs 19.
+Lightning's launcher does not forward signals, and kills all processes when one fails (docs/experiments/training.md).
 """
 
 import contextlib
@@ -30,24 +29,24 @@ log = logging.getLogger(__name__)
 
 LAUNCHED = "DOCMT_LAUNCHED"  # environment variable of the processes started here
 REASONS = "DOCMT_REASONS"
-"""Environment variable of the same: the folder where processes that lost another one leave the whole error."""
+"""Environment variable with a folder. Processes that lost another process write the whole error there."""
 LOST_PEER = 75  # exit code of a process that ended because another one did
 SECONDS_TO_END = 15.0  # time for the other processes to end by themselves after one has failed
 SECONDS_BETWEEN_POLLS = 0.05
 SECONDS_FOR_CAUSE = 2 * SECONDS_TO_END
-"""Time that a node that merely lost its peers leaves the failing node to report, before srun kills it."""
+"""Time that a node without a failure of its own leaves the failing node to report, before srun kills it."""
 SECONDS_FOR_FIRST = 5.0  # time that later nodes leave the first one to report a failure of all nodes
 PROGRAM = (sys.executable, "-P", "-m", "docmt.cli.main")
-"""docmt as this process runs it, whatever the current folder has."""
+"""docmt as this process runs it, regardless of the current folder."""
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)  # signals that ask a training to stop
 
 
 def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
-    """Start `docmt` with some arguments for each device of this node (`devices` per node) and wait for all processes.
+    """Start `docmt` with some arguments for all devices on this node (`devices` per node) and wait for all processes.
 
-    Each node must run the same command. In the script of a Slurm job of several nodes, this process becomes an `srun`
-    that starts it on each. Starts nothing if all processes already exist (`srun` with one task per device, or another
-    launcher that sets LOCAL_RANK). Returns the exit code; None if this process is one of those that train.
+    All nodes must run the same command. In the script of a Slurm job with several nodes, this process becomes an `srun`
+    that starts it on every node. Starts nothing if all processes already exist (`srun` with one task per device, or
+    another launcher that sets LOCAL_RANK). Returns the exit code, or None if this process is one that trains.
     """
     if min(devices, nodes) < 1:
         raise UserError(f"--devices {devices} --nodes {nodes}: must be at least 1 each")
@@ -77,15 +76,16 @@ def launch(arguments: Sequence[str], *, devices: int, nodes: int) -> int | None:
 
 
 def is_lost_peer(error: RuntimeError) -> bool:
-    """Whether an error only reports that another process of the training is gone."""
+    """True if an error only reports that another process in the training is gone."""
     signs = r"gloo|nccl|Connection (closed|reset|refused)|Broken pipe|ProcessGroup|TCPStore|DistStore"
     return re.search(signs, f"{type(error)} {error}", re.IGNORECASE) is not None
 
 
 def note_lost_peer(error: BaseException) -> int:
-    """Log the first line of an error that `is_lost_peer`; returns the exit code.
+    """Log the first line of a lost-peer error. Returns the exit code.
 
-    The lines below it tell what NCCL met. They count if no process failed by itself, which only the launcher can see.
+    The following lines contain NCCL's messages. They matter if no process failed by itself, and only the launcher can
+    find that out.
     """
     text, folder = str(error), os.environ.get(REASONS)
     if folder is None:
@@ -97,9 +97,9 @@ def note_lost_peer(error: BaseException) -> int:
 
 
 def _become_srun(arguments: Sequence[str], nodes: int) -> None:
-    """Replace this process by `srun` with one task per node, which may use all that the job has on the node.
+    """Replace this process by `srun` with one task per node, which may use all resources of the job on the node.
 
-    Signals that reach this process then reach srun, which forwards them.
+    Signals to this process then reach srun and are forwarded.
     """
     command = ["srun", f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
     command += ["--cpu-bind=none", "--mpi=none", "--input=none"]
@@ -111,40 +111,40 @@ def _become_srun(arguments: Sequence[str], nodes: int) -> None:
 
 
 def _end_with_launcher() -> None:
-    """Wait for the end of the pipe from the launcher: if it was killed, no trainer may be left behind."""
+    """Kill this process when the pipe from the launcher ends. A killed launcher leaves no trainer behind."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _address(environment: Mapping[str, str], nodes: int) -> dict[str, str]:
-    """Address and port of the first process, and the number of this node, from Slurm or the user's environment."""
+    """Return address and port of the first process, and this node's number, from Slurm or the user's environment."""
     if nodes == 1 and int(environment.get("SLURM_STEP_NUM_TASKS", 1)) == 1:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "NODE_RANK": "0"}
-    found = {}
+    address = {}
     if names := environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST"):
         job, step = (
             int(re.sub(r"\D", "", environment.get(name, "")) or 0) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")
         )
-        found = {
+        address = {
             "MASTER_ADDR": first_host(names),
             # All nodes must compute the same port, and two steps on a node different ones.
             "MASTER_PORT": str(15000 + (job * 7 + step) % 10000),
             "NODE_RANK": environment.get("SLURM_NODEID", "0"),
         }
-    found |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
-    if len(found) < 3:
+    address |= {name: environment[name] for name in ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK") if name in environment}
+    if len(address) < 3:
         raise UserError(
             f"--nodes {nodes}: not in a Slurm job: start the command on each node with MASTER_ADDR, MASTER_PORT and "
             "NODE_RANK (from 0) set"
         )
-    return found
+    return address
 
 
 def first_host(names: str) -> str:
-    """The first host of a list as Slurm writes it, such as `a1,b` or `rack2-[05-07,11]-x`."""
+    """Return the first host in a Slurm host list, for example `rack2-05-x` for `rack2-[05-07,11]-x`."""
     first = re.match(r"(?:\[[^\]]*\]|[^,\[])*", names)
     assert first is not None, "matches any text"
     return re.sub(r"\[([^\],-]*)[^\]]*\]", r"\1", first[0])
@@ -152,7 +152,7 @@ def first_host(names: str) -> str:
 
 @dataclass
 class _Process:
-    """A process started here; its standard error goes to `messages`, or to the user where that is None."""
+    """A process started here. Its standard error goes to `messages`, or to the user if that is None."""
 
     rank: int
     host: str  # empty with a single node
@@ -176,8 +176,8 @@ class _Process:
 def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) -> Iterator[list[_Process]]:
     """Start processes, forward signals to all of them, and end them with the block.
 
-    Only the first one writes to the user, on the first node. The others log the same or nothing; their output is shown
-    only if they fail.
+    Only the first process on the first node writes to the user. The others log the same or nothing. Their output is
+    shown only if they fail.
     """
     processes: list[_Process] = []
     noted: list[int] = []
@@ -212,7 +212,7 @@ def _processes(arguments: Sequence[str], environment: dict[str, str], n: int) ->
 
 
 def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int = 1) -> int:
-    """Wait until all have ended; returns the exit code of the one that failed first, or 0."""
+    """Wait until all have ended. Returns the exit code of the first failure, or 0."""
     deadline = math.inf
     while any(process.popen.poll() is None for process in processes) and time.monotonic() <= deadline:
         if deadline == math.inf and any(process.popen.poll() for process in processes):
@@ -230,15 +230,17 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
         # srun kills the other nodes as soon as one ends, so the one that can explain the failure must end first.
         time.sleep(SECONDS_FOR_CAUSE * (code == LOST_PEER) + SECONDS_FOR_FIRST * (node > 0))
     _explain(cause)
-    if not own and (found := sorted(reasons.iterdir())):
-        log.error("no process failed for its own reason; the first one met:\n%s", found[0].read_text(encoding="utf-8"))
+    if not own and (messages := sorted(reasons.iterdir())):
+        log.error(
+            "no process failed for its own reason; the first one met:\n%s", messages[0].read_text(encoding="utf-8")
+        )
     return 128 - code if code < 0 else code
 
 
 def _explain(cause: _Process) -> None:
-    """Show the messages of a process that failed, and how it ended if they do not tell."""
+    """Show the messages of a failed process, and how it ended if they do not explain it."""
     code = cause.popen.returncode
-    # A forwarded signal may kill a process before it can note one; or a second one, since Slurm also signals each
+    # A forwarded signal may kill a process before its handler is set. Or a second one, since Slurm also signals each
     # process itself, may kill it after it has saved its state. Neither is a failure.
     if -code in cause.forwarded:
         return

@@ -1,6 +1,7 @@
-"""One trainer per folder: a file that stays locked as long as the trainer lives.
+"""One trainer per folder: a file that stays locked while the trainer lives.
 
-The operating system drops the lock with the process: after `kill -9` it is gone, and nothing has to be removed by hand.
+The operating system releases the lock with the process. After `kill -9` it is gone, and nothing has to be removed by
+hand.
 """
 
 import errno
@@ -26,9 +27,9 @@ UNSUPPORTED = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class FolderLock:
-    """A context manager that locks a folder, created if missing; `running.json` in the folder describes the holder.
+    """A context manager that locks a folder, created if missing. `running.json` in the folder describes the holder.
 
-    Keys: host, pid, job (of Slurm, or null) and started (UTC, ISO 8601).
+    Keys: host, pid, job (Slurm job id, or null) and started (UTC, ISO 8601).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,7 +75,7 @@ class FolderLock:
 
 
 def read_status(folder: Path, name: str = FILE_NAME) -> dict[str, Any]:
-    """Read a JSON file of a trainer, alive or not; empty if it is missing or unfinished."""
+    """Read a trainer's JSON file. Empty if it is missing or incomplete."""
     try:
         content = json.loads((Path(folder) / name).read_text("utf-8"))
     except (OSError, ValueError):
@@ -83,7 +84,7 @@ def read_status(folder: Path, name: str = FILE_NAME) -> dict[str, Any]:
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a trainer holds the folder now. Not all file systems share locks between hosts."""
+    """True if a trainer holds the folder now. Not all file systems share locks between hosts."""
     try:
         file = os.open(Path(folder) / FILE_NAME, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Loggers of Lightning that follow a training beside `history.csv`: TensorBoard, CSV, and W&B and MLflow offline."""
+"""Lightning loggers in addition to `history.csv`: TensorBoard, CSV, and offline W&B and MLflow."""
 
 import importlib
 import logging
@@ -22,13 +22,13 @@ CLASSES: dict[LoggerName, tuple[str, str, str]] = {
 
 
 class Loggers:
-    """Several loggers. None can stop a training: a logger that fails is reported once, and left out."""
+    """Several loggers. A logger that fails is reported once and removed, so that none can stop a training."""
 
     def __init__(self, loggers: Mapping[str, Any]) -> None:
         self._loggers = dict(loggers)
 
     def log(self, row: Mapping[str, float | None], step: int) -> None:
-        """Record the finite numbers of a row of the history."""
+        """Log the finite numbers in a history row."""
         numbers = {
             name: float(value)
             for name, value in row.items()
@@ -50,7 +50,7 @@ class Loggers:
 
 
 def make_loggers(names: Sequence[LoggerName], folder: Path, *, run: str) -> Loggers:
-    """Loggers that write below `folder/{name}` and reach no server; `run` is the name of the run in W&B and MLflow."""
+    """Return loggers that write to `folder/{name}` and contact no server. `run` is the run name in W&B and MLflow."""
     loggers = {}
     for name in names:
         module, cls, packages = CLASSES[name]

@@ -1,6 +1,6 @@
-"""The training loss, computed chunk by chunk of the labels, so that the scores of all symbols are never stored.
+"""The training loss, computed in chunks of labels, so that the scores for all symbols are never stored.
 
-Shape letters: N labels, D width, V vocabulary, X padded vocabulary, C labels of a chunk.
+Shape letters: N labels, D width, V vocabulary, X padded vocabulary, C labels in a chunk.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class ValidationSums(NamedTuple):
 
 
 class LossModule(nn.Module):
-    """A model with its loss in one forward pass, so that wrappers for several devices see all of it."""
+    """A model with its loss in one forward pass, so that wrappers for several devices cover both."""
 
     def __init__(self, model: Transformer, label_smoothing: float) -> None:
         super().__init__()
@@ -84,24 +84,24 @@ class LossModule(nn.Module):
 
 
 class ReplicatedLoss(LossModule):
-    """The loss, connected to the parameters that a batch does not use.
+    """The loss, connected to parameters that a batch does not use.
 
-    A model with a context encoder also reads sentences, without it. DistributedDataParallel would wait for the
-    gradients of the encoder, or search the whole graph in every update for parameters without any.
+    A model with a context encoder also reads sentences, without the encoder. DistributedDataParallel would wait for the
+    encoder's gradients, or search the whole graph in every update for parameters without gradients.
     """
 
     def forward(self, batch: Batch) -> Tensor:
         return _Connected.apply(super().forward(batch), *self.unused_parameters(batch))
 
     def unused_parameters(self, batch: Batch) -> list[nn.Parameter]:
-        """The parameters without influence on the loss of a batch."""
+        """Return the parameters without influence on the loss of a batch."""
         if not isinstance(self.model, ContextTransformer) or batch.layout.context == "document":
             return []
         return list(self.model.context.parameters())
 
 
 class _Connected(torch.autograd.Function):
-    """The loss as it is, and gradients for nothing else."""
+    """Identity for the loss, without gradients for the other inputs."""
 
     @staticmethod
     def forward(ctx: Any, loss: Tensor, *unused: Tensor) -> Tensor:
@@ -186,7 +186,7 @@ loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradi
 def _in_compiled_chunks(
     hidden_ND: Tensor, table_VD: Tensor, labels_N: Tensor, smoothing: float, dtype: torch.dtype, bias_V: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`loss_and_gradients` in chunks of equal size, for which one graph is compiled; the last one is padded."""
+    """`loss_and_gradients` in chunks of equal size, with one compiled graph. The last chunk is padded."""
     n_labels, n_symbols = len(hidden_ND), len(table_VD)
     n_rows = min(CHUNK_ROWS, max(64, CHUNK_SCORES["cuda"] // n_symbols // 64 * 64))
     # cuBLAS takes several times as long when rows of scores begin at any address.
@@ -219,9 +219,9 @@ def _chunk(
     n_symbols: int,
     smoothing: float,
 ) -> Tensor:
-    """The gradient of a chunk with respect to states; its loss and other gradients are added to sums.
+    """Return a chunk's gradient with respect to states. Its loss and other gradients are added to `sums`.
 
-    Nothing is in place, as a compiler needs no more memory without, and joins all operations on scores.
+    Nothing is in place, because a compiler needs no extra memory for this and fuses all operations on scores.
     """
     is_symbol_X = torch.arange(len(table_XD), device=table_XD.device) < n_symbols
     is_label_C = labels_C != NO_LABEL
@@ -243,5 +243,5 @@ def _chunk(
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:
-    """Negative log likelihood of each label, and its mean over all symbols of the vocabulary; both [C]."""
+    """Return the negative log likelihood of every label, and its mean over the vocabulary, [C]."""
     return total_C - scores_CV.gather(1, labels_C[:, None])[:, 0], total_C - scores_CV.mean(1)

@@ -1,4 +1,4 @@
-"""Memory: the worst batches are tried before the first update, larger ones on a GPU; what does not fit is reported."""
+"""Memory: the largest batches are tried before the first update, larger ones on a GPU. Failures name the remedy."""
 
 import contextlib
 import logging
@@ -19,14 +19,14 @@ from docmt.training.updates import UpdateReader, instance_batches
 log = logging.getLogger(__name__)
 
 MEMORY_SHARE = 0.85
-"""Share of the memory of a GPU for batches: batches of other shapes may need a little more than those tried."""
+"""Share of GPU memory for batches. Batches with other shapes may need a little more than those tried."""
 WORTHWHILE = 1.1  # larger batches are tried only if they are larger by this factor
 MESSAGES = ("can't allocate memory", "DefaultCPUAllocator", "bad_alloc", "out of memory", "could not create a memory")
-"""Parts of messages of RuntimeErrors that mean a lack of memory on a CPU."""
+"""Parts of RuntimeError messages that mean a lack of memory on a CPU."""
 
 
 class OutOfMemory(UserError):  # noqa: N818 - the name of torch
-    """A batch does not fit into memory; it has `n_instances`."""
+    """A batch with `n_instances` does not fit into memory."""
 
     def __init__(self, message: str, *, n_instances: int = 1) -> None:
         super().__init__(message)
@@ -34,8 +34,8 @@ class OutOfMemory(UserError):  # noqa: N818 - the name of torch
 
 
 @contextlib.contextmanager
-def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
-    """Turn a lack of memory into an OutOfMemory that names the batch and the setting to lower."""
+def describe_oom(instance_set: InstanceSet, instances: np.ndarray, device: torch.device) -> Iterator[None]:
+    """Convert an out-of-memory error to an OutOfMemory that names the batch and the setting to lower."""
     try:
         yield
         return
@@ -59,10 +59,10 @@ def explained_memory(instance_set: InstanceSet, instances: np.ndarray, device: t
     )
 
 
-def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
-    """The worst batches that an epoch may contain: the longest instances together, and the fullest batch.
+def largest_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndarray]:
+    """Return the most expensive batches in an epoch: the longest instances together, and the fullest batch.
 
-    Global attention costs most on long instances, everything else is proportional to tokens.
+    Global attention is most expensive for long instances. Everything else is proportional to tokens.
     """
     tokens = instance_set.n_tokens()
     batches = instance_batches(np.argsort(-tokens, kind="stable"), tokens, max_tokens)
@@ -71,10 +71,11 @@ def worst_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.ndar
 
 
 class MicroBatchSize:
-    """The maximum number of tokens that a device computes at once, `device_tokens` of the reader of updates.
+    """Maximum number of tokens that a device computes at once, `device_tokens` in the update reader.
 
-    It is what was asked for, or else what an earlier session on such devices noted. Without either, a trial before the
-    first update finds it on a GPU, and it is `max_batch_tokens` on a CPU. An update that runs out of memory halves it.
+    The value is the requested one, or the one that an earlier session on such devices saved. Without either, it is
+    found by a trial before the first update on a GPU, and is `max_batch_tokens` on a CPU. An update that runs out of
+    memory halves it.
     """
 
     def __init__(self, reader: UpdateReader, checkpoints: CheckpointFolder, fabric: Fabric) -> None:
@@ -82,14 +83,14 @@ class MicroBatchSize:
         self.devices = f"{fabric.world_size} × {fabric.device.type}"
         self.is_chosen = reader.device_tokens is None  # not asked for
         if self.is_chosen:
-            reader.device_tokens = checkpoints.noted("device_tokens", self.devices)
+            reader.device_tokens = checkpoints.load_hint("device_tokens", self.devices)
 
     def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
-        """Run the worst batches of each task forward and backward, with room for the optimizer state.
+        """Run the largest batches in all tasks forward and backward, with room for the optimizer state.
 
-        Weights and random numbers stay as they are. The module is the model with its loss, as Fabric wraps it (a
-        private type). On a GPU, the size becomes the largest that its memory allows and an update can use; one that an
-        earlier session noted is only halved until it fits.
+        Weights and random numbers do not change. The module is the model with its loss, as Fabric wraps it (a private
+        type). On a GPU, the size becomes the largest that memory allows and an update can use. A size from an earlier
+        session is only halved until it fits.
         """
         reader, fabric, settings = self.reader, self.fabric, self.reader.settings
         is_cuda = fabric.device.type == "cuda"
@@ -100,11 +101,11 @@ class MicroBatchSize:
 
         def run(max_tokens: int) -> None:
             for task in reader.tasks:
-                for drawn in worst_batches(task.train, max_tokens=max_tokens):
+                for drawn in largest_batches(task.train, max_tokens=max_tokens):
                     try:
                         self._compute(task, drawn, module, optimizer)
                     except Exception as error:
-                        if compiled is None or not compiled.gives_up(error):
+                        if compiled is None or not compiled.disable_if_compiler_failed(error):
                             raise
                         self._compute(task, drawn, module, optimizer)
 
@@ -128,14 +129,13 @@ class MicroBatchSize:
             log.info("a device computes up to %d tokens at once (--micro-batch-tokens)", tokens)
             if fabric.is_global_zero:
                 # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
-                self.checkpoints.note("device_tokens", self.devices, tokens)
+                self.checkpoints.save_hint("device_tokens", self.devices, tokens)
         reader.device_tokens = tokens
 
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
-        """Run a batch forward and backward."""
         instance_set, numbers = task.read(drawn, epoch=0)
         try:
-            with explained_memory(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
+            with describe_oom(task.train, drawn, self.fabric.device), self.fabric.no_backward_sync(module):
                 # Room for the two moments of Adam, which allocates them in its first update.
                 fresh = [p for p in module.parameters() if p.requires_grad and not optimizer.state]
                 moments = [torch.empty_like(p) for p in fresh for _ in range(2)]
@@ -143,16 +143,17 @@ class MicroBatchSize:
                 self.fabric.backward(module(batch.to(self.fabric.device)))
                 del moments, batch
         finally:
-            # After an error in a backward pass, too: the first update would add its gradients to those it left.
+            # Also after an error in a backward pass, whose gradients the first update would keep.
             optimizer.zero_grad()
 
     def halve(self, step: int) -> bool:
-        """Halve the size after update `step` has run out of memory; returns whether this session can repeat it.
+        """Halve the size after update `step` has run out of memory. Returns True if this session can repeat the update.
 
-        Among several devices it cannot: the others are in an exchange of gradients. Later sessions start with the half.
+        Among several devices it cannot, because the others wait in an exchange of gradients. Later sessions start with
+        the halved size.
         """
         limit = (self.reader.device_tokens or self.reader.settings.max_batch_tokens) // 2
-        self.checkpoints.note("device_tokens", self.devices, limit)
+        self.checkpoints.save_hint("device_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
         when = "from here on" if is_alone else "after the next start"
         log.warning("update %d: out of memory: at most %d tokens at once %s", step, limit, when)
@@ -162,10 +163,10 @@ class MicroBatchSize:
 
 
 def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used: Callable[[], float]) -> int:
-    """Find the number of tokens that uses about `MEMORY_SHARE` of the memory, from `least`, which must fit, to `most`.
+    """Find the number of tokens from `least`, which must fit, to `most` that uses about `MEMORY_SHARE` of the memory.
 
-    `run` computes the worst batches of a number of tokens, or raises OutOfMemory; `used` is the largest share of the
-    memory that was in use since the last call.
+    `run` computes the largest batches with a number of tokens, or raises OutOfMemory. `used` returns the maximum share
+    of memory in use since the last call.
     """
     run(least)
     tokens = least
@@ -183,7 +184,7 @@ def largest_that_fits(run: Callable[[int], None], *, least: int, most: int, used
 
 
 def _used_memory() -> float:
-    """The largest share of the memory available to this process that was used since the last call."""
+    """Return the maximum share of available memory that was used since the last call."""
     free, _ = torch.cuda.mem_get_info()
     share = torch.cuda.max_memory_allocated() / (free + torch.cuda.memory_reserved())
     torch.cuda.reset_peak_memory_stats()

@@ -1,4 +1,4 @@
-"""Adam, its groups of parameters and its learning rates."""
+"""Adam with parameter groups and learning rate schedule."""
 
 from collections.abc import Set
 
@@ -9,7 +9,7 @@ from docmt.training.settings import TrainingSettings
 
 
 def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSettings) -> torch.optim.Adam:
-    """Adam over all parameters that are not frozen.
+    """Return Adam over all parameters that are not frozen.
 
     Parameters in `pretrained` peak at `pretrained_learning_rate`, the others at `learning_rate`.
     """
@@ -27,9 +27,9 @@ def build_optimizer(model: nn.Module, pretrained: Set[str], settings: TrainingSe
 
 
 def learning_rate_factor(step: int, warmup_steps: int, decay_steps: int | None = None) -> float:
-    """Share of the peak learning rate at update `step`, from 1.
+    """Return the share of the peak learning rate at update `step`, from 1.
 
-    Linear warm-up, then inverse square root, or a straight line to 0 at update `decay_steps`.
+    Linear warm-up, then inverse square root, or linear decay to 0 at update `decay_steps`.
     """
     warmup_steps = max(warmup_steps, 1)
     if decay_steps is None:

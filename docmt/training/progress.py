@@ -1,6 +1,6 @@
-"""The progress of a training: counters, the best validation, the history and their files, and what is due next.
+"""Training progress: counters, the best validation, the history and their files, and the schedule.
 
-Besides weights and optimizer, the state is all that determines how a training continues.
+In addition to weights and optimizer, the state is all that determines how a training continues.
 """
 
 import csv
@@ -22,14 +22,14 @@ HISTORY_COLUMNS = (
     *("dev_loss", "dev_nll", "entropy_cross", "entropy_encoder", "entropy_decoder"),
 )
 VALIDATED = ("best_loss", "best_step", "validations_without_gain", "validated_step")
-"""What a validation replaces in the state."""
+"""Fields in the state that a validation replaces."""
 TASK_COLUMNS = ("passes", "train_loss", "dev_loss")
-"""Columns of each task if there are several; the name of the task follows, as in `train_loss_restoration`."""
+"""Columns per task if there are several, followed by the task name, for example `train_loss_restoration`."""
 
 
 @dataclass
 class Window:
-    """Sums since the last row of the history."""
+    """Sums since the last history row."""
 
     loss: float = 0.0
     labels: int = 0
@@ -47,7 +47,7 @@ class Session:
 
 @dataclass
 class TaskState:
-    """The progress of a task; `loss` and `labels` are sums since the last row of the history."""
+    """Progress in a task. `loss` and `labels` are sums since the last history row."""
 
     name: str = "documents"
     epoch: int = 0  # finished passes over its instances
@@ -61,10 +61,10 @@ class TrainingState:
     """Counters, the best validation so far, and the history.
 
     Attributes:
-        tasks: in the order of their turns; the first one determines the epochs of the training.
-        history: one dict per row, see `columns`; values that were not measured are absent.
-        before_end: what the validation at the end replaced, if a longer training would not have validated there.
-        sessions: in order; of a session that was killed, the updates up to its last checkpoint.
+        tasks: in turn order. The first one determines the epochs.
+        history: one dict per row, see `columns`. Values that were not measured are absent.
+        before_end: values that the validation at the end replaced, if a longer training would not have validated there.
+        sessions: in order. For a killed session, the updates up to its last checkpoint.
     """
 
     step: int = 0  # updates made
@@ -82,17 +82,17 @@ class TrainingState:
 
     @property
     def epoch(self) -> int:
-        """Finished passes over the instances of the first task."""
+        """Completed passes over the first task's instances."""
         return self.tasks[0].epoch
 
     def columns(self) -> list[str]:
-        """Columns of the history: the fixed ones, then one per task if there are several, then one per attention."""
+        """Return the history columns: fixed ones, then per task if there are several, then per attention."""
         tasks = self.tasks if len(self.tasks) > 1 else []
         every = [*HISTORY_COLUMNS, *(f"{column}_{task.name}" for column in TASK_COLUMNS for task in tasks)]
         return list(dict.fromkeys([*every, *(name for row in self.history for name in row)]))
 
     def add_update(self, number: int, *, loss: float, labels: int, tokens: int) -> None:
-        """Count an update of task `number`; `loss` is summed over its labels."""
+        """Count an update for task `number`. `loss` is summed over its labels."""
         self.tokens += tokens
         for sums in (self.window, self.tasks[number]):
             sums.loss += loss
@@ -105,7 +105,7 @@ class TrainingState:
         self.window.seconds += seconds
 
     def end_window(self, *, learning_rate: float, gradient_norm: float, passes: dict[str, float]) -> dict[str, Any]:
-        """Add a row to the history and start a new window; returns the row."""
+        """Add a row to the history and start a new window. Returns the row."""
         window = self.window
         row = {
             "step": self.step,
@@ -127,9 +127,9 @@ class TrainingState:
         return row
 
     def add_validation(self, measured: dict[str, float], *, passes: dict[str, float], is_due: bool = True) -> bool:
-        """Add measurements to the history; returns whether their `dev_loss` is the lowest so far.
+        """Add measurements to the history. Returns True if their `dev_loss` is the lowest so far.
 
-        A validation that is not due is that of the end: `without_end` takes it back.
+        A validation that is not due is the one at the end, and `without_end` reverts it.
         """
         if not is_due:
             self.before_end = {name: getattr(self, name) for name in VALIDATED}
@@ -147,7 +147,7 @@ class TrainingState:
         return True
 
     def without_end(self) -> "TrainingState":
-        """The state of a longer training after the same update."""
+        """Return the state that a longer training has after the same update."""
         return self if self.before_end is None else replace(self, before_end=None, **self.before_end)
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +155,6 @@ class TrainingState:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingState":
-        """Invert `to_dict`."""
         parts = {
             "window": Window(**values["window"]),
             "tasks": [TaskState(**task) for task in values["tasks"]],
@@ -165,14 +164,14 @@ class TrainingState:
 
 
 class Schedule:
-    """The updates after which a training validates, saves and ends."""
+    """Rules for the updates after which a training validates, saves and ends."""
 
     def __init__(self, settings: TrainingSettings) -> None:
         self.settings = settings
         self.start_clock()
 
     def start_clock(self) -> None:
-        """Count the minutes to the next checkpoint from now."""
+        """Start the time to the next checkpoint."""
         self._started = monotonic()
 
     def is_done(self, state: TrainingState) -> bool:
@@ -184,22 +183,20 @@ class Schedule:
         )
 
     def is_validation_due(self, state: TrainingState) -> bool:
-        """True after each interval and at the end, unless the training has validated there."""
+        """True after every interval and at the end, unless this update has been validated."""
         return state.validated_step != state.step and (self.ends_interval(state) or self.is_done(state))
 
     def ends_interval(self, state: TrainingState) -> bool:
-        """True after some number of updates or a pass of the first task, where a longer training validates, too."""
+        """True after the interval between validations, or at the end of an epoch.
+
+        A longer training also validates there.
+        """
         if state.step == 0:
             return False
         if self.settings.validate_every_steps is not None:
             return state.step % self.settings.validate_every_steps == 0
         # The first task has just been trained, and has ended its pass.
         return (state.step - 1) % len(state.tasks) == 0 and state.tasks[0].position == 0
-
-    def is_save_due(self, step: int, *, is_time: bool) -> bool:
-        """True when it `is_time_to_save` by the clock of the first process, or by the number of updates."""
-        every = self.settings.checkpoint_every_steps
-        return is_time or (every is not None and step % every == 0)
 
     def is_time_to_save(self) -> bool:
         return monotonic() - self._started >= 60 * self.settings.checkpoint_every_minutes
@@ -214,7 +211,7 @@ def write_history(path: Path, state: TrainingState, *, checksum: bool = True) ->
 
 
 def write_progress(path: Path, state: TrainingState, *, max_steps: int | None) -> None:
-    """Write the progress of the training. A failure is only logged: it must not stop the training."""
+    """Write the training's progress. A failure is only logged, because it must not stop the training."""
 
     def last(column: str) -> float | None:
         return next((row[column] for row in reversed(state.history) if column in row), None)

@@ -1,4 +1,4 @@
-"""A training, from files to a model file: data, tasks, initial weights, devices, then `trainer`."""
+"""Training from files to a model file: data, tasks, initial weights, devices, then `trainer`."""
 
 import contextlib
 import logging
@@ -44,10 +44,10 @@ def train(
     device_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
 ) -> None:
-    """Train a model and write it with its history. With several processes, each calls this and the first one writes.
+    """Train a model and write it with its history. All processes call this, and the first one writes.
 
-    `device_tokens` is the maximum number of tokens that a device computes at once; None chooses (see `probe_memory`).
-    `loggers` write into a folder beside the model.
+    `device_tokens` is the maximum number of tokens that a device computes at once. None chooses (see `MicroBatchSize`).
+    `loggers` write into a folder next to the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -110,7 +110,7 @@ def train(
 
 
 def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipeline, *, needs_trees: bool) -> TaskData:
-    """Load all instances, and check that they fit the vocabulary and the model."""
+    """Load all instances, and check that they match the vocabulary and the model."""
     checksum = sha256_file(files.vocabulary)
 
     def load(folder: Path) -> InstanceSet:
@@ -145,7 +145,7 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
 def _initialize(
     model: Transformer, settings: TrainingSettings, init: Path | None, vocabulary: Vocabulary, pipeline: TextPipeline
 ) -> set[str]:
-    """Copy the parameters that another model shares, if one is given; returns their names."""
+    """Copy parameters from another model, if one is given. Returns their names."""
     copied: set[str] = set()
     if init is not None:
         if init.is_dir():
@@ -172,7 +172,7 @@ def _initialize(
 
 
 def _checksums(data: TaskData, files: TrainingFiles) -> dict[str, Any]:
-    """SHA-256 of everything that a training reads."""
+    """Return the SHA-256 of all training inputs."""
     checksums: dict[str, Any] = {"train": data.train.manifest["sha256"], "dev": data.dev.manifest["sha256"]}
     if data.pairs is not None:
         checksums["pairs"] = data.pairs.manifest["sha256"]

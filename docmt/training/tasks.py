@@ -1,6 +1,6 @@
-"""Training tasks, which take turns, and their instances (cross-task pre-training, §2.3 and §3).
+"""Training tasks that take turns, and their instances (cross-task pre-training, §2.3 and §3).
 
-Each task has its own instances and makes its own passes over them. The number of an update determines its task.
+Tasks have their own instances and make their own passes over them. The update number determines the task.
 """
 
 from dataclasses import dataclass, replace
@@ -36,24 +36,24 @@ class Task:
 
     @cached_property
     def tokens(self) -> np.ndarray:
-        """Number of tokens of each training instance, as batches count them; int64."""
+        """Tokens per training instance, as batches count them, int64."""
         return self.train.n_tokens()
 
     def read(self, instances: np.ndarray, *, epoch: int) -> tuple[InstanceSet, np.ndarray]:
-        """Read training instances with the noise of an epoch, if any; returns a set, and their numbers in it."""
+        """Read training instances with the noise for an epoch, if any. Returns a set, and the numbers in it."""
         if self.noise is None:
             return self.train, instances
         noised = self.noise.apply(self.train, instances, epoch=epoch)
         return noised, np.arange(len(noised))
 
     def collate(self, instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> Batch:
-        """Collate instances of `dev`, or of a set from `read`, into a batch."""
+        """Collate instances from `dev`, or from a set returned by `read`, into a batch."""
         return collate(instance_set, instances.tolist(), settings, marks=self.marks, context=self.context)
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data of all tasks."""
+    """Data for all tasks."""
 
     train: InstanceSet
     dev: InstanceSet
@@ -71,7 +71,7 @@ def build_tasks(
     seed: int,
     symbols: MarkSettings | None = None,
 ) -> list[Task]:
-    """Build the tasks of a recipe, in its order, for a model with the given marks."""
+    """Return the tasks in a recipe, in order, for a model with the given marks."""
     for name, option, instance_set in (
         ("pairs", "--pairs", data.pairs),
         ("restoration", "--monolingual", data.monolingual),
@@ -89,7 +89,7 @@ def build_tasks(
             assert data.monolingual is not None
             noise = Noise(settings.restoration, RestorationSymbols.of(vocabulary), seed)
             side = data.monolingual_side
-            # Development documents of this side alone, which stands for both, without trees.
+            # Development documents with this side as source and target, without trees.
             tokens, offsets = getattr(data.dev, f"{side}_tokens"), getattr(data.dev, f"{side}_offsets")
             dev = replace(
                 data.dev, src_tokens=tokens, src_offsets=offsets, tgt_tokens=tokens, tgt_offsets=offsets, trees=None

@@ -1,9 +1,9 @@
-"""A training, top to bottom: build, read an update, step, log, validate, save, stop.
+"""Training, top to bottom: build, read an update, step, log, validate, save, stop.
 
-Every update is a function of the settings, the seed and the state before it: the order of batches, the dropout of
-words and trees, and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore
-equals an uninterrupted one, on a CPU bit by bit. Several devices share each update, and its instances and dropped words
-do not depend on their number.
+An update is a function of the settings, the seed and the previous state. The order of batches, word and tree dropout,
+and dropout in the model are seeded by (seed, update). A training that is killed and resumed therefore equals an
+uninterrupted one, on a CPU bit by bit. Several devices share every update. Its instances and dropped words do not
+depend on their number.
 
 An update waits for nothing: its batches were prepared ahead, its loss stays on the device until it is logged, and
 checkpoints are written in the background.
@@ -35,7 +35,7 @@ from docmt.training.entropy import EntropyMeter
 from docmt.training.input_dropout import drop_trees
 from docmt.training.loggers import Loggers
 from docmt.training.loss import LossModule, ReplicatedLoss, ValidationSums
-from docmt.training.memory import MicroBatchSize, OutOfMemory, explained_memory
+from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom
 from docmt.training.optimizer import build_optimizer, learning_rate_factor
 from docmt.training.progress import Schedule, Session, TaskState, TrainingState, write_history, write_progress
 from docmt.training.settings import TrainingSettings
@@ -48,11 +48,11 @@ ENTROPY_BATCHES = 4  # number of validation batches on which attention entropies
 
 
 class Trainer:
-    """Trains a model, given on the CPU, on one task or on several that take turns, one update each.
+    """Trains a model on one task, or on several tasks that take turns, one update per turn.
 
-    Its weights are the initial ones, used if `folder` has no checkpoint; `pretrained` names the parameters that were
-    copied from another model. The first task determines epochs and the best weights. A device computes up to
-    `device_tokens` at once; None chooses.
+    The model is on the CPU. Its weights are the initial ones, used if `folder` has no checkpoint. `pretrained` names
+    the parameters that were copied from another model. The first task determines epochs and the best weights. A device
+    computes up to `device_tokens` at once. None chooses the size.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Trainer:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
         self.loggers = loggers or Loggers({})
         self.state, self.schedule = TrainingState(tasks=[TaskState(task.name) for task in tasks]), Schedule(settings)
-        # Three forms of one model with its loss: itself, for weights and validation; as Fabric wraps it, for autocast
-        # and the exchange of gradients; and its graph, which it calls unless that is None.
+        # One model with its loss in three forms: plain (weights, validation), wrapped by Fabric (autocast, exchange of
+        # gradients), and compiled, which the plain form calls unless it is None.
         self.raw_module = (LossModule if fabric.world_size == 1 else ReplicatedLoss)(model, settings.label_smoothing)
         optimizer = build_optimizer(self.raw_module, {f"model.{name}" for name in pretrained}, settings)
         self.module, self.optimizer = fabric.setup(self.raw_module, optimizer)
-        self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses; with float16 alone
+        self.scaler = getattr(fabric.strategy.precision, "scaler", None)  # of losses, only with float16
         dtype = DTYPES[fabric.strategy.precision.precision]  # of matrix products
         kernel = kernel_for(fabric.device, dtype, model.settings.width // model.settings.heads)
         self.compiled = compiled_loss(self.raw_module, kernel) if settings.compile == "auto" else None
@@ -99,9 +99,9 @@ class Trainer:
         self._saved: dict[str, Any] | None = None
 
     def run(self) -> Transformer:
-        """Train until a limit is reached or patience runs out; returns the model with the best weights, on the CPU.
+        """Train until a limit is reached or patience runs out. Returns the model with the best weights, on the CPU.
 
-        Raises Interrupted when SIGTERM, SIGUSR1 or SIGINT came; the state after the current update is saved.
+        Raises Interrupted after SIGTERM, SIGUSR1 or SIGINT. The state after the current update is saved.
         """
         is_resumed = self._resume()
         self.state.sessions.append(Session(self.state.step))
@@ -132,58 +132,59 @@ class Trainer:
             tqdm(desc="train", unit=" update", total=total, initial=state.step, disable=is_quiet) as bar,
             contextlib.closing(self._updates()) as updates,
         ):
-            # The training may have been stopped after an update, before the validation due then.
-            if schedule.is_validation_due(state):
-                self._validate_and_save(bar)
-            for update in updates:
+            is_save_due = False
+            while True:
+                # Before an update, because a resumed training may have stopped before a validation that was due.
+                if schedule.is_validation_due(state):
+                    self._validate_and_save(bar)
+                elif is_save_due:
+                    self._save()
+                if schedule.is_done(state):
+                    break
+                self.signals.raise_if_stopped()
+                update = next(updates)
+                is_save_due = False
                 try:
                     self._step(update)
                 except Exception as error:
                     if not self._can_repeat(error):
                         raise
-                    # Its frames, and those of the error that it explains, keep the tensors of the update.
+                    # Its frames, and the frames of its cause, keep the tensors of the update.
                     error.with_traceback(None).__context__ = None
                     continue
                 bar.update()
                 self._log_if_due(bar)
                 # Several processes save after the same update.
-                is_alone = self.fabric.world_size == 1
-                is_time = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
-                if schedule.is_validation_due(state):
-                    self._validate_and_save(bar)
-                elif schedule.is_save_due(state.step, is_time=is_time) or self.signals.number is not None:
-                    self._save()
-                if not schedule.is_done(state):
-                    self.signals.check()
+                is_alone, every = self.fabric.world_size == 1, self.settings.checkpoint_every_steps
+                is_save_due = schedule.is_time_to_save() if is_alone else self.measurements.is_time_to_save
+                is_save_due |= (every is not None and state.step % every == 0) or self.signals.number is not None
         if self._saved != state.to_dict():
             self._save()
         self._finish_writing()
 
     def _updates(self) -> Generator[Update, None, None]:
-        """The updates until the training is done, prepared ahead; an update that changed nothing comes again."""
+        """Yield updates without end, prepared ahead. An update that did not complete is repeated."""
         state = self.state
-        while not self.schedule.is_done(state):
-            step, is_repeated = state.step, False
-            ahead = read_ahead(self.reader, step=step, tasks=state.tasks, device=self.fabric.device)
+        while True:
+            ahead = read_ahead(self.reader, step=state.step, tasks=state.tasks, device=self.fabric.device)
+            step = -1
             with contextlib.closing(ahead):
-                while not is_repeated and not self.schedule.is_done(state):
+                while state.step != step:
                     started, step = perf_counter(), state.step
                     update = next(ahead)
                     state.add_seconds(perf_counter() - started)
                     yield update
-                    is_repeated = state.step == step
-            if is_repeated:
-                self.optimizer.zero_grad()
-                torch.cuda.empty_cache()
+            self.optimizer.zero_grad()
+            torch.cuda.empty_cache()
 
     def _step(self, update: Update) -> None:
-        """Forward, loss, backward, clip, update of the weights, from the share of this process in an update."""
+        """Compute this process's share of an update: forward, loss, backward, clipping, optimizer step."""
         started = perf_counter()
         state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
         step = state.step + 1
         self.reader.note_size(number, update.turn.epoch, update.n_updates)
-        # Dropout is seeded by seed and update, so that a resumed training draws what an uninterrupted one would. Each
-        # process draws other numbers; the first one draws the same as a training on a single device.
+        # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
+        # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
         self.module.train()
@@ -191,8 +192,8 @@ class Trainer:
         for index, part in enumerate(update.micro_batches, start=1):
             is_last = index == len(update.micro_batches)
             with (
-                explained_memory(self.tasks[number].train, part.instances, fabric.device),
-                # Gradients add up locally; devices exchange them once, with the last backward pass.
+                describe_oom(self.tasks[number].train, part.instances, fabric.device),
+                # Gradients add up locally. Devices exchange them once, with the last backward pass.
                 contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
             ):
                 loss = self.module(part.batch.to(fabric.device)) * update.weight
@@ -228,27 +229,27 @@ class Trainer:
             task.epoch, task.position = task.epoch + 1, 0
 
     def _can_repeat(self, failure: Exception) -> bool:
-        """Whether the update that failed can be repeated: in smaller parts or without the compiler from here on.
+        """True if a failed update can be repeated, from here on in smaller parts or without the compiler.
 
         An update is a function of its number and of weights that it has not changed yet.
         """
         if isinstance(failure, OutOfMemory) and failure.n_instances > 1:
             return self.micro_batch_size.halve(self.state.step + 1)
         is_alone = self.fabric.world_size == 1  # others are in an exchange of gradients, which nobody can repeat
-        return is_alone and self.compiled is not None and self.compiled.gives_up(failure)
+        return is_alone and self.compiled is not None and self.compiled.disable_if_compiler_failed(failure)
 
     # Logging
 
     def _flush_measurements(self) -> None:
-        """Add the measurements of the last updates to the state; this waits for the device."""
+        """Add the measurements of the last updates to the state. This waits for the device."""
         started = perf_counter()
         self.measurements.flush(self.state, is_time_to_save=self.schedule.is_time_to_save())
         self.state.add_seconds(perf_counter() - started)
 
     def _log_if_due(self, bar: tqdm) -> None:
-        """Notice errors and signals; if due, read the measurements, and add a row to the history."""
+        """Check for errors and signals. If due, read the measurements and add a row to the history."""
         self.writer.check()
-        self.signals.notice()
+        self.signals.poll()
         if self.measurements.is_flush_due():
             self._flush_measurements()
         if self.state.step % self.settings.log_every_steps != 0:
@@ -267,7 +268,7 @@ class Trainer:
         self._write_progress()
 
     def passes(self) -> dict[str, float]:
-        """Number of passes of each task over its instances (Table 10 of the paper), by name."""
+        """Return the number of passes over the instances by task name (cross-task pre-training, Table 10)."""
         return {
             task.name: round(task.epoch + task.position / self.reader.n_updates(number, task.epoch), 4)
             for number, task in enumerate(self.state.tasks)
@@ -283,12 +284,12 @@ class Trainer:
     def _validate_and_save(self, bar: tqdm) -> None:
         """Validate, and keep the weights if they are the best so far.
 
-        Raises Interrupted when a signal came first; the training is saved, and validates after resuming.
+        Raises Interrupted if a signal came first. The training is saved, and validates after resuming.
         """
         state = self.state
         self._flush_measurements()
         try:
-            self.signals.check()
+            self.signals.raise_if_stopped()
             measured = self._validate(self.tasks[0], n_metered=ENTROPY_BATCHES)
             if len(self.tasks) > 1:
                 measured[f"dev_loss_{self.tasks[0].name}"] = measured["dev_loss"]
@@ -308,7 +309,10 @@ class Trainer:
 
     @torch.no_grad()
     def _validate(self, task: Task, *, n_metered: int = 0) -> dict[str, float]:
-        """Losses of a task in nats per label, and attention entropies of `n_metered` batches in bits, by column."""
+        """Return a task's losses in nats per label, and attention entropies in bits, by column.
+
+        Entropies are measured on the first `n_metered` batches.
+        """
         fabric, n_ranks = self.fabric, self.fabric.world_size
         self.raw_module.eval()
         batches = self.reader.validation_batches(task, n_metered)
@@ -323,20 +327,20 @@ class Trainer:
                     with meter if is_metered else contextlib.nullcontext():
                         batch = self.dev_batch(task, batches[number])
                         sums += self.raw_module.validate(batch, compiled and compiled.states)
-                self.signals.add_up()  # all processes agree on a signal, and stop at the same batch
+                self.signals.all_reduce()  # all processes agree on a signal, and stop at the same batch
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")
-                self.signals.check()
-        smoothed, plain, count, marks_plain, marks = self.signals.add_up(*sums.tolist())
+                self.signals.raise_if_stopped()
+        smoothed, plain, count, marks_plain, marks = self.signals.all_reduce(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
         if marks:
             losses["dev_nll_marks"] = marks_plain / marks
         if n_metered:
-            meter.add_up(self.signals.add_up)
+            meter.all_reduce(self.signals.all_reduce)
         return losses | (meter.entropies() if n_metered else {})
 
     def dev_batch(self, task: Task, instances: np.ndarray) -> Batch:
-        """Collate development instances; with trees, unless the model never sees any in training."""
+        """Collate development instances, with trees unless the model never sees any in training."""
         batch = task.collate(task.dev, instances, self.raw_module.model.settings)
         batch = drop_trees(batch, np.zeros(len(instances)), probability=float(self.settings.drop_rst == 1))
         return batch.prepare(self.reader.kernel).to(self.fabric.device)
@@ -344,7 +348,7 @@ class Trainer:
     # Checkpoints
 
     def _save(self, *, is_best: bool = False) -> None:
-        """Let the first process write a checkpoint in the background; the others go on."""
+        """Write a checkpoint in the background, from the first process. The other processes continue."""
         self._flush_measurements()
         self._saved = self.state.to_dict()
         self.schedule.start_clock()
@@ -372,12 +376,12 @@ class Trainer:
         write_history(self.checkpoints.folder / "history.csv", state, checksum=False)
 
     def _finish_writing(self) -> None:
-        """Wait until the last checkpoint is on disk; no process may end before."""
+        """Wait until the last checkpoint is on disk. No process may end before."""
         self.writer.wait()
         self.fabric.barrier()
 
     def _resume(self) -> bool:
-        """Resume from the newest valid checkpoint, the same in all processes; returns False if there is none."""
+        """Load the newest valid checkpoint, the same in all processes. Returns False if there is none."""
         is_first, max_step = self.fabric.is_global_zero, self.settings.max_steps
         content = self.checkpoints.load_newest(max_step=max_step) if is_first else None
         step = self.fabric.broadcast(None if content is None else content["state"]["step"])

@@ -1,7 +1,7 @@
-"""Updates: the instances of each one and their batches, prepared ahead of the training.
+"""Updates: their instances and batches, prepared ahead of the training.
 
 An update is a function of the settings, the seed and its turn, and its instances do not depend on the number of
-devices. Processes may therefore prepare updates in any number, in any order, and after any resume.
+devices. Processes can therefore prepare updates in any number, in any order, and after any resume.
 """
 
 import copy
@@ -35,9 +35,9 @@ from docmt.training.tasks import Task
 log = logging.getLogger(__name__)
 
 TASK_SEED = 0x7461736B
-"""Mixed with the task number into the seed of every task but the first, so tasks draw different random numbers."""
+"""Combined with the task number in the seed of every task except the first, so tasks draw different random numbers."""
 N_WORKERS_FOR_A_GPU = 2
-"""Number of processes that prepare updates for each GPU, if there are cores for them, two updates ahead."""
+"""Number of processes that prepare updates for a GPU, if there are enough cores."""
 IDLE_UPDATES = 1000  # number of updates used to estimate the share of time for which devices wait
 IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log warns
 
@@ -54,7 +54,7 @@ class Turn:
 
 @dataclass
 class MicroBatch:
-    """What a device computes at once; `instances` are numbers in the training set of the task."""
+    """Instances that a device computes at once, by number in the task's training set, and their batch."""
 
     instances: np.ndarray
     batch: Batch
@@ -62,9 +62,9 @@ class MicroBatch:
 
 @dataclass
 class Update:
-    """The share of one device in an update.
+    """One device's share in an update.
 
-    Where the share is empty, the device computes an instance with a loss of weight 0, as all devices must take part in
+    With an empty share, the device computes an instance with loss weight 0, because all devices must take part in
     exchanging gradients.
     """
 
@@ -107,16 +107,16 @@ class UpdateReader:
         return self._sizes[task, epoch]
 
     def note_size(self, task: int, epoch: int, n_updates: int) -> None:
-        """Note the number of updates in a pass, counted by another process: counting takes long in large sets."""
+        """Record the number of updates in a pass, counted by another process. Counting is slow for large sets."""
         self._sizes[task, epoch] = n_updates
 
     def drawn(self, task: int, epoch: int, position: int) -> list[np.ndarray]:
-        """The instances of an update, by batches."""
+        """Return the instances in an update, by batch."""
         n = self.settings.accumulation_steps
         return self._batches(task, epoch)[position * n : (position + 1) * n]
 
     def report_idle_share(self, tasks: Sequence[TaskState]) -> None:
-        """Log the share of time for which devices wait for the busiest one, in the task where it is largest."""
+        """Log the share of time for which devices wait for the busiest one, for the task where it is largest."""
         if self.n_ranks == 1:
             return
         shares = []
@@ -137,7 +137,7 @@ class UpdateReader:
         )
 
     def turns(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
-        """The turns of all updates after update `step`, without end. No task may be at the end of its pass."""
+        """Yield the turns of all updates after update `step`, without end. No task may be at the end of its pass."""
         # The training changes these states while turns are generated ahead.
         tasks = copy.deepcopy(list(tasks))
         for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
@@ -210,7 +210,7 @@ class UpdateReader:
         )
 
     def _batches(self, task: int, epoch: int) -> list[np.ndarray]:
-        """The batches of a pass, a function of (seed, epoch, task); the latest pass of each task is kept."""
+        """Return the batches in a pass, a function of (seed, epoch, task). The latest pass per task is cached."""
         kept = self._passes[task]
         if kept is None or kept[0] != epoch:
             tokens = self.tasks[task].tokens
@@ -219,9 +219,10 @@ class UpdateReader:
         return kept[1]
 
     def validation_batches(self, task: Task, n_metered: int) -> list[np.ndarray]:
-        """All instances in file order; after the first `n_metered`, the batches of a GPU are as large as it takes.
+        """Return all instances in file order, in batches.
 
-        They are smaller than that if each device would otherwise have less than one.
+        On a GPU, batches after the first `n_metered` are as large as memory allows, or smaller if some devices would
+        otherwise have no batch.
         """
         tokens, max_tokens = task.dev.n_tokens(), self.settings.max_batch_tokens
         batches = instance_batches(np.arange(len(tokens)), tokens, max_tokens)
@@ -240,7 +241,7 @@ class UpdateReader:
 def n_inputs(
     instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of source tokens and decoder inputs (= labels) of instances, with the marks of a model; both int64."""
+    """Return source tokens and decoder inputs (= labels) per instance, with the model's boundary tokens. int64."""
     bounds, src_offsets, tgt_offsets = map(
         np.asarray, (instance_set.instances, instance_set.src_offsets, instance_set.tgt_offsets)
     )
@@ -251,18 +252,18 @@ def n_inputs(
 
 
 def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:
-    """Cut an order of instances into batches of at most `max_tokens` tokens; a larger instance forms a batch alone.
+    """Cut an order of instances into batches with at most `max_tokens` tokens. A larger instance is a batch by itself.
 
-    Tokens are packed, so the instances of a batch need not have similar lengths: the order can be fully random.
+    Tokens are packed, so the instances in a batch need not have similar lengths, and the order can be fully random.
     """
     places = fill_batches(range(len(order)), max_tokens, cost=tokens[order].item)
     return [order[batch[0] : batch[-1] + 1] for batch in places]
 
 
 def balance(instances: np.ndarray, tokens: np.ndarray, n_parts: int) -> list[np.ndarray]:
-    """Distribute instances over parts with about equal numbers of tokens: the longest first, each to the lightest part.
+    """Distribute instances over parts with similar numbers of tokens: the longest first, always to the lightest part.
 
-    Each part keeps the given order. Parts stay empty if there are fewer instances than parts.
+    Parts keep the given order. They stay empty if there are fewer instances than parts.
     """
     lightest = [(0, part) for part in range(n_parts)]
     part_of = np.zeros(len(instances), dtype=np.int64)
@@ -283,11 +284,11 @@ def share_update(
     max_tokens: int,
     device_tokens: int | None = None,
 ) -> list[np.ndarray]:
-    """Share the batches of one update among devices, and cut the share of one into batches that it computes at once.
+    """Share the batches in one update among devices, and cut one device's share into batches that it computes at once.
 
-    Over all devices, every instance occurs once, and tokens are about equal; the lightest share goes to a different
-    device each `turn`. A device without instances has no batch. A single device that computes `max_tokens` at once (its
-    `device_tokens`, unless told otherwise) reads the batches as drawn, which have up to as many, or one instance.
+    Over all devices, every instance occurs once, and tokens are about equal. The lightest share goes to a different
+    device in every `turn`. A device without instances has no batch. A single device with `device_tokens` equal to
+    `max_tokens` (the default) reads the batches as drawn.
     """
     device_tokens = device_tokens or max_tokens
     if n_ranks == 1 and device_tokens == max_tokens:
@@ -305,10 +306,10 @@ def share_update(
 def read_ahead(
     reader: UpdateReader, *, step: int, tasks: Sequence[TaskState], device: torch.device, n_workers: int | None = None
 ) -> Generator[Update, None, None]:
-    """The updates after update `step`, without end; close the generator to end the processes that prepare them.
+    """Yield the updates after update `step`, without end. Close the generator to end the processes that prepare them.
 
-    Updates are prepared ahead, and put into pinned memory, where that pays: for a GPU (by `n_workers` processes; None
-    means two, or as many as there are other cores). On a CPU, the training itself needs the cores.
+    For a GPU, `n_workers` processes prepare updates ahead and in pinned memory. None means two processes, or fewer if
+    there are not enough cores. On a CPU, the training itself needs the cores.
     """
     is_cuda = device.type == "cuda"
     if n_workers is None:
@@ -335,7 +336,7 @@ def read_ahead(
 
 @dataclass
 class _Updates(IterableDataset[Update]):
-    """Updates in order; each of n processes prepares every n-th one."""
+    """Updates in order. With n processes, a process prepares every n-th update."""
 
     reader: UpdateReader
     turns: Iterator[Turn]
@@ -347,7 +348,7 @@ class _Updates(IterableDataset[Update]):
 
 
 def _start_worker(_: int) -> None:
-    """Leave signals to the training, and end with it."""
+    """Ignore signals, because the training handles them, and end with the training."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     end_with_parent()  # a process left behind would hold the lock of the folder, which it shares

@@ -132,7 +132,7 @@ def test_scores_that_are_no_numbers_are_an_error_of_one_line(architecture, value
     model = make_model(architecture)
     logits = model.logits
     model.logits = lambda hidden: logits(hidden).index_fill(1, torch.tensor(N_SPECIALS + 3), value)
-    with pytest.raises(UserError, match="the scores of the model are no numbers"):
+    with pytest.raises(UserError, match="model scores are NaN"):
         search(model, sources((3, 1)))
 
 

@@ -5,11 +5,9 @@ import pytest
 import torch
 from core_fixtures import assert_close, document_trees, make_model, model_settings, random_sentence
 from plain_search import search
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from docmt.decoding import caches
-from docmt.decoding.caches import DocumentKVCache, SlotKVCache, SourceKVCache, make_source_cache
+from docmt.decoding.caches import DocumentKVCache, SlotKVCache, make_source_cache
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 
@@ -64,33 +62,3 @@ def test_keys_seen_at_several_distances(monkeypatch):
         outputs.append(cache.attend(0, query[2:]))
     for slots, biases in zip(outputs[:3], outputs[3:], strict=True):
         assert_close(biases, slots)
-
-
-class Written(TorchDispatchMode):
-    """Counts the bytes that operations write, views aside."""
-
-    n_bytes = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        output = function(*args, **(kwargs or {}))
-        if not function.is_view:
-            self.n_bytes += sum(x.nbytes for x in tree_leaves(output) if isinstance(x, torch.Tensor))
-        return output
-
-
-def test_biases_are_a_small_part_of_what_slots_copy(monkeypatch, search_with):
-    """With a slot for each row, every step wrote the keys and values of all rows twice."""
-    written, slots = Written(), []
-    plain = SourceKVCache.advance
-
-    def advance(cache, sentences_BM):
-        layers, _, _, heads, _, width = cache.keys_values.shape
-        longest = 9 + 2  # words and marks
-        slots.append(2 * 2 * layers * sentences_BM.numel() * heads * longest * width * cache.keys_values.itemsize)
-        cache.sentences_BM = torch.empty(0, 0)  # a GPU does not compare
-        with written:
-            plain(cache, sentences_BM)
-
-    monkeypatch.setattr(SourceKVCache, "advance", advance)
-    search_with("biases", make_model("g_transformer_only_group", width=64))
-    assert 0 < written.n_bytes <= 0.1 * sum(slots)

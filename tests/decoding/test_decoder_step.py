@@ -68,7 +68,7 @@ def make_search(model, precision="float32"):
     with torch.inference_mode():
         source = encode_source(prepared, np.concatenate(sentences), layout)
         if model.settings.decodes_sentences_alone:
-            layout = layout.one_by_one()
+            layout = layout.split_into_sentences()
         return BeamSearch(prepared, source, layout, settings)
 
 

@@ -7,7 +7,7 @@ from core_fixtures import document_trees, make_model
 from plain_search import search, sources, teacher_forced, texts
 
 from docmt.decoding import caches
-from docmt.decoding.caches import PrefixTree, RelatedView
+from docmt.decoding.caches import PrefixTree, RelatedVisibility
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
 
 ARCHITECTURES = ("rst_serial", "rst_parallel", "rst_mix")
@@ -66,15 +66,15 @@ def layout_of(heads, *, is_open=False):
 def test_only_nodes_of_use_later_are_kept(monkeypatch):
     """A chain: in sentence 2 nobody looks back to sentence 0 any more."""
     monkeypatch.setattr(caches, "MIN_DROPPED", 1)
-    view = RelatedView(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
+    view = RelatedVisibility(layout_of([-1, 0, 1]), "rst", torch.device("cpu"))
     tree = PrefixTree(view, (1, 1, 2, 1, 2), like=torch.zeros(()))
     for sentences in ([0, 0], [0, 0], [1, 0], [1, 1]):
         tree.advance(torch.tensor([sentences]))
-        tree.follow(torch.tensor([0, 1]))
+        tree.reorder(torch.tensor([0, 1]))
     # Even nodes are the first row's. One row can still go back to sentence 0 as long as it is in sentence 1.
-    tree.drop(*tree.survey(torch.tensor([[2, 1]])).tolist())
+    tree.evict(*tree.count_live(torch.tensor([[2, 1]])).tolist())
     assert tree.sentences_BC[0, : tree.n].tolist() == [0, 0, 1, 0, 1, 1]
-    tree.drop(*tree.survey(torch.tensor([[2, 2]])).tolist())
+    tree.evict(*tree.count_live(torch.tensor([[2, 2]])).tolist())
     assert tree.sentences_BC[0, : tree.n].tolist() == [1, 1, 1]
     tree.advance(torch.tensor([[2, 2]]))
     assert tree.bias_B1MN[:, 0].isneginf().int().tolist() == [[[0, 0, 1, 0, 1], [1, 1, 0, 1, 0]]]
@@ -84,17 +84,10 @@ def test_only_nodes_of_use_later_are_kept(monkeypatch):
 def test_rows_of_the_bias_begin_at_multiples_of_eight(beam):
     """Otherwise, the memory-efficient kernel of a GPU copies the bias in every layer."""
     layout = layout_of([-1, 0])
-    for view in (caches.View(), RelatedView(layout, "rst", torch.device("cpu"))):
+    for view in (caches.Visibility(), RelatedVisibility(layout, "rst", torch.device("cpu"))):
         tree = PrefixTree(view, (1, 2, beam, 1, 2), like=torch.zeros(()))
         for _ in range(30):
             tree.advance(torch.zeros(2, beam, dtype=torch.int64))
             assert tree.bias_B1MN.shape == (2, 1, beam, tree.n)
             assert all(stride % 8 == 0 for stride in tree.bias_B1MN.stride()[:-1])
             assert (tree.bias_B1MN == 0).sum() == 2 * beam * tree.n_steps
-
-
-def test_trees_change_the_translation_scores():
-    model = make_model("rst_mix")
-    documents = sources((8,), seed=3)
-    with_trees, without = search(model, documents, trees_of(documents)), search(model, documents, None)
-    assert with_trees[0][0].score != pytest.approx(without[0][0].score, rel=1e-4)

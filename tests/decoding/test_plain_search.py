@@ -124,27 +124,6 @@ def test_the_search_finds_what_a_plain_search_finds(architecture, beam_size, n_s
         assert [hypothesis.log_probability for hypothesis in found] == pytest.approx(totals, rel=1e-5, abs=1e-4)
 
 
-def test_free_streams_of_one_batch_do_not_mix():
-    """Some streams have as many sentences as their source, others fewer, as a prefix of a search has."""
-    model = make_model("document_transformer")
-    sources = documents_of([[3, 0, 2], [1], [2, 3], [4, 0]])
-    targets = documents_of([[2, 1, 4], [5], [3], [0]], seed=1)
-    pairs = [
-        (source, target + [np.array([], int)] * (len(source) - len(target)))
-        for source, target in zip(sources, targets, strict=True)
-    ]
-
-    def states(chosen):
-        batch = make_batch(model.settings, chosen)
-        with torch.no_grad():
-            return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-
-    # In a free stream, every token is an input.
-    together = states(pairs).split([sum(map(len, target)) for _, target in pairs])
-    for found, pair in zip(together, pairs, strict=True):
-        torch.testing.assert_close(found, states([pair]), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("architecture", ["g_transformer", "sentence_transformer", "document_transformer"])
 def test_ties_are_broken_the_same_way_every_time(architecture):
     """Words in pairs that the model cannot tell apart: the scores are those of one of each pair."""

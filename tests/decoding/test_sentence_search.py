@@ -1,7 +1,6 @@
 """Documents whose sentences are searched side by side, and the two uses of a model with a context encoder."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import save_model
-from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
+from docmt.text.vocabulary import N_SPECIALS
 
 USES = [
     ("global_context", "document"),
@@ -33,13 +32,6 @@ PLAIN = TargetSymbols()
 
 def run(model, documents, context="document", *, way=search_sentences, symbols=PLAIN, **values):
     return way(model, *pack_sources(model, documents, context=context), DecodingSettings(**values), symbols)
-
-
-def sentence_log_probabilities(model, source, sentences):
-    batch = make_batch(model.settings, [(source, [np.array([BOS, *sentence, EOS]) for sentence in sentences])])
-    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
-    labels = model.logits(states).log_softmax(-1).gather(1, batch.tgt_labels_N[:, None])[:, 0]
-    return [float(part.sum()) for part in labels.detach().split(batch.layout.tgt_lengths_G.tolist())]
 
 
 @pytest.mark.parametrize(("architecture", "context"), USES)
@@ -70,19 +62,6 @@ def test_greedy_search_is_the_same_in_one_search_over_the_document(architecture,
     whole = run(model, documents, context, way=search_instances, beam_size=1)
     apart = run(model, documents, context, beam_size=1)
     assert [found[0].sentences for found in whole] == [hypothesis.sentences for hypothesis in apart]
-
-
-def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
-    words = range(N_SPECIALS, N_SPECIALS + 5)
-    model = make_model("global_context", n_symbols=N_SPECIALS + len(words))
-    source = [np.array([BOS, words[i], EOS]) for i in range(3)]
-    (found,) = run(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
-    choices = [list(chosen) for n in (1, 2) for chosen in itertools.product(words, repeat=n)]
-    # Any choice in all sentences at once: they do not see one another.
-    values = np.array([sentence_log_probabilities(model, source, [choice] * 3) for choice in choices])
-    scores = values / np.array([[len(choice) + 1] for choice in choices])
-    assert found.sentences == [choices[best] for best in scores.argmax(0)]
-    assert found.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["global_context", "han", "cadec"])

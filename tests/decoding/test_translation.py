@@ -12,7 +12,6 @@ from docmt.decoding.translation import Translator
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
-from docmt.text.vocabulary import BOS, EOS
 
 ARCHITECTURES = ("g_transformer", "sentence_transformer", "document_transformer", "document_transformer_aligned")
 TARGETS = [[translate(sentence) for sentence in document] for document in DOCUMENTS]
@@ -106,10 +105,3 @@ def test_no_document_is_no_translation(study_files):
 def test_bad_settings_are_named(values, message):
     with pytest.raises(UserError, match=message):
         DecodingSettings.load(values, where="decoding")
-
-
-def test_a_source_sentence_has_both_marks(study_files):
-    ids = untrained(study_files, "g_transformer").encode("the dog", "src")
-    assert ids[0] == BOS
-    assert ids[-1] == EOS
-    assert len(ids) == 4

@@ -249,21 +249,6 @@ def test_after_enough_rounds_a_draft_is_a_sample_or_that_of_greedy_search(mode, 
         assert_close(part[: len(draft)], decode_sentence(model, torch.tensor([BOS, *draft]), memory), 1e-10)
 
 
-@torch.no_grad()
-def test_each_round_makes_one_more_word_exact(notes):
-    model = make_model("cadec").double()
-    batch = batch_of(model, random_documents([6], longest=12, seed=3))
-    words = []
-    for model.context.n_rounds in range(1, 8):
-        notes.clear()
-        decoder_states(model, batch)
-        words.append(notes[0][0])
-    positions = batch.layout.positions("tgt", words[0].device)
-    for n, found in enumerate(words[:-1], start=1):
-        assert torch.equal(found[positions < n], words[-1][positions < n])
-    assert not torch.equal(words[0], words[-1])
-
-
 def test_a_draft_that_ends_early_is_repeated(monkeypatch):
     """The rows that attention reads, of drafts that are made to be `7 8 </s> 9 9 9 9 9`, and `9 9 9`, which is cut."""
     model, read = make_model("cadec"), []

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
+from core_fixtures import decoder_states, make_batch, make_model, random_documents
 from plain_attention import (
     UGLY,
     assert_equal_with_gradients,
@@ -21,7 +21,6 @@ from plain_attention import (
 )
 
 from docmt.models.attention.multi_head import build_attention
-from docmt.models.initialization import copy_weights
 from docmt.training.entropy import EntropyMeter
 
 WIDTH, HEADS = 8, 2
@@ -67,21 +66,6 @@ def test_a_layer_reaches_one_window_back_and_the_top_layer_no_further():
     tags = np.array([sentence for _, sentence, _ in places(batch.layout, "src")])
     states = model.encode(batch.src_tokens_S, batch.layout)
     assert np.array_equal(influence(states, leaf, tags, tags), sees_back(7, 3))
-
-
-def test_it_starts_from_a_sentence_model_as_that_model_on_single_sentences():
-    sentence, model = make_model("sentence_transformer", seed=3), make_model("flat_transformer")
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "distances" in name:
-                parameter.zero_()  # as they start
-    copied = copy_weights(model, sentence.state_dict())
-    fresh = {name for name, _ in model.named_parameters()} - copied
-    assert fresh == {f"encoder.0.self_attention.distances.{name}" for name in ("keys", "values")}
-    documents = random_documents((1, 1, 1))
-    assert_close(*(decoder_states(each, make_batch(each.settings, documents)) for each in (sentence, model)))
-    # And a sentence model starts from it.
-    assert len(copy_weights(sentence, model.state_dict())) == len(list(sentence.parameters()))
 
 
 def test_segments_count_in_entropies():

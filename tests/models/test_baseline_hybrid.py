@@ -19,7 +19,6 @@ from plain_attention import (
 )
 
 from docmt.models.attention.multi_head import build_attention
-from docmt.models.initialization import copy_weights
 from docmt.models.layers import EncoderLayer, GatedEncoderLayer
 from docmt.models.systems.transformer import sinusoids
 
@@ -124,15 +123,3 @@ def test_the_target_before_matters_but_gets_no_gradient():
     states = [decoder_states(model, batch).unflatten(0, (5, 4)) for batch in batches]
     differs = (states[0] != states[1]).flatten(1).any(1)
     assert differs.tolist() == [False, True, True, True, False]
-
-
-def test_which_parts_start_fresh_from_a_sentence_model():
-    form = {"norm": "pre", "final_norm": True}
-    sentence, model = make_model("sentence_transformer", seed=3, form=form), make_model("hybrid_context")
-    copied = copy_weights(model, sentence.state_dict())
-    fresh = {name for name, _ in model.named_parameters()} - copied
-    memories = {f"decoder.{i}.self_attention.distances.{name}" for i in (0, 1) for name in ("matrix", "bias")}
-    distances = {f"encoder.1.self_attention.distances.{name}" for name in ("keys", "values")}
-    gate = {"encoder.1.gate.weight", "encoder.1.gate.bias"}
-    assert fresh == memories | distances | gate | {"src_inputs.sentences.weight"}
-    assert len(copy_weights(sentence, model.state_dict())) == len(list(sentence.parameters()))

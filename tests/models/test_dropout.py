@@ -30,11 +30,6 @@ def test_draws_differ_by_row_column_and_call_and_follow_the_seed():
     assert len(first.unique(dim=0)) == len(first.unique(dim=1)) == 64
 
 
-@pytest.mark.parametrize("shape", [(0, 4), (1, 1), (3, 5)])
-def test_any_shape(shape):
-    assert dropout(torch.ones(shape), 0.5, True).shape == shape
-
-
 def test_no_dropout_in_evaluation_or_without_probability():
     rows = torch.ones(3, 4)
     assert torch.equal(dropout(rows, 0.5, False), rows)

@@ -11,7 +11,6 @@ from core_fixtures import SIZE, random_sentence
 from plain_search import pack_sources, search, teacher_forced
 from torch import nn
 
-from docmt.errors import UserError
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import DISTANCES, FUSIONS, MultiHeadAttention
 from docmt.models.attention.patterns import PATTERNS, Fusion
@@ -71,7 +70,7 @@ def check_cached_decoding(model):
 
 def test_cached_decoding_of_a_new_pattern_equals_teacher_forcing(first_sentence):
     layout = check_cached_decoding(make_model())
-    assert layout.visible_sentences("first").astype(int).tolist() == [
+    assert layout.sentence_grouping("decoder", "first").dense_mask(5).astype(int).tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
         [1, 0, 1, 0, 0],
@@ -90,12 +89,12 @@ class Echo(ContextModule):
         self.layers, self.n_before = nn.ModuleList(parts), settings.n_before
 
     def in_decoder(self, number, hidden_ND, reader):
-        each_JND = reader.to_each(self.layers[number], hidden_ND, hidden_ND, self.n_before)
+        each_JND = reader.attend_previous(self.layers[number], hidden_ND, hidden_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=hidden_ND.device)
         is_there_JN1 = (reader.numbers() > ranks_J[:, None])[..., None]
         return hidden_ND + torch.where(is_there_JN1, each_JND, 0).sum(0)
 
-    def each_parts(self):
+    def previous_attentions(self):
         return list(self.layers)
 
 
@@ -111,24 +110,6 @@ def test_a_new_context_module_decodes_as_it_is_trained(dicts, sentences):
     CONTEXT_MODULES["echo"] = Echo
     context = {"kind": "echo", "sentences": sentences}
     check_cached_decoding(make_model("sentence_transformer", context=context))
-
-
-def test_a_new_pattern_keeps_documents_apart(first_sentence):
-    model = make_model()
-    generator = np.random.default_rng(1)
-    documents = [[random_sentence(generator, 4, 40) for _ in range(3)] for _ in range(2)]
-    lengths = np.full(6, 6)
-    layout = AttentionLayout.of_source(lengths, np.array([3, 3]), settings=model.settings)
-    tokens = torch.from_numpy(np.concatenate([*documents[0], *documents[1]]))
-    before = model.encode(tokens, layout)
-    tokens[1] = (tokens[1] + 1) % 40
-    changed = (model.encode(tokens, layout) != before).any(1).reshape(6, 6).any(1)
-    assert changed.tolist() == [True, True, True, False, False, False]
-
-
-def test_an_unknown_pattern_is_told_the_nearest_name(first_sentence):
-    with pytest.raises(UserError, match=r"model.encoder_attention.lower: .*did you mean 'group_first'.*'group_frist'"):
-        ModelSettings.load({"encoder_attention": {"lower": "group_frist"}}, where="model")
 
 
 @pytest.mark.parametrize("pattern", ["combined", "rst_mix"])

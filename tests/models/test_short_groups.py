@@ -17,7 +17,6 @@ from plain_attention import (
     PlainKernels,
     assert_equal_with_gradients,
     attend_plainly,
-    layout_of,
     randomize,
     take_plain_kernels,
 )
@@ -26,7 +25,6 @@ from docmt.models.attention import varlen
 from docmt.models.attention.kernels import distances_of, inputs_for, varlen_attention
 from docmt.models.attention.multi_head import MultiHeadAttention
 from docmt.models.presets import ARCHITECTURES
-from docmt.models.settings import ModelSettings
 
 HEADS = 2
 LENGTHS = (np.array([5, 0, 33, 1, 0, 2, 128]), np.array([9, 4, 40, 1, 1, 70, 128]))
@@ -241,52 +239,6 @@ def test_the_operator_keeps_the_rules_of_torch(taken):
     inputs, offsets = random_rows(torch.float32, 8, [part[:4] for part in LENGTHS])
     tensors = [rows.detach().clone().requires_grad_() for rows in inputs[1:]]
     torch.library.opcheck(torch.ops.docmt.varlen_attention.default, (*tensors, *offsets, 33, 40, True))
-
-
-# Traffic
-
-
-def traffic(n_G, m_G, *, heads, width, is_short):
-    """Bytes that one attention reads and writes in forward and backward pass, in half precision.
-
-    Each tensor counts once per kernel. Flash attention (flash_api.cpp, `mha_varlen_bwd`) adds up gradients of queries
-    in a float32 table of whole tiles of 128: it is cleared, added to (read and written) and converted.
-    """
-    query, key = (int(part.sum()) * heads * width * 2 for part in (n_G, m_G))
-    sums = int(n_G.sum()) * heads * 4
-    forward = 2 * query + 2 * key + sums
-    backward = 4 * query + 4 * key + sums  # with the output and its gradient
-    if is_short:
-        return forward + backward
-    tiles = int((np.ceil(n_G / 128) * 128).sum()) * heads * width * 4
-    return forward + backward + 2 * query + 2 * sums + 4 * tiles
-
-
-def test_sentences_cost_at_most_40_percent_of_the_traffic_of_flash_attention(taken, monkeypatch):
-    """The attentions of G-Transformer, and of its base size: 6 + 6 layers, upper two of which see documents, too."""
-    monkeypatch.setattr(varlen, "tried_short_groups", lambda *_: varlen.short_groups())
-    generator = np.random.default_rng(1)
-    documents = []
-    while sum(src for document in documents for src, _ in document) < 16_384:
-        lengths = np.minimum(generator.gamma(6, 26 / 6, 18).astype(int) + 4, 200)
-        documents.append([(int(n), int(n)) for n in lengths])
-    settings = ModelSettings.load(ARCHITECTURES["g_transformer"] | {"heads": 8, "width": 512}, where="test")
-    layout = layout_of(documents, settings)
-    sums = {"flash": 0, "chosen": 0}
-    n_short = 0
-    for slot, attention in settings.attentions.items():
-        for layer in range(6):
-            for pattern in ("group", "global") if "combined" in attention.pattern(layer, 6) else ("group",):
-                grouping = layout.grouping(slot, pattern)
-                n_G, m_G = grouping.query_lengths_G, grouping.key_lengths_G
-                query, key = (torch.empty(int(part.sum()), 8, 64, device="meta") for part in (n_G, m_G))
-                offsets = inputs_for(grouping, "varlen", torch.device("cpu")).query_offsets
-                is_short = varlen.kernels_for(query, key, offsets, int(max(n_G.max(), m_G.max()))) is not None
-                n_short += is_short
-                for name, short in (("flash", False), ("chosen", is_short)):
-                    sums[name] += traffic(n_G, m_G, heads=8, width=64, is_short=short)
-    assert n_short == 18
-    assert sums["chosen"] <= 0.4 * sums["flash"]
 
 
 COMPILE = """

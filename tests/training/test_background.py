@@ -93,9 +93,9 @@ def test_a_signal_during_the_message_of_another_is_no_second_message(caplog):
     log.addHandler(Echo())
     with StopSignals(SimpleNamespace(world_size=1)) as stop:
         os.kill(os.getpid(), signal.SIGTERM)
-        stop.notice()
+        stop.poll()
         with pytest.raises(Interrupted):
-            stop.check()
+            stop.raise_if_stopped()
     assert len(caplog.records) == 1
 
 

@@ -1,10 +1,7 @@
 """Loggers of Lightning beside the history: what they are told, and that none can stop a training."""
 
-import contextlib
 import csv
-import json
 import math
-import sqlite3
 import sys
 import types
 
@@ -77,46 +74,3 @@ def test_a_missing_package_is_one_clear_line(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pytorch_lightning.loggers", None)
     with pytest.raises(UserError, match=r"training.loggers: wandb needs packages: pip install pytorch-lightning wandb"):
         make_loggers(["wandb"], tmp_path, run="x")
-
-
-def check_tensorboard(folder, losses):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    events = EventAccumulator(str(folder)).Reload().Scalars("train_loss")
-    assert {event.step: event.value for event in events} == pytest.approx(losses)
-
-
-def check_wandb(folder, losses):
-    import wandb
-
-    wandb.finish()  # in a process with one training, its end does this
-    (path,) = folder.glob("wandb/offline-run-*/run-*.wandb")
-    content = path.read_bytes()
-    places = [content.find(json.dumps(loss).encode()) for loss in losses.values()]
-    assert places == sorted(places)
-    assert min(places) > content.find(b"train_loss") > 0
-
-
-def check_mlflow(folder, losses):
-    with contextlib.closing(sqlite3.connect(folder / "mlflow.db")) as base:
-        rows = base.execute("select step, value from metrics where key = 'train_loss'").fetchall()
-    assert dict(rows) == pytest.approx(losses)
-
-
-@pytest.mark.parametrize(
-    ("name", "packages", "check"),
-    [
-        ("tensorboard", ["tensorboard"], check_tensorboard),
-        ("wandb", ["wandb", "pytorch_lightning"], check_wandb),
-        ("mlflow", ["mlflow", "pytorch_lightning"], check_mlflow),
-    ],
-)
-def test_a_training_is_in_the_files_of_the_package(name, packages, check, study_files, tmp_path, caplog):
-    for package in packages:
-        pytest.importorskip(package)
-    _, history = run_training(study_files, tmp_path, training={"log_every_steps": 3}, loggers=[name, "csv"])
-    assert f"logger {name} stops" not in caplog.text
-    (folder,) = tmp_path.rglob(f"loggers/{name}")
-    losses = history["train_loss"].dropna()
-    check(folder, dict(zip(history["step"][losses.index], losses, strict=True)))
-    assert list(folder.parent.glob("csv/version_0/metrics.csv"))

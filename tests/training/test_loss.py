@@ -4,10 +4,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
-from torch._inductor import config
-from torch._inductor.exc import InductorError
-from torch._inductor.graph import GraphLowering
-from torch._inductor.scheduler import ExternKernelSchedulerNode
 
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.training import loss
@@ -103,30 +99,3 @@ def test_autocast_reaches_the_loss():
     assert float(found) == pytest.approx(float(expected), rel=2e-2)
     found.backward()
     assert model.embedding.weight.grad.dtype == torch.float32
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("has_bias", [False, True])
-def test_a_compiled_chunk_moves_ten_bytes_per_score(has_bias, monkeypatch):
-    """Beside its three matrix products, by the count of inductor's scheduler."""
-    moved = []
-    n, v, d = 2048, 8192, 64
-
-    def count(graph):
-        if getattr(graph, "scheduler", None) is None:
-            graph._update_scheduler()
-        moved.extend(
-            node.get_read_write_buffers_sizes()
-            for node in graph.scheduler.nodes
-            if not isinstance(node, ExternKernelSchedulerNode)
-        )
-        raise NotImplementedError
-
-    monkeypatch.setattr(GraphLowering, "_compile_to_module", count)
-    bias = torch.zeros(v) if has_bias else None
-    sums = torch.zeros(()), torch.zeros(v, d), torch.zeros(v if has_bias else 0)
-    hidden, table = (torch.zeros(rows, d, dtype=torch.bfloat16) for rows in (n, v))
-    with config.patch(force_disable_caches=True), pytest.raises(InductorError), torch.no_grad():
-        loss._compiled_chunk()(hidden, table, torch.zeros(n, dtype=torch.int64), bias, sums, v - 5, 0.1)
-    # The sum of the gradients with respect to the table is not per score.
-    assert 8 <= (sum(moved) - v * d * 10) / (n * v) <= 10.1

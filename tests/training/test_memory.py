@@ -16,7 +16,7 @@ from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
-from docmt.training.memory import MicroBatchSize, OutOfMemory, explained_memory, largest_that_fits, worst_batches
+from docmt.training.memory import MicroBatchSize, OutOfMemory, describe_oom, largest_batches, largest_that_fits
 from docmt.training.progress import TrainingState
 from docmt.training.settings import TrainingSettings
 from docmt.training.trainer import Trainer
@@ -64,7 +64,7 @@ def test_a_batch_beyond_the_memory_is_named_before_the_first_update(study_files,
 )
 def test_the_remedy_depends_on_the_batch(study_files, instances, error, message):
     expected = RuntimeError if message == "^shape$" else UserError
-    explained = explained_memory(load_instances(study_files.instances()), np.array(instances), torch.device("cpu"))
+    explained = describe_oom(load_instances(study_files.instances()), np.array(instances), torch.device("cpu"))
     with pytest.raises(expected, match=message), explained:
         raise error
 
@@ -72,10 +72,10 @@ def test_the_remedy_depends_on_the_batch(study_files, instances, error, message)
 def test_the_worst_batches_are_the_longest_instances_and_the_fullest_batch(study_files):
     instance_set = load_instances(study_files.instances())
     tokens = instance_set.n_tokens()
-    longest, *others = worst_batches(instance_set, max_tokens=int(tokens.max()) + 1)
+    longest, *others = largest_batches(instance_set, max_tokens=int(tokens.max()) + 1)
     assert longest.tolist() == [tokens.argmax()]
     assert all(tokens[batch].sum() == tokens.max() + 1 for batch in others)
-    (whole,) = worst_batches(instance_set, max_tokens=10_000)
+    (whole,) = largest_batches(instance_set, max_tokens=10_000)
     assert sorted(whole) == list(range(len(instance_set)))
 
 
@@ -167,11 +167,11 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
     reader = SimpleNamespace(device_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
     size = MicroBatchSize(reader, checkpoints, fabric)
     trainer = SimpleNamespace(fabric=fabric, state=TrainingState(step=3), micro_batch_size=size)
-    checkpoints.note("device_tokens", "4 × cuda", 70)
+    checkpoints.save_hint("device_tokens", "4 × cuda", 70)
     assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
     assert reader.device_tokens is None
     assert "at most 50 tokens at once after the next start" in caplog.text
-    noted = {kind: checkpoints.noted("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
+    noted = {kind: checkpoints.load_hint("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
     assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}
 
 

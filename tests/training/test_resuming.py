@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -142,13 +141,6 @@ def test_an_unexpected_error_keeps_its_traceback(study_files, tmp_path):
     assert isinstance(error.value.__context__, KeyError)
 
 
-@pytest.mark.parametrize("step", [2, 5, 12])
-def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, step):
-    with during_update(step, mock.Mock(side_effect=MemoryError)), pytest.raises(MemoryError):
-        run_training(study_files, tmp_path)
-    assert_same_training(run_training(study_files, tmp_path), whole)
-
-
 def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     for step in range(1, 12):
         with interrupted(step):
@@ -159,15 +151,6 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     assert sum(session["seconds"] for session in sessions) == pytest.approx(
         pd.read_csv(tmp_path / "history.csv")["seconds"].iloc[-1], abs=0.01
     )
-
-
-def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path):
-    recipe = {"validate_every_steps": None, "max_epochs": 3, "max_steps": None, "max_batch_tokens": 70}
-    expected = run_training(study_files, tmp_path / "whole", training=recipe)
-    last_of_epoch = int(expected[1].loc[expected[1]["dev_loss"].notna(), "step"].iloc[0])
-    with interrupted(last_of_epoch):
-        run_training(study_files, tmp_path / "cut", training=recipe)
-    assert_same_training(run_training(study_files, tmp_path / "cut", training=recipe), expected)
 
 
 # Limits

@@ -131,7 +131,6 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     # Then one of the processes is killed, and in the next training the one that watches them.
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/running.json", process)
-    running = json.loads(next((tmp_path / "checkpoints").glob("*/running.json")).read_text() or "{}")
     workers = children(process)
     os.kill(workers[1], signal.SIGKILL)
     _, messages = process.communicate(timeout=300)
@@ -141,7 +140,6 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     assert re.search(rf"process 1 \(pid {workers[1]}\) was killed by SIGKILL: all", errors[0])
     assert "Traceback" not in messages
     assert not any(map(is_alive, workers))
-    assert running.get("devices", 2) == 2
 
 
 @pytest.mark.slow

@@ -239,20 +239,6 @@ def test_bits_below_uniform_do_not_count_what_a_mask_hides():
     assert found["entropy_cross_group"] + found["below_uniform_cross_group"] == pytest.approx(even, rel=1e-5)
 
 
-def test_combined_attention_counts_as_two():
-    """Uniform attention again: the mean over the modules of a kind, group and global apart."""
-    model = uniform_model("g_transformer", upper_layers=1)
-    batch = make_batch(model.settings, random_documents((3,)))
-    with EntropyMeter(model) as meter:
-        decoder_states(model, batch)
-    lengths = batch.layout.src_lengths_G.tolist()
-    local = sum(n * math.log2(n) for n in lengths) / sum(lengths)
-    found = meter.entropies()
-    assert found["entropy_encoder"] == pytest.approx((2 * local + math.log2(sum(lengths))) / 3, rel=1e-5)
-    assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
-    assert found["entropy_encoder_global"] == pytest.approx(math.log2(sum(lengths)), rel=1e-5)
-
-
 @pytest.mark.parametrize("architecture", ["rst_serial", "rst_parallel", "rst_mix"])
 def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     model = uniform_model(architecture, upper_layers=2)
@@ -268,15 +254,3 @@ def test_the_entropy_of_rst_attention_is_over_what_it_sees(architecture):
     assert found["entropy_encoder"] == pytest.approx((local + np.log2(seen).mean()) / 2, rel=1e-5)
     assert found["entropy_encoder_group"] == pytest.approx(local, rel=1e-5)
     assert found["entropy_encoder_rst"] == pytest.approx(np.log2(seen).mean(), rel=1e-5)
-
-
-def test_random_numbers_are_a_function_of_their_seed(study_files):
-    instance_set, settings = load_instances(study_files.instances()), make_model().settings
-
-    def numbers(*seed):
-        ((src, tgt, trees),) = draw_numbers(*n_inputs(instance_set, np.array([1]), settings), seed=seed)
-        return (*src, *tgt, trees)
-
-    assert numbers(1, 0, 0, 0) == numbers(1, 0, 0, 0)
-    others = [numbers(2, 0, 0, 0), numbers(1, 1, 0, 0), numbers(1, 0, 1, 0), numbers(1, 0, 0, 1)]
-    assert len({numbers(1, 0, 0, 0), *others}) == 5

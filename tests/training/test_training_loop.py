@@ -1,7 +1,5 @@
 """The training loop as a whole, in one process."""
 
-import logging
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,22 +50,6 @@ def test_every_architecture_trains(study_files, tmp_path, architecture):
     _, history = run_training(study_files, tmp_path, architecture=architecture, training={"max_steps": 8})
     losses = history["dev_loss"].dropna()
     assert losses.iloc[-1] < losses.iloc[0]
-
-
-def test_bfloat16_trains_on_a_cpu(study_files, tmp_path):
-    trained, history = run_training(study_files, tmp_path, training={"precision": "bfloat16"})
-    losses = history["dev_loss"].dropna()
-    assert losses.iloc[-1] < losses.iloc[0]
-    assert all(tensor.dtype == torch.float32 for tensor in trained.model.state_dict().values())
-
-
-def test_equal_seeds_give_equal_models_and_other_seeds_others(study_files, tmp_path):
-    weights = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        trained, _ = run_training(study_files, tmp_path / name, seed=seed, training={"max_steps": 3})
-        weights.append(trained.model.embedding.weight)
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
 
 
 def test_accumulated_batches_equal_one_large_batch(study_files, tmp_path):
@@ -144,18 +126,6 @@ def test_rst_attention_needs_instances_with_trees(study_files, tmp_path):
 
 
 # Starting from another model
-
-
-def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, caplog):
-    sentence, _ = run_training(study_files, tmp_path / "s", architecture="sentence_transformer", cutting="sentences")
-    caplog.set_level(logging.INFO)
-    recipe = {"max_steps": 1, "learning_rate": 1e-12, "pretrained_learning_rate": 1e-12}
-    trained, _ = run_training(study_files, tmp_path / "d", init=tmp_path / "s/model.pt", training=recipe)
-    assert "parameters come from" in caplog.text
-    before = sentence.model.encoder[1].self_attention.in_weight
-    torch.testing.assert_close(trained.model.encoder[1].self_attention.group.in_weight, before, atol=1e-9, rtol=0)
-    assert trained.provenance["init"]
-    assert not sentence.provenance["init"]
 
 
 def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):

@@ -6,10 +6,9 @@ import signal
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, model_settings, run_training
+from core_fixtures import RECIPE, model_settings
 
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
@@ -18,7 +17,7 @@ from docmt.instances.storage import load_instances
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task, TaskData, build_tasks
-from docmt.training.updates import Turn, UpdateReader, read_ahead, share_update
+from docmt.training.updates import Turn, UpdateReader, read_ahead
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
 CPU = torch.device("cpu")
@@ -144,26 +143,6 @@ def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
                 assert tokens[part.instances].sum() <= device_tokens or len(part.instances) == 1
             if device_tokens == 10_000:
                 assert len(other.micro_batches) == 1
-
-
-def test_training_with_other_tokens_at_once_has_the_same_losses(study, tmp_path):
-    recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
-    histories = {}
-    for device_tokens in (None, 30, 15, 90, 1000):
-        folder = tmp_path / str(device_tokens)
-        options = {"training": dict(recipe), "model": {"dropout": 0.0}, "device_tokens": device_tokens}
-        _, history = run_training(study, folder, **options)
-        histories[device_tokens] = history.drop(columns=["seconds", "tokens_per_second"])
-    pd.testing.assert_frame_equal(histories[30], histories[None], check_exact=True)
-    for history in histories.values():
-        pd.testing.assert_frame_equal(history, histories[None], rtol=1e-4)
-
-
-def test_merged_batches_are_about_equal():
-    tokens = np.full(16, 100)
-    batches = np.split(np.arange(16), 4)
-    merged = share_update(batches, tokens, n_ranks=1, rank=0, turn=0, max_tokens=400, device_tokens=1000)
-    assert [len(batch) for batch in merged] == [8, 8]
 
 
 # Processes

@@ -171,7 +171,7 @@ class RunArtifacts(DiscourseArtifacts):
             [settings.context, model, items, *trees, *given, *own],
             {"model": model, "suite": items, "discourse": trees},
             {
-                "settings": own[0] if own else settings.model_dump(mode="json", include=CONTRAST_KEYS),
+                "settings": own[0] if own else settings.model_dump(mode="json", include=SCORING_KEYS),
                 "score": rules.score,
                 "target_context": rules.context,
             },
@@ -203,7 +203,7 @@ class RunArtifacts(DiscourseArtifacts):
             [CXMI, settings.context, model, text, *trees],
             {"model": model, "text": text, "discourse": trees},
             {
-                "settings": settings.model_dump(mode="json", include=CONTRAST_KEYS),
+                "settings": settings.model_dump(mode="json", include=SCORING_KEYS),
                 **(self.scoring_options(dataset, part) if suite is None else {"suite": text.file, "test": suite}),
             },
         )

@@ -1,1 +1,1 @@
-"""Attention as data: which keys each query sees, for every system, and one primitive that computes it."""
+"""Attention as data: the keys that queries see, for every system, and one primitive that computes it."""

@@ -1,12 +1,11 @@
 """Ragged attention: each group of packed queries attends to its own list of packed keys. All models compute with it.
 
-Three implementations must agree: a dense mask, which is the reference in tests; padded batches of groups of similar
-size, on any device; and variable-length attention (CUDA, half precision; `varlen.py`, `short_groups.py`). Each reads
-index tensors, which are made once for a grouping and device.
+There are three implementations, with equal results: a dense mask (the reference in tests), padded batches with groups
+of similar size (any device), and variable-length attention (CUDA, half precision: `varlen.py`, `short_groups.py`). They
+read index tensors, computed once per grouping and device.
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P padded rows (or keys in the order of
-the groups that see them). In a padded batch: g groups, q and k padded queries and keys, b queries of a block, s keys
-that the block may see.
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P padded rows (or keys in group order).
+In a padded batch: g groups, q and k padded queries and keys, b queries in a block, s keys that the block may see.
 """
 
 import math
@@ -33,26 +32,27 @@ from docmt.models.buffers import map_leaves
 from docmt.models.gpus import CAPABILITY_WITH_BFLOAT16
 
 Kernel = Literal["varlen", "padded"]
-"""An implementation of ragged attention."""
+"""Implementation of ragged attention."""
 AnyGrouping = Grouping | CompiledGrouping
-"""A grouping of a batch, or as a compiler sees it."""
+"""Grouping for a batch, in plain or compiled code."""
 AttentionInputs = tuple[Tensor, Tensor, Tensor, Adjust | None]
-"""Queries [N, H, K], keys and values [M, H, K] of one attention; None where keys do not depend on who sees them."""
+"""Queries [N, H, K], keys and values [M, H, K], and an adjustment, or None where keys do not depend on the query group.
+"""
 
 BATCH_MIN_FILL = 0.8
-"""A padded batch is closed when the next group would fill less than this share of its length …"""
+"""A padded batch is closed if the next group would fill less than this share of its length …"""
 BATCH_MIN_GROUPS = 16
-"""… and it already has this many groups: each batch costs some kernel launches."""
+"""… and it already has this many groups, because every batch costs some kernel launches."""
 BATCH_WORST_FILL = 0.5
 """A group shorter than this share of the batch's length always opens a new batch."""
 EXPLICIT_MAX_KEYS = 512
-"""Up to this many keys, products of whole groups are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
+"""Maximum keys for which whole-group products are fastest on a CPU in bfloat16 (docs/experiments/performance.md)."""
 BLOCK_QUERIES = 128
-"""Queries of a block where later queries see more keys, and …"""
+"""Queries per block where later queries see more keys."""
 WIDE_BLOCK_QUERIES = 256
-"""… where all see the same."""
+"""Queries per block where all queries see the same keys."""
 MAX_KEPT_WEIGHTS = 2**25
-"""Attention weights of one call that are kept for the backward pass; of larger calls they are computed again there."""
+"""Maximum attention weights per call that are kept for the backward pass. More are computed again there."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class PaddedBatch:
     """Groups that are computed side by side.
 
     Attributes:
-        n_queries, n_keys: of the longest group, q and k.
-        n_ahead: query j (from 0) of no group sees more than the first `n_ahead` + j + 1 keys; k if not causal.
-        mask_gqk: bool, true where a query may see a key; None when nothing is padded, and causality (if any) is the
-            plain lower triangle. A padded query sees one key, so that its softmax is finite.
+        n_queries, n_keys: q and k, the lengths of the longest group.
+        n_ahead: query j (from 0) in any group sees at most the first `n_ahead` + j + 1 keys. Equals k if not causal.
+        mask_gqk: bool, true where a query may see a key. None if nothing is padded and causality (if any) is the plain
+            lower triangle. A padded query sees one key, so that its softmax is finite.
     """
 
     n_groups: int
@@ -74,7 +74,7 @@ class PaddedBatch:
 
     @classmethod
     def of(cls, query_lengths: np.ndarray, key_lengths: np.ndarray, is_causal: bool) -> "PaddedBatch":
-        """The batch of groups of these lengths, int64 [g]."""
+        """Return the batch for groups with these lengths, int64 [g]."""
         n, m = int(query_lengths.max()), int(key_lengths.max())
         is_full = bool((query_lengths == n).all() and (key_lengths == m).all())
         n_ahead = int((key_lengths - query_lengths).max()) if is_causal else m
@@ -97,11 +97,11 @@ class PaddedBatch:
 
 @dataclass(frozen=True)
 class PaddedRows:
-    """Indexes that turn packed rows into the padded rows of all batches, and back.
+    """Indexes that gather packed rows into the padded rows of all batches, and back.
 
     Attributes:
-        packed_P: int64, the packed row in each padded row; padding repeats row 0. None when packed = padded.
-        padded_N: int64, the padded row of each packed row; None when packed = padded, or when groups share packed rows
+        packed_P: int64, the packed row in every padded row. Padding repeats row 0. None if packed = padded.
+        padded_N: int64, the padded row for every packed row. None if packed = padded, or if groups share packed rows
             (as keys).
     """
 
@@ -110,7 +110,10 @@ class PaddedRows:
 
     @classmethod
     def of(cls, items_P: np.ndarray, packed_rows: np.ndarray) -> "PaddedRows":
-        """The indexes for the items of padded rows (−1: padding), given the packed row of each item."""
+        """Return the indexes for padded rows with the given items (−1: padding).
+
+        `packed_rows` are the packed rows by item.
+        """
         padded = np.flatnonzero(items_P >= 0)
         packed = packed_rows[items_P[padded]]
         packed_P = np.zeros_like(items_P)
@@ -129,7 +132,7 @@ class PaddedRows:
 
 @dataclass(frozen=True)
 class PaddedInputs:
-    """Index tensors of padded attention. Distances are of padded keys, positions as in `VarlenInputs`."""
+    """Index tensors for padded attention. Distances are per padded key, positions as in `VarlenInputs`."""
 
     batches: tuple[PaddedBatch, ...]
     queries: PaddedRows
@@ -139,7 +142,7 @@ class PaddedInputs:
 
     @classmethod
     def of(cls, grouping: Grouping) -> "PaddedInputs":
-        """The index tensors of a grouping, on the CPU."""
+        """Return the index tensors for a grouping, on the CPU."""
         lengths = grouping.query_lengths_G, grouping.key_lengths_G
         batches = _batch_groups(*lengths)
         queries_P, keys_P = (_pad_items(batches, lengths_G) for lengths_G in lengths)
@@ -153,7 +156,6 @@ class PaddedInputs:
         )
 
     def is_on(self, device: torch.device) -> bool:
-        """Whether its tensors, if it has any, are on this device."""
         masks = (batch.mask_gqk for batch in self.batches)
         tensors = (self.queries.packed_P, self.keys.packed_P, *masks, self.distances_P)
         first = next((tensor for tensor in tensors if tensor is not None), None)
@@ -161,7 +163,7 @@ class PaddedInputs:
 
 
 def inputs_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
-    """The `VarlenInputs` or `PaddedInputs` of a grouping on a device. The grouping keeps them for the last device."""
+    """Return the `VarlenInputs` or `PaddedInputs` for a grouping on a device, kept in the grouping."""
     inputs = grouping.kernel_inputs.get(kernel)
     if inputs is None or not inputs.is_on(device):
         made = VarlenInputs.of(grouping) if kernel == "varlen" else PaddedInputs.of(grouping)
@@ -170,7 +172,7 @@ def inputs_for(grouping: Grouping, kernel: Kernel, device: torch.device) -> Any:
 
 
 def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np.ndarray]:
-    """Sort groups by length and split them where padding would become wasteful; groups without queries are left out."""
+    """Sort groups by length and split them where padding becomes wasteful. Groups without queries are excluded."""
     sizes = np.maximum(query_lengths, key_lengths)
     # Stable: groups of equal length keep their packed order.
     order = np.argsort(-sizes, kind="stable")
@@ -191,7 +193,7 @@ def _batch_groups(query_lengths: np.ndarray, key_lengths: np.ndarray) -> list[np
 
 
 def _pad_items(batches: Sequence[np.ndarray], lengths_G: np.ndarray) -> np.ndarray:
-    """The item in each padded row, numbered group after group, and −1 in rows of padding; int64 [P]."""
+    """Return the item in every padded row, numbered group after group, with −1 for padding, int64 [P]."""
     starts_G = np.cumsum(lengths_G) - lengths_G
     items = [np.empty(0, dtype=np.int64)]
     for groups in batches:
@@ -201,7 +203,7 @@ def _pad_items(batches: Sequence[np.ndarray], lengths_G: np.ndarray) -> np.ndarr
 
 
 def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Kernel:
-    """The implementation that `ragged_attention` uses for queries of this type and head width on this device."""
+    """Return the implementation that `ragged_attention` uses for this device, dtype and head width."""
     # Flash attention reads 16 bytes at a time, and holds at most 256 entries of a head.
     fits = dtype in (torch.float16, torch.bfloat16) and head_width % 8 == 0 and head_width <= 256
     if device.type != "cuda" or not fits or torch.cuda.get_device_capability(device) < CAPABILITY_WITH_BFLOAT16:
@@ -212,7 +214,7 @@ def kernel_for(device: torch.device, dtype: torch.dtype, head_width: int) -> Ker
 def ragged_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: AnyGrouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """Softmax attention in which each group of queries sees its own list of at least one key; [N, H, K]."""
+    """Softmax attention from query groups to their own lists of at least one key. [N, H, K]."""
     if isinstance(grouping, CompiledGrouping):
         return compiled_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
     kernel = kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2])
@@ -221,20 +223,20 @@ def ragged_attention(
 
 
 def kernel_inputs_of(grouping: AnyGrouping, query_NHK: Tensor) -> VarlenInputs | PaddedInputs:
-    """The index tensors that `ragged_attention` reads with these queries."""
+    """Return the index tensors that `ragged_attention` reads for these queries."""
     if isinstance(grouping, CompiledGrouping):
         return grouping.inputs
     return inputs_for(grouping, kernel_for(query_NHK.device, query_NHK.dtype, query_NHK.shape[2]), query_NHK.device)
 
 
 def distances_of(inputs: VarlenInputs | PaddedInputs) -> Tensor:
-    """int64 [P], of the keys that groups see."""
+    """Return the key distances, int64 [P]. Only for patterns with distances."""
     assert inputs.distances_P is not None, "asked for only where the pattern says them"
     return inputs.distances_P
 
 
 def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping) -> Tensor:
-    """The formula as the papers write it: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
+    """Attention as in the papers: softmax(QKᵀ/√K + M)V with a dense mask (G-Transformer, Eq. 6–7)."""
     mask_NM = torch.from_numpy(grouping.dense_mask(len(key_MHK))).to(query_NHK.device)
     scores_HNM = torch.einsum("nhk,mhk->hnm", query_NHK, key_MHK) / math.sqrt(query_NHK.shape[-1])
     weights_HNM = scores_HNM.masked_fill(~mask_NM, -torch.inf).softmax(-1)
@@ -244,7 +246,7 @@ def dense_attention(query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, group
 def padded_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """Ragged attention through padded batches of groups of similar size."""
+    """Ragged attention with padded batches of groups that have similar sizes."""
     inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
     query_PHK = _pad_rows(query_NHK, inputs.queries)
     key_PHK, value_PHK = _pad_rows(key_MHK, inputs.keys), _pad_rows(value_MHK, inputs.keys)
@@ -260,7 +262,7 @@ def padded_attention(
 def varlen_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """Ragged attention through variable-length kernels (CUDA, float16 or bfloat16)."""
+    """Ragged attention with variable-length kernels (CUDA, float16 or bfloat16)."""
     varlen_attn = find_varlen()
     assert varlen_attn is not None, "asked for only where this torch has it"
     compiled = CompiledGrouping(inputs_for(grouping, "varlen", query_NHK.device), grouping.is_causal, varlen_attn)
@@ -273,7 +275,7 @@ def varlen_attention(
 
 @torch.no_grad()
 def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, adjust: Adjust | None = None) -> Tensor:
-    """Entropy in bits of each query's attention weights averaged over the heads (G-Transformer §3.2); float32 [N]."""
+    """Return the entropy in bits of attention weights averaged over heads (G-Transformer, §3.2), float32 [N]."""
     inputs: PaddedInputs = inputs_for(grouping, "padded", query_NHK.device)
     # Entropies are sums of many small terms, so they are computed in float32 also where the model has half precision.
     query_PHK, key_PHK = _pad_rows(query_NHK.float(), inputs.queries), _pad_rows(key_MHK.float(), inputs.keys)
@@ -284,7 +286,7 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, ad
         # The paper averages the weights over heads before the entropy, which differs from the mean of entropies.
         with torch.autocast(query.device.type, enabled=False):
             weights_gqk = _weights(query, key, batch.bias_gqk, batch.n_ahead).mean(1)
-        # `entr` gives 0 for weight 0, where −w · log w would be NaN; it is in nats.
+        # `entr` gives 0 for weight 0, where −w · log w would be NaN. It is in nats.
         entropies.append(torch.special.entr(weights_gqk).sum(-1).flatten() / math.log(2))
     return _unpad_rows(torch.cat(entropies), inputs.queries)
 
@@ -292,7 +294,7 @@ def attention_entropy(query_NHK: Tensor, key_MHK: Tensor, grouping: Grouping, ad
 def _split_batches(
     inputs: PaddedInputs, query_PHK: Tensor, key_PHK: Tensor, value_PHK: Tensor
 ) -> Iterator[tuple[PaddedBatch, Tensor, Tensor, Tensor]]:
-    """Each padded batch with its [g, H, q or k, K] views."""
+    """Yield padded batches with their [g, H, q or k, K] views."""
     first_query = first_key = 0
     for batch in inputs.batches:
         g, n, m = batch.n_groups, batch.n_queries, batch.n_keys
@@ -304,7 +306,7 @@ def _split_batches(
 
 
 def _batch_attention(query: Tensor, key: Tensor, value: Tensor, batch: PaddedBatch, is_causal: bool) -> Tensor:
-    """Attention of one padded batch; [g, H, q, K]."""
+    """Attention in one padded batch, [g, H, q, K]."""
     if query.device.type == "cpu" and _pays_in_blocks(query, batch, is_causal):
         return BlockAttention.apply(query, key, value, batch.bias_gqk, batch.n_ahead)  # pyright: ignore[reportReturnType]
     if query.device.type == "cpu" and query.dtype == torch.bfloat16:
@@ -316,17 +318,18 @@ def _batch_attention(query: Tensor, key: Tensor, value: Tensor, batch: PaddedBat
 
 
 def _pays_in_blocks(query: Tensor, batch: PaddedBatch, is_causal: bool) -> bool:
-    """Whether, on a CPU, blocks are the fastest way; measured, see docs/experiments/performance.md."""
+    """True if blocks are fastest on a CPU, by measurement (docs/experiments/performance.md)."""
     if query.dtype == torch.bfloat16:
         return batch.n_keys > (BLOCK_QUERIES if is_causal else EXPLICIT_MAX_KEYS)
     return is_causal and batch.mask_gqk is not None and batch.n_keys > 2 * BLOCK_QUERIES
 
 
 class BlockAttention(torch.autograd.Function):
-    """Softmax attention of one padded batch on a CPU, [g, H, q, K]: only keys that a block may see are multiplied.
+    """Softmax attention for one padded batch on a CPU, [g, H, q, K], that multiplies only keys that a block may see.
 
-    torch's fused kernel multiplies all keys of a masked batch and is slow in bfloat16. Row j sees at most the first
-    `n_ahead` + j + 1 keys. `bias_gqk`, float32, says which of these (0 or −inf); without it, row j sees all of them.
+    torch's fused kernel multiplies all keys in a masked batch and is slow in bfloat16. Row j sees at most the first
+    `n_ahead` + j + 1 keys. `bias_gqk`, float32, is 0 for visible keys and −inf otherwise. Without it, row j sees all of
+    these keys.
     """
 
     @staticmethod
@@ -353,7 +356,7 @@ class BlockAttention(torch.autograd.Function):
             weights = kept[number] if kept else _weights(query, key, bias_gqk, n_ahead, rows, n_seen)
             block = gradient[:, :, rows]
             value_gradient[:, :, :n_seen] += torch.matmul(weights.transpose(-1, -2), block)
-            # The gradient of a softmax: weights ⊙ (gradient − its mean); the mean is that of gradient · output.
+            # The gradient of a softmax: weights ⊙ (gradient − mean of gradient · output).
             mean = (block * output[:, :, rows]).sum(-1, keepdim=True)
             scores_gradient = torch.matmul(block, value[:, :, :n_seen].transpose(-1, -2)).sub_(mean).mul_(weights)
             query_gradient[:, :, rows] = torch.matmul(scores_gradient, key[:, :, :n_seen]).mul_(scale)
@@ -362,7 +365,7 @@ class BlockAttention(torch.autograd.Function):
 
 
 def _blocks(query: Tensor, key: Tensor, n_ahead: int) -> Iterator[tuple[slice, int]]:
-    """The queries of each block and the number of keys that they may see."""
+    """Yield the queries in every block, with the number of keys that they may see."""
     n, m = query.shape[2], key.shape[2]
     size = WIDE_BLOCK_QUERIES if n_ahead >= m else BLOCK_QUERIES
     for start in range(0, n, size):
@@ -374,7 +377,7 @@ def _weights(
     query: Tensor, key: Tensor, bias_gqk: Tensor | None, n_ahead: int, rows: slice = slice(None),
     n_seen: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Attention weights of some queries of a padded batch and their first keys, [g, H, b, s]; see `BlockAttention`."""
+    """Return attention weights for some queries in a padded batch, [g, H, b, s]. See `BlockAttention`."""
     key = key[:, :, :n_seen]
     # Queries are scaled before the product: there are fewer of them than scores.
     scores = torch.matmul(query[:, :, rows] * query.shape[-1] ** -0.5, key.transpose(-1, -2))
@@ -388,7 +391,7 @@ def _weights(
 
 
 def _pad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
-    """Packed rows [N, …] → padded rows [P, …]."""
+    """Gather packed rows [N, …] into padded rows [P, …]."""
     if index.packed_P is None:
         return rows
     # Gradients of keys that several groups see must be added up, as `index_select` does.
@@ -398,14 +401,14 @@ def _pad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
 
 
 def _unpad_rows(rows: Tensor, index: PaddedRows) -> Tensor:
-    """Padded rows [P, …] → packed rows [N, …]."""
+    """Gather padded rows [P, …] into packed rows [N, …]."""
     return rows if index.packed_P is None else _Unpad.apply(rows, index.padded_N)
 
 
 class _Pad(torch.autograd.Function):
-    """Gather whose backward is a gather too: cheaper than the scatter-add of `index_select`.
+    """A gather whose backward pass also gathers. This is cheaper than the scatter-add in `index_select`.
 
-    The gradient of padding rows is dropped: masks keep them from having any.
+    The gradient for padding rows is dropped. Masks keep it at zero.
     """
 
     @staticmethod
@@ -420,7 +423,7 @@ class _Pad(torch.autograd.Function):
 
 
 class _Unpad(torch.autograd.Function):
-    """The inverse gather; padding rows get a zero gradient."""
+    """The inverse gather. Padding rows get a zero gradient."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, padded_N: Tensor) -> Tensor:

@@ -1,13 +1,14 @@
-"""The layout of a batch: which packed tokens are a sentence, an EDU or an instance. All groupings follow from it.
+"""The layout of a batch: token ranges of sentences, EDUs and instances, from which all groupings follow.
 
-A model asks its layout for the grouping of each slot and pattern, and for index tensors such as positions. They are
-made once; `prepare` makes all of them ahead, in the process that loads the batch. A compiled model reads a
-`CompiledLayout`, which has nothing left to compute.
+A model asks its layout for the grouping of a slot and pattern, and for index tensors such as positions. These are
+computed once. `prepare` computes all of them ahead, in the process that loads the batch. A compiled model reads a
+`CompiledLayout` with nothing left to compute.
 
-Shape letters: N packed target tokens, S packed source tokens, G sentences of the batch, B instances, E EDUs,
-T positions, D width.
+Shape letters: N packed target tokens, S packed source tokens, G sentences in the batch, B instances, E EDUs, T
+positions, D width.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,20 +41,21 @@ from docmt.models.settings import Context, ModelSettings, Positions
 
 CPU = torch.device("cpu")
 IN_ORDER = ("group", "global")
-"""Patterns whose keys are always in the order of the packed rows. The keys of other patterns are in that order in some
-batches only, but a compiled graph either has an index or not."""
+"""Patterns whose keys are always in the order of the packed rows. For other patterns this depends on the batch, but a
+compiled graph either has an index or not.
+"""
 
 
 @dataclass(frozen=True)
 class BatchTrees:
-    """The discourse trees of the instances of a batch, which RST attention follows.
+    """Discourse trees of the instances in a batch, for RST attention.
 
     Attributes:
-        edu_lengths_E: int64, source tokens of each EDU; marks belong to the first and the last EDU of their sentence.
-        edu_heads_E: int64, the row of each EDU's head in the batch, in the same instance; −1 for none.
-        edu_counts_G: int64, EDUs of each sentence, at least 1.
-        sentence_heads_G: as `edu_heads_E`, for the tree of sentences.
-        open_B: bool, instances whose units see everything (dropped trees, decoding without a tree).
+        edu_lengths_E: int64, source tokens per EDU. Boundary tokens belong to the first and last EDU of their sentence.
+        edu_heads_E: int64, row of the head EDU in the batch, in the same instance. −1 for none.
+        edu_counts_G: int64, EDUs per sentence, at least 1.
+        sentence_heads_G: the same for the sentence tree.
+        open_B: bool, instances whose units all see one another (dropped trees, or decoding without a tree).
     """
 
     edu_lengths_E: np.ndarray
@@ -66,20 +68,19 @@ class BatchTrees:
     def of_instance(
         cls, *, edu_lengths: np.ndarray, edu_heads: np.ndarray, edu_counts: np.ndarray, sentence_heads: np.ndarray
     ) -> "BatchTrees":
-        """A batch of one closed instance; heads are rows in the instance."""
+        """Return a batch with one closed instance. Heads are rows in the instance."""
         arrays = (np.asarray(part, dtype=np.int64) for part in (edu_lengths, edu_heads, edu_counts, sentence_heads))
         return cls(*arrays, open_B=np.zeros(1, dtype=bool))
 
     @classmethod
     def of_open_instance(cls, src_lengths: np.ndarray) -> "BatchTrees":
-        """A batch of one instance without trees, whose sentences have `src_lengths` source tokens."""
+        """Return a batch with one instance without trees, whose sentences have `src_lengths` source tokens."""
         lengths = np.asarray(src_lengths, dtype=np.int64)
         heads = np.full(len(lengths), NO_HEAD)
         return cls(lengths, heads, np.ones(len(lengths), dtype=np.int64), heads, np.ones(1, dtype=bool))
 
     @classmethod
     def join(cls, batches: Sequence["BatchTrees"]) -> "BatchTrees":
-        """One batch of all instances of several."""
         return cls(
             np.concatenate([trees.edu_lengths_E for trees in batches]),
             number_through([trees.edu_heads_E for trees in batches]),
@@ -92,17 +93,21 @@ class BatchTrees:
     def join_known(
         cls, batches: Sequence["BatchTrees | None"], src_lengths: Sequence[np.ndarray]
     ) -> "BatchTrees | None":
-        """`join`, with open instances (sentences of `src_lengths` tokens) where trees are missing; None if all are."""
+        """Concatenate batches, with open instances in place of missing trees. None if all are missing.
+
+        `src_lengths` are the source tokens per sentence.
+        """
         if all(trees is None for trees in batches):
             return None
         pairs = zip(batches, src_lengths, strict=True)
         return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
 
     def opened(self, open_B: np.ndarray) -> "BatchTrees":
+        """Return the trees with more open instances, bool [B]."""
         return replace(self, open_B=self.open_B | open_B)
 
     def marked(self, marks: tuple[int, int]) -> "BatchTrees":
-        """The same trees, where `marks` are the numbers of marks before and after each sentence, instead of (1, 1)."""
+        """Return the trees for sentences with another number of boundary tokens (before, after) than (1, 1)."""
         if marks == (1, 1):
             return self
         lengths_E, ends_G = self.edu_lengths_E.copy(), np.cumsum(self.edu_counts_G)
@@ -114,7 +119,7 @@ class BatchTrees:
 
 @dataclass(frozen=True)
 class Drafts:
-    """Translations of all sentences by the sentence model: int64 inputs and labels, and a layout without context."""
+    """Draft translations of all sentences: int64 inputs and labels, and a layout without context."""
 
     inputs_N: Tensor
     labels_N: Tensor
@@ -122,21 +127,21 @@ class Drafts:
 
 
 class AttentionLayout:
-    """Lengths of a batch, with its groupings and index tensors, made when they are first asked for.
+    """Lengths in a batch, with groupings and index tensors that are computed on demand.
 
-    (No dataclass: in mixed precision, Fabric takes dataclasses apart in every call of a model, and refuses frozen ones
-    inside of others.)
+    Not a dataclass: in mixed precision, Fabric takes dataclasses apart whenever it calls a model, and refuses frozen
+    ones inside others.
 
     Attributes:
-        src_lengths_G: int64, tokens of each source sentence (marks included), in packed order.
-        tgt_lengths_G: int64, decoder inputs of each target sentence; in a free stream one length per instance.
-        sentences_B: int64, source sentences of each instance.
-        settings: of the model.
-        trees: discourse trees, for RST attention; None leaves every instance open, so that it sees all.
-        documents_B: int64, source sentences of each document for its context module; by default `sentences_B`.
+        src_lengths_G: int64, tokens per source sentence with boundary tokens, in packed order.
+        tgt_lengths_G: int64, decoder inputs per target sentence. In a free stream, per instance.
+        sentences_B: int64, source sentences per instance.
+        settings: model settings.
+        trees: discourse trees for RST attention. None leaves all instances open.
+        documents_B: int64, source sentences per document for the context module. Default: `sentences_B`.
         context: whether a model with a context module reads instances as documents or as single sentences.
-        drafts: for a model that reads drafts; None lets it make them, as long as the target.
-        groupings, indexes: the ones made so far, or set beforehand.
+        drafts: drafts for a model that reads them. If None, the model makes drafts as long as the target.
+        groupings, indexes: caches that can also be filled in advance.
     """
 
     def __init__(
@@ -170,67 +175,51 @@ class AttentionLayout:
         trees: BatchTrees | None = None,
         context: Context = "document",
     ) -> "AttentionLayout":
-        """The layout of instances whose target is still to be made: one token per target sentence."""
+        """Return the layout for instances without a target yet: one token per target sentence."""
         n_targets = len(sentences_B) if settings.target_stream == "free" else len(src_lengths_G)
         lengths = src_lengths_G, np.ones(n_targets), sentences_B
         return AttentionLayout(*lengths, settings=settings, trees=trees, context=context)
 
-    def _copy(
-        self,
-        trees: BatchTrees | None,
-        *,
-        tgt_lengths_G: np.ndarray | None = None,
-        sentences_B: np.ndarray | None = None,
-    ) -> "AttentionLayout":
-        """A copy with these trees, and these lengths unless they are None. Nothing has been made of it yet."""
-        return AttentionLayout(
-            self.src_lengths_G,
-            self.tgt_lengths_G if tgt_lengths_G is None else tgt_lengths_G,
-            self.sentences_B if sentences_B is None else sentences_B,
-            settings=self.settings,
-            trees=trees,
-            documents_B=self.documents_B,
-            context=self.context,
-            drafts=self.drafts,
-        )
+    def _copy(self, **changes: Any) -> "AttentionLayout":
+        """Return a copy with some other attributes and with empty caches."""
+        layout = copy.copy(self)
+        vars(layout).update({"groupings": {}, "indexes": {}} | changes)
+        return layout
 
-    def one_by_one(self) -> "AttentionLayout":
-        """The same sentences, each an instance, without trees; context modules see their documents."""
-        alone = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
+    def split_into_sentences(self) -> "AttentionLayout":
+        """Return the same sentences as separate instances, without trees. Context modules still see their documents."""
+        layout = self._copy(trees=None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
-        alone.indexes = {key: made for key, made in self.indexes.items() if key[1] == "row"}
-        return alone
+        layout.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
+        return layout
 
     def opened(self, open_B: np.ndarray) -> "AttentionLayout":
-        """The same layout with more instances open to RST attention; bool [B]."""
-        return self._copy(None if self.trees is None else self.trees.opened(open_B))
+        """Return the layout with more instances open to RST attention, bool [B]."""
+        return self._copy(trees=None if self.trees is None else self.trees.opened(open_B))
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
-        """A copy with `function` applied to each index tensor that has been made, as `map_leaves` does."""
-        copy = self._copy(self.trees)
-        copy.groupings = map_leaves(self.groupings, function, kind=kind)
-        copy.indexes = map_leaves(self.indexes, function, kind=kind)
-        copy.drafts = map_leaves(self.drafts, function, kind=kind)
-        return copy
+        """Return a copy with `function` applied to all cached index tensors, as `map_leaves` does."""
+        tensors = {name: getattr(self, name) for name in ("groupings", "indexes", "drafts")}
+        return self._copy(**map_leaves(tensors, function, kind=kind))
 
     @property
     def n_sentences(self) -> int:
-        """G, source sentences of the batch."""
+        """G, the number of source sentences in the batch."""
         return len(self.src_lengths_G)
 
     @property
     def padded_sizes(self) -> tuple[int, int, int]:
-        """Instances, source tokens of the longest (2 or more), and sentences of the one with the most."""
+        """Number of instances, and maximum source tokens (at least 2) and sentences per instance."""
         longest = max(2, int(self.instance_lengths("src").max()))
         return len(self.sentences_B), longest, int(self.sentences_B.max())
 
     @property
     def reads_context(self) -> bool:
-        """Whether the model has a context module, and it reads this batch."""
+        """True if the model has a context module that reads this batch."""
         return self.settings.context is not None and self.context == "document"
 
     def sentence_lengths(self, side: Side) -> np.ndarray:
-        """Items of each sentence of a side; int64 [G]."""
+        """Return the items per sentence on a side, int64 [G]."""
         if side == "src":
             return self.src_lengths_G
         if side == "before":
@@ -238,20 +227,20 @@ class AttentionLayout:
         return np.ones_like(self.src_lengths_G) if side == "vectors" else self.tgt_lengths_G
 
     def instance_lengths(self, side: Side) -> np.ndarray:
-        """Items of each instance of a side; int64 [B]."""
+        """Return the items per instance on a side, int64 [B]."""
         return sum_instances(self.sentence_lengths(side), self.sentences_B)
 
     def sentence_numbers(self) -> np.ndarray:
-        """The number of each source sentence in its document, from 0; int64 [G]."""
+        """Return the number in its document of every source sentence, from 0, int64 [G]."""
         return positions_within(self.documents_B)
 
     def first_sentences(self, n_before: int) -> np.ndarray:
-        """The sentence `n_before` sentences before each one, never before its document; int64 [G]."""
+        """Return the sentence `n_before` sentences earlier, or the first in the document, int64 [G]."""
         return first_before(self.sentence_numbers(), n_before)
 
     @cached_property
     def rows_before(self) -> tuple[np.ndarray, np.ndarray]:
-        """The source rows of the side `before`, and the number of them that each sentence has; int64."""
+        """Source rows on the side `before`, and their number per sentence. int64."""
         starts_G = self.src_lengths_G.cumsum() - self.src_lengths_G
         firsts_G = starts_G[self.first_sentences(self.settings.n_before)]
         # Attention needs keys, so a sentence with nothing before it has its own first token. Context modules discard
@@ -260,11 +249,11 @@ class AttentionLayout:
         return expand_ranges(firsts_G, lengths_G), lengths_G
 
     def resolve(self, pattern: str) -> str:
-        """The pattern that applies to this batch: without trees, patterns that need them see the whole instance."""
+        """Return the pattern that applies to this batch: without trees, tree patterns become `global`."""
         return "global" if self.trees is None and find_part(pattern).needs_trees else pattern
 
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
-        """The grouping of an attention with one pattern. A fusion has one grouping for each of its parts."""
+        """Return the grouping for a slot and a single pattern. Fusions have one grouping per part."""
         key = slot, self.resolve(pattern)
         if key not in self.groupings:
             part = find_part(key[1])
@@ -272,7 +261,7 @@ class AttentionLayout:
         return self.groupings[key]
 
     def _sentence_units(self, slot: Slot) -> AttentionUnits:
-        """The sentences between which a slot attends."""
+        """Return the sentences between which a slot attends."""
         queries_G, keys_G = (self.sentence_lengths(side) for side in SIDES[slot])
         if slot == "drafted" and self.drafts is not None:
             keys_G = self.drafts.layout.tgt_lengths_G
@@ -287,7 +276,7 @@ class AttentionLayout:
         )
 
     def _tree_units(self, slot: Slot) -> AttentionUnits:
-        """EDUs in the encoder, sentences elsewhere, with their heads."""
+        """Return EDUs in the encoder and sentences elsewhere, with their heads."""
         trees = self.trees
         assert trees is not None, "patterns that need trees are resolved to `global` without"
         if slot == "encoder":
@@ -296,32 +285,16 @@ class AttentionLayout:
             return AttentionUnits(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
         return replace(self._sentence_units(slot), heads_U=trees.sentence_heads_G, open_B=trees.open_B)
 
-    @cached_property
-    def _of_sentences(self) -> "AttentionLayout":
-        """The same sentences with one target token each, so that rows of target groupings are sentences."""
-        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G))
-
-    def sentence_groups(self, pattern: str, slot: Slot = "cross") -> np.ndarray:
-        """The group of each target sentence in an attention to the source; int64 [G]."""
-        lengths = self._of_sentences.grouping(slot, pattern).query_lengths_G
-        return np.repeat(np.arange(len(lengths)), lengths)
-
-    def visible_sentences(self, pattern: str) -> np.ndarray:
-        """Bool [G, G], whether target sentence g sees target sentence h ≤ g in decoder self-attention."""
-        return self._of_sentences.grouping("decoder", pattern).dense_mask(len(self.tgt_lengths_G))
-
-    def first_visible_sentences(self, pattern: str) -> np.ndarray:
-        """The first sentence that each target sentence sees in decoder self-attention; int64 [G]."""
-        grouping = self._of_sentences.grouping("decoder", pattern)
-        first_keys = np.cumsum(grouping.key_lengths_G) - grouping.key_lengths_G
-        return np.repeat(grouping.key_rows[first_keys], grouping.query_lengths_G)
+    def sentence_grouping(self, slot: Slot, pattern: str) -> Grouping:
+        """Return a grouping with one row per target sentence instead of one row per target token."""
+        return self._copy(tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
-        """int64, see `Index`, for each item of a side; made once for a device."""
-        found = self.indexes.get((side, kind))
-        if found is None or found.device != device:
-            found = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
-        return found
+        """Return an index tensor for a side, int64, cached per device. See `Index`."""
+        tensor = self.indexes.get((side, kind))
+        if tensor is None or tensor.device != device:
+            tensor = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
+        return tensor
 
     def _make_index(self, side: Side, kind: Index) -> np.ndarray:
         lengths_G = self.sentence_lengths(side)
@@ -342,22 +315,17 @@ class AttentionLayout:
         return positions_within(self.instance_lengths(side) if kind == "instance" else lengths_G)
 
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
-        """int64 [S] or [N], the position of each token in its instance or sentence, from 0; None asks the settings."""
+        """Return token positions in the instance or sentence, from 0, int64. None: as in the model settings."""
         return self.index(side, within or self.settings.positions, device)
 
     def n_positions(self, side: Side, *, within: Positions | None = None) -> int:
-        """The highest position + 1."""
+        """Return the highest position + 1."""
         is_instance = (within or self.settings.positions) == "instance"
         lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
         return int(lengths.max(initial=0))
 
-    def most_positions(self) -> int:
-        """The highest position + 1, of all positions that the model needs."""
-        kinds = self.index_kinds()
-        return max(self.n_positions(side, within=kind) for side, kind in kinds if kind in ("instance", "sentence"))
-
     def index_kinds(self) -> set[tuple[Side, Index]]:
-        """Side and kind of each index that the model needs."""
+        """Return side and kind of all indexes that the model needs."""
         kinds: set[tuple[Side, Index]] = {(side, self.settings.positions) for side in ("src", "tgt")}
         if self.settings.form.learned_sentences is not None:
             kinds.add(("src", "number"))
@@ -366,7 +334,7 @@ class AttentionLayout:
         return kinds
 
     def attention_parts(self) -> list[tuple[Slot, str]]:
-        """Each attention that the model computes with each pattern that one of its layers has."""
+        """Return slot and pattern of all attentions that the model computes."""
         context = self.settings.context if self.reads_context else None
         return [*(context.traits.attentions if context else ())] + [
             (slot, part)
@@ -376,7 +344,7 @@ class AttentionLayout:
         ]
 
     def prepare(self, kernel: Kernel) -> None:
-        """Compute on the CPU every index tensor that the model needs with this attention kernel."""
+        """Compute all index tensors that the model needs with this attention kernel, on the CPU."""
         for side, kind in self.index_kinds():
             self.index(side, kind, CPU)
         for slot, part in self.attention_parts():
@@ -385,11 +353,11 @@ class AttentionLayout:
 
 @dataclass(frozen=True)
 class CompiledLayout:
-    """A layout as a compiler sees it: tensors and numbers for the variable-length kernel, with nothing to compute.
+    """Layout in compiled code: tensors and numbers for the variable-length kernel, with nothing to compute.
 
-    With it, `torch.compile` makes one graph of `Transformer.forward` that serves batches of any shape. Groupings are by
-    the patterns of the settings, also where they are resolved to others. `default` is what positions run through where
-    nothing else is asked for, `table_TD` has the vectors of at least as many as there are, float32.
+    With it, `torch.compile` makes one graph from `Transformer.forward` that serves batches of any shape. Groupings have
+    the pattern names in the settings, even where they are resolved to others. `default` is the default range for
+    positions. `table_TD`, float32, has at least as many position vectors as needed.
     """
 
     groupings: dict[tuple[Slot, str], CompiledGrouping]
@@ -403,7 +371,7 @@ class CompiledLayout:
 
     @classmethod
     def of(cls, layout: AttentionLayout, table_TD: Tensor) -> "CompiledLayout":
-        """A compiled layout on the device of the table; complete, if the layout has been prepared."""
+        """Return the compiled layout on the table's device. Fast if the layout has been prepared."""
         device = table_TD.device
         # In a fixed order: a graph asks for the keys of a dict in their order.
         kinds = sorted(layout.index_kinds())

@@ -1,7 +1,7 @@
-"""Attention modules: multi-head attention of one pattern, distances that change it, and fusions of several patterns.
+"""Attention modules: multi-head attention with one pattern, relative distances, and fusions of several patterns.
 
-Shape letters: N packed queries, M packed keys (of the other side in cross-attention), P keys in the order of the groups
-that see them, D width, H heads, K head width, T distances, W frequencies.
+Shape letters: N packed queries, M packed keys (from the other side in cross-attention), P keys in group order, D width,
+H heads, K head width, E extended head width, W frequencies.
 """
 
 import keyword
@@ -22,20 +22,20 @@ from docmt.models.attention.patterns import MAX_SENTENCES, NO_GATE, PATTERNS, Fu
 from docmt.models.numerics import product_dtype
 
 Groupings = Callable[[str], AnyGrouping]
-"""Gives the grouping of a pattern for the attention at hand."""
+"""Returns the grouping for a pattern in one attention slot."""
 
 Attend = Callable[["MultiHeadAttention", Tensor], Tensor]
-"""Runs one multi-head attention on queries [N, D] with keys and values that it knows; gives [N, D]."""
+"""Runs one multi-head attention on queries [N, D]. Keys and values are known to the function. Returns [N, D]."""
 
 INHERITED = "group"
-"""The part of a fused attention that corresponds to an attention with one pattern."""
+"""The part in a fused attention that corresponds to an attention with one pattern."""
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention of one pattern (G-Transformer, Eq. 5, and Eq. 8 if the pattern is `group`).
+    """Multi-head attention with one pattern (G-Transformer, Eq. 5, and Eq. 8 for the pattern `group`).
 
-    Scores depend on the distances of keys where `distances` are given or the pattern has them. All heads are `inner`
-    wide together, by default `width`.
+    Scores depend on key distances if `distances` is set or the pattern has distances. All heads together are `inner`
+    wide.
     """
 
     shares_queries: ClassVar[bool] = False
@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
-        """Attend from `query_ND` to `memory_MD`, or to itself when there is no memory; returns [N, D]."""
+        """Attend from `query_ND` to `memory_MD`, or to itself without a memory. Returns [N, D]."""
         grouping = groupings(self.pattern)
         query_NHK, key_MHK, value_MHK, adjust = self.inputs(query_ND, memory_MD, grouping)
         output_NHK = ragged_attention(query_NHK, key_MHK, value_MHK, grouping, adjust)
@@ -78,13 +78,13 @@ class MultiHeadAttention(nn.Module):
         return self.out(output_NHK.flatten(1))
 
     def inputs(self, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping) -> AttentionInputs:
-        """Queries, keys and values, with their distances where the pattern has them."""
+        """Return queries, keys and values, with distances where the pattern has them."""
         if self.distances is None:
             return *self.project(query_ND, memory_MD), None
         return self.distances.inputs(self, query_ND, memory_MD, grouping)
 
     def project(self, query_ND: Tensor, memory_MD: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries [N, H, K], keys and values [M, H, K]; without a memory, all from the queries."""
+        """Return queries [N, H, K], and keys and values [M, H, K]. Without a memory, all come from the queries."""
         if memory_MD is None:
             projected = F.linear(query_ND, self.in_weight, self.in_bias)
             query_NHK, key_NHK, value_NHK = projected.unflatten(1, (3, self.heads, -1)).unbind(1)
@@ -96,18 +96,18 @@ class MultiHeadAttention(nn.Module):
         return query_NHK, key_MHK, value_MHK
 
     def project_query(self, query_ND: Tensor) -> Tensor:
-        """Queries [N, H, K]."""
+        """Return queries [N, H, K]."""
         (weight, _), (bias, _) = self._in_parts()
         return F.linear(query_ND, weight, bias).unflatten(1, (self.heads, -1))
 
     def project_memory(self, memory_MD: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values [M, H, K]."""
+        """Return keys and values [M, H, K]."""
         (_, weight), (_, bias) = self._in_parts()
         key_MHK, value_MHK = F.linear(memory_MD, weight, bias).unflatten(1, (2, self.heads, -1)).unbind(1)
         return key_MHK, value_MHK
 
     def _in_parts(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Weights and biases, each for queries and for keys and values."""
+        """Return weights and biases, both split into queries, and keys with values."""
         inner = self.out.in_features
         biases = self.in_bias.split((inner, 2 * inner))
         if self.memory_weight is not None:
@@ -120,36 +120,33 @@ class MultiHeadAttention(nn.Module):
 
     @staticmethod
     def counterpart(name: str) -> str | None:
-        """The parameter that corresponds to `name` in a model that has an attention of the other kind in this place."""
+        """Return the corresponding parameter in a model with a fused attention in this place, or None."""
         return None if name.startswith("distances.") else f"{INHERITED}.{name}"
 
 
 class Distances(nn.Module, ABC):
-    """The parameters and computations that let one attention tell near keys from far ones.
-
-    The distance of each key comes from the grouping of the pattern (`Grouping.distances`).
-    """
+    """Parameters and computations that make attention depend on the key distances in the pattern's grouping."""
 
     def inputs(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
-        """Queries, keys and values of the attention; see `MultiHeadAttention.inputs`."""
+        """Return queries, keys and values, see `MultiHeadAttention.inputs`."""
         return *part.project(query_ND, memory_MD), self.add
 
     @abstractmethod
     def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values as groups see them, given projected ones and their distances, int64 [P]."""
+        """Return keys and values in group order from projected ones and their distances, int64 [P]."""
 
     def finish(self, output_NHE: Tensor) -> Tensor:
-        """The output of the attention as its output projection reads it, [N, H, K]."""
+        """Return the attention output as the output projection reads it, [N, H, K]."""
         return output_NHE
 
     def cache_width(self, head_width: int) -> int:
-        """The width of keys and values in caches of incremental decoding."""
+        """Return the width of cached keys and values in incremental decoding."""
         return head_width
 
     def extend_step(self, projected_N3HK: Tensor, position: Tensor) -> Tensor:
-        """The queries, scaled by 1/√K, keys and values of one step of incremental decoding, as caches hold them.
+        """Return queries (scaled by 1/√K), keys and values for one step in incremental decoding, as caches hold them.
 
         `position`, int64 [1]: the newest tokens of all hypotheses have the same position in their instances.
         """
@@ -157,9 +154,9 @@ class Distances(nn.Module, ABC):
 
 
 class SentenceDistances(Distances):
-    """A learned vector for each distance between sentences, added to keys and another one to values.
+    """Learned vectors per sentence distance, added to keys and values (Shaw et al. 2018, between sentences).
 
-    (Shaw et al. 2018, with sentences in the place of words.) At first they are 0. With `heads` 1, all heads share them.
+    They are initialized to 0. With `heads` 1, all heads share them.
     """
 
     def __init__(self, n_distances: int, heads: int, head_width: int) -> None:
@@ -173,14 +170,14 @@ class SentenceDistances(Distances):
 
 
 class TokenDistances(Distances):
-    """Attention by distances between tokens; sentences before the own one are a memory (Transformer-XL, §3.2–3.3).
+    """Attention by token distance. Previous sentences are a memory (Transformer-XL, §3.2–3.3).
 
-    The score of query i and key j is (q_i·k_j + (q_i + b)·(R ρ(i − j))) / √K, where ρ(t) are K sinusoids, R is a matrix
-    and b a vector of each head. (The other vector of Transformer-XL's score is the bias of the query projection.) Keys
-    and values of earlier sentences come from states that no gradient goes through.
+    The score for query i and key j is (q_i·k_j + (q_i + b)·(R ρ(i − j))) / √K, where ρ(t) are K sinusoids, and heads
+    have their own matrix R and vector b. (Transformer-XL's other vector is the bias in the query projection.) Keys and
+    values from earlier sentences come from states without gradients.
 
-    Since sin(i − j) and cos(i − j) are sums of products of sines and cosines of i and of j, the second term is a scalar
-    product, too: queries, keys and values are 2 K wide here, and any kernel computes them.
+    Since sin(i − j) and cos(i − j) are sums of products of sines and cosines for i and for j, the second term is also a
+    scalar product. Queries, keys and values are therefore 2 K wide here, and any kernel can compute them.
     """
 
     def __init__(self, heads: int, head_width: int) -> None:
@@ -194,14 +191,14 @@ class TokenDistances(Distances):
     def inputs(
         self, part: MultiHeadAttention, query_ND: Tensor, memory_MD: Tensor | None, grouping: AnyGrouping
     ) -> AttentionInputs:
-        """The second version of each key and value is the one that later sentences see."""
+        """Return near and far versions of keys and values. Later sentences see the far version."""
         # Cross-attention has no order of words between query and key.
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
         positions_N = kernel_inputs_of(grouping, query).positions_N
         assert positions_N is not None, "the pattern says them"
         query, near, value = self.extend(query, key, value, positions_N)
-        # As in Transformer-XL, the states of earlier sentences are constants; the projections still get gradients.
+        # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.
         far_key, far_value = part.project_memory(query_ND.detach())
         far = torch.cat((far_key, near[..., far_key.shape[-1] :]), dim=-1)
         # Kernels divide by the root of twice the width.
@@ -218,9 +215,9 @@ class TokenDistances(Distances):
     def extend(
         self, query_NHK: Tensor, key_NHK: Tensor, value_NHK: Tensor, positions_N: Tensor, *, scale: float = 1.0
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of twice the width, in self-attention.
+        """Return queries, keys and values with twice the width, for self-attention.
 
-        Queries come multiplied by `scale`. Positions are those in the instance; one entry may stand for all tokens.
+        Queries come multiplied by `scale`. Positions are in the instance. A single entry can serve all tokens.
         """
         half = key_NHK.shape[-1] // 2  # frequencies as in `transformer.sinusoids`
         rates_W = torch.exp(torch.arange(half, device=positions_N.device) * (-math.log(10000) / max(half - 1, 1)))
@@ -258,14 +255,14 @@ DISTANCES: dict[str, Callable[[int, int], Distances]] = {
     "distances": lambda heads, head_width: SentenceDistances(2 * MAX_SENTENCES + 1, 1, head_width),
     "memory": TokenDistances,
 }
-"""Pattern → constructor of its distances, whose arguments are the numbers of heads and of values per head."""
+"""Constructors by pattern. Their arguments are the number of heads and the head width."""
 
 
 class Gate(nn.Linear):
-    """Sums two outputs by a gate per dimension.
+    """Sum of two outputs with a gate per dimension.
 
-    (G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13; cross-task pre-training, Eq. 6–7, without bias.) It starts as in
-    G-Transformer's code, with Xavier weights and biases of 0, like all other linear maps.
+    Sources: G-Transformer, Eq. 10; RST-Transformer, Eq. 12–13; cross-task pre-training, Eq. 6–7 (without bias). It
+    starts as in G-Transformer's code, with Xavier weights and zero biases, like all other linear maps.
     """
 
     def __init__(self, width: int, *, bias: bool = True) -> None:
@@ -274,30 +271,30 @@ class Gate(nn.Linear):
         if bias:
             nn.init.zeros_(self.bias)
 
-    # It is a linear map with two inputs; as a child of `Linear` its parameters are named as one's.
+    # A linear map with two inputs. Inheriting from `Linear` gives its parameters the usual names.
     def forward(self, local_ND: Tensor, wide_ND: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Sum the inputs, gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
+        """Return gate ⊙ local + (1 − gate) ⊙ wide, where the gate is the sigmoid of a linear map of both."""
         gate_ND = torch.sigmoid(self.weigh(torch.cat((local_ND, wide_ND), dim=-1)))
         # In mixed precision, linear maps give half precision, but layer norms, which may be an input, do not.
         dtype = torch.promote_types(local_ND.dtype, wide_ND.dtype)
         return torch.lerp(wide_ND.to(dtype), local_ND.to(dtype), gate_ND.to(dtype))
 
     def weigh(self, both_NE: Tensor) -> Tensor:
-        """The gate before the sigmoid, [N, D], for both inputs side by side, [N, E = 2 D]."""
+        """Return the gate before the sigmoid, [N, D], from both inputs side by side, [N, 2 D]."""
         return super().forward(both_NE)
 
 
 class FusedAttention(nn.Module, ABC):
-    """Several attentions in the place of one, each with its own parameters, named after its pattern.
+    """Several attentions in one place, with separate parameters, named after their patterns.
 
-    Subclasses say in `fuse` which attention reads what; parts are in the order in which it runs them. It serves every
-    way of computing the parts: packed here, step by step with caches in decoding.
+    Subclasses define in `fuse` how parts are connected. The same definition serves packed computation here and cached
+    computation in decoding. Parts are in the order in which `fuse` runs them.
     """
 
     has_gate: ClassVar[bool] = True
-    """Whether a gate joins the outputs."""
+    """True if a gate combines the outputs."""
     shares_queries: ClassVar[bool] = False
-    """Whether all parts read the same queries, so that decoding can project them in one product."""
+    """True if all parts read the same queries, so that decoding can project them in one product."""
 
     def __init__(self, width: int, heads: int, patterns: Sequence[str], *, inner: int | None = None) -> None:
         super().__init__()
@@ -310,7 +307,7 @@ class FusedAttention(nn.Module, ABC):
 
     @abstractmethod
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
-        """The output [N, D] for queries [N, D]; `attend` is called once for each part, in their order."""
+        """Return the output [N, D] for queries [N, D]. `attend` is called once per part, in order."""
 
     def forward(self, query_ND: Tensor, memory_MD: Tensor | None, groupings: Groupings) -> Tensor:
         """As `MultiHeadAttention.forward`. Without a memory, a part's keys and values come from its own queries."""
@@ -318,11 +315,10 @@ class FusedAttention(nn.Module, ABC):
         return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
 
     def silence(self) -> None:
-        """Start the new parts so that the output is that of the first part before this call, bit by bit.
+        """Initialize the new parts so that the output equals the first part's output before this call, bit by bit.
 
-        Only where a gate joins the first part with others. The gate is half open and depends on nothing yet, the first
-        part's output counts double, which rounds nothing, and the others give zero. Unlike a gate that is closed, this
-        lets gradients reach all of them.
+        Requires a gate. It starts half open and constant, the first part's output is doubled (an exact operation), and
+        the other outputs are zero. Unlike with a closed gate, gradients reach all parts.
         """
         if not self.has_gate:
             raise UserError(NO_GATE)
@@ -330,19 +326,19 @@ class FusedAttention(nn.Module, ABC):
         with torch.no_grad():
             for parameter in (*self.gate.parameters(), *(p for part in others for p in part.out.parameters())):
                 parameter.zero_()
-            # A gate of zeros is open to sigmoid(0) = ½; doubling is exact in binary floats, so ½ · 2x + ½ · 0 = x.
+            # A gate of zeros is open to sigmoid(0) = ½. Doubling is exact in binary floats, so ½ · 2x + ½ · 0 = x.
             for parameter in first.out.parameters():
                 parameter.mul_(2)
 
     @staticmethod
     def counterpart(name: str) -> str | None:
-        """As `MultiHeadAttention.counterpart`: only the group part has one, the others and the gate are new."""
+        """As `MultiHeadAttention.counterpart`. Only the group part has a counterpart."""
         part, _, rest = name.partition(".")
         return rest if part == INHERITED else None
 
 
 class ParallelAttention(FusedAttention):
-    """Two attentions side by side, summed by a gate (G-Transformer, Eq. 10; RST-Transformer, Eq. 11–13)."""
+    """Two attentions side by side, combined by a gate (G-Transformer, Eq. 10; RST-Transformer, Eq. 11–13)."""
 
     shares_queries = True
 
@@ -355,8 +351,8 @@ class ParallelAttention(FusedAttention):
 class SerialAttention(FusedAttention):
     """One attention after another (RST-Transformer, Eq. 8–10).
 
-    The output of the first, after its output projection, is what the second projects: to queries and, in
-    self-attention, keys and values. In cross-attention, keys and values of both come from the source.
+    The second attention projects the first one's output to queries and, in self-attention, to keys and values. In
+    cross-attention, keys and values for both come from the source.
     """
 
     has_gate = False
@@ -368,7 +364,7 @@ class SerialAttention(FusedAttention):
 
 
 class MixedAttention(FusedAttention):
-    """One attention and another one after it, as in `SerialAttention`, summed by a gate."""
+    """Two attentions in series as in `SerialAttention`, whose outputs are combined by a gate (Eq. 12–13)."""
 
     @override
     def fuse(self, query_ND: Tensor, attend: Attend) -> Tensor:
@@ -378,16 +374,16 @@ class MixedAttention(FusedAttention):
 
 
 def parts(attention: "MultiHeadAttention | FusedAttention") -> list[MultiHeadAttention]:
-    """The multi-head attentions of an attention module, in the order in which `fuse` runs them."""
+    """Return the multi-head attentions in an attention module, in the order in which `fuse` runs them."""
     modules = attention.children() if isinstance(attention, FusedAttention) else [attention]
     return [module for module in modules if isinstance(module, MultiHeadAttention)]
 
 
 class SplitAttention(FusedAttention):
-    """One multi-head attention, in which each pattern has an equal share of the heads, in order.
+    """One multi-head attention whose heads are divided equally between patterns.
 
-    Its parts have some heads each, and so some rows of the projections and some columns of the output projection. Their
-    outputs are summed, which is what one output projection of all heads does; the first part has its bias.
+    A part has some heads, so some rows of the input projections and some columns of the output projection. Outputs are
+    summed. This equals one output projection for all heads. The first part has its bias.
     """
 
     has_gate: ClassVar[bool] = False
@@ -411,23 +407,25 @@ class SplitAttention(FusedAttention):
         return sum(others, first)
 
     WHOLE: ClassVar[tuple[str, ...]] = ("in_weight", "in_bias", "out.weight", "out.bias")
-    """The parameters of a `MultiHeadAttention` with all heads."""
+    """Parameters in a `MultiHeadAttention` with all heads."""
 
     def split(self, whole: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The parameters of the parts, cut from the parameters of one attention with all heads."""
+        """Return parameters for the parts, cut from an attention with all heads."""
         names = [name for name, module in self.named_children() if isinstance(module, MultiHeadAttention)]
-        n, found = len(names), {}
+        n, weights = len(names), {}
         for number, name in enumerate(names):
             for parameter in ("in_weight", "in_bias"):
                 # One matrix has blocks of rows for queries, keys and values: a part takes its share of each.
-                found[f"{name}.{parameter}"] = torch.cat([rows.chunk(n)[number] for rows in whole[parameter].chunk(3)])
-            found[f"{name}.out.weight"] = whole["out.weight"].chunk(n, 1)[number]
-        return found | {f"{names[0]}.out.bias": whole["out.bias"]}
+                weights[f"{name}.{parameter}"] = torch.cat(
+                    [rows.chunk(n)[number] for rows in whole[parameter].chunk(3)]
+                )
+            weights[f"{name}.out.weight"] = whole["out.weight"].chunk(n, 1)[number]
+        return weights | {f"{names[0]}.out.bias": whole["out.bias"]}
 
     @staticmethod
     @override
     def counterpart(name: str) -> str | None:
-        """An attention with one pattern is split, so that every name is there."""
+        """Return the name itself, because an attention with one pattern is split beforehand."""
         return name
 
 
@@ -443,7 +441,7 @@ FUSIONS: dict[str, type[FusedAttention]] = {
 
 
 def build_attention(width: int, heads: int, pattern: str) -> Attention:
-    """The module of a pattern or fusion, with fresh parameters."""
+    """Return a new module for a pattern or fusion."""
     row = PATTERNS[pattern]
     if isinstance(row, Fusion):
         return FUSIONS[pattern](width, heads, row.parts)

@@ -1,15 +1,15 @@
-"""Attention patterns: which keys each query sees, as functions from the lengths of a batch to a grouping.
+"""Attention patterns: functions from the lengths in a batch to a grouping, the keys that queries see.
 
-Five terms explain all modules of attention:
+Five terms explain all attention modules:
 
-- A *side* holds packed items, sentence after sentence without padding, such as all target tokens of a batch.
-- A *slot* is a place of attention in a model. It says which side its queries and which side its keys come from.
-- A *unit* is a sentence, or an EDU of a source tree. Its tokens see the same keys, except in causal attention.
-- A *pattern* is a rule that says which units see which. A *fusion* of patterns joins several attentions.
-- A *grouping* is a pattern applied to a batch: groups of queries, and the keys that each group sees.
+- A *side* holds packed items, sentence after sentence without padding, for example all target tokens in a batch.
+- A *slot* is a place for attention in a model. It determines the side for queries and the side for keys.
+- A *unit* is a sentence, or an EDU in a source tree. Its tokens see the same keys, except in causal attention.
+- A *pattern* is a visibility rule between units. A *fusion* combines attentions with different patterns.
+- A *grouping* is a pattern applied to a batch: query groups, and the keys that a group sees.
 
-For example, in cross-attention with the pattern `group`, a target sentence sees the source sentence of the same number.
-An instance has two sentences, with 2 and 1 target tokens (queries) and 3 and 2 source tokens (keys):
+For example, in cross-attention with the pattern `group`, a target sentence sees the source sentence with the same
+number. An instance has two sentences, with 2 and 1 target tokens (queries) and 3 and 2 source tokens (keys):
 
 >>> units = AttentionUnits(query_lengths_U=np.array([2, 1]), key_lengths_U=np.array([3, 2]), units_B=np.array([2]))
 >>> grouping = find_part("group").see(units)
@@ -20,13 +20,13 @@ array([[1, 1, 1, 0, 0],
        [1, 1, 1, 0, 0],
        [0, 0, 0, 1, 1]])
 
-With the pattern `global`, both sentences are one group. Queries then see all keys of their instance:
+With the pattern `global`, both sentences form one group. Queries then see all keys in their instance:
 
 >>> find_part("global").see(units).query_lengths_G
 array([3])
 
-`layout.py` makes the units of each slot of a batch, `multi_head.py` has the modules with parameters, and `kernels.py`
-computes attention with a grouping. Settings read the rows of `PATTERNS`, so this module must not import torch.
+`layout.py` makes the units for the slots in a batch, `multi_head.py` has the modules with parameters, and `kernels.py`
+computes attention with a grouping. Settings read the rows in `PATTERNS`, so this module must not import torch.
 
 Shape letters: N packed queries, G groups, U units, B instances, P pairs of a group and a unit.
 """
@@ -41,10 +41,10 @@ import numpy as np
 from docmt.instances.storage import expand_ranges
 
 SLOTS = ("encoder", "decoder", "cross")
-"""The slots of a model without context modules."""
+"""Slots in a model without context modules."""
 Slot = Literal["encoder", "decoder", "cross", "context", "before", "src_before", "tgt_before", "near", "drafted"]
 Side = Literal["src", "tgt", "vectors", "before"]
-"""Source tokens, target tokens, one vector per sentence, or the source tokens of the sentences before each sentence."""
+"""Source tokens, target tokens, one vector per sentence, or source tokens from the previous sentences of a sentence."""
 SIDES: dict[Slot, tuple[Side, Side]] = {
     "encoder": ("src", "src"),
     "decoder": ("tgt", "tgt"),
@@ -57,34 +57,34 @@ SIDES: dict[Slot, tuple[Side, Side]] = {
     "near": ("tgt", "src"),
     "drafted": ("tgt", "tgt"),  # behind the target tokens, its keys are the tokens of the drafts
 }
-"""The sides of queries and keys of each slot."""
+"""Sides for queries and keys by slot."""
 Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "padded_row"]
-"""An integer for each item of a side, which embeddings and context modules read:
+"""Integers per item on a side, for embeddings and context modules:
 
-- `instance`, `sentence`: its position in its instance or in its sentence
-- `in_batch`, `number`: the number of its sentence in the batch or in the document
-- `row`: its row on the side `src` (for the side `before`)
-- `is_word`: 1 for words and 0 for marks
-- `padded_row`: its row in instances that are padded to the longest
+- `instance`, `sentence`: position in the instance or sentence
+- `in_batch`, `number`: sentence number in the batch or document
+- `row`: row on the side `src` (for the side `before`)
+- `is_word`: 1 for words and 0 for boundary tokens
+- `padded_row`: row in instances that are padded to the longest
 """
 CacheKind = Literal["document", "range", "related"]
-"""What sentence-by-sentence decoding can rely on, see `Pattern`."""
+"""Guarantee for sentence-by-sentence decoding, see `Pattern`."""
 MAX_SENTENCES = 20
-"""Sentences that are farther away count as this far."""
+"""Maximum sentence distance. Longer distances count as this one."""
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The keys that each group of queries sees. Queries are packed, group after group; keys can be any packed rows.
+    """Keys that query groups see. Queries are packed group after group, keys can be any packed rows.
 
     Attributes:
-        query_lengths_G: int64 array, queries of each group.
-        key_lengths_G: int64 array, keys of each group, at least 1.
-        key_rows: int64 array [sum of key_lengths], the packed key rows that each group sees, group after group.
-        is_causal: whether query j of a group of n queries and m keys sees only its first m − n + j + 1 keys.
-        distances: int64 array like `key_rows`, the distance of each key, for attentions that read it; otherwise None.
-        positions_N: int64 array, the position of each query in its instance; None where it is not needed.
-        kernel_inputs: index tensors of each kernel on the last device, made and read by `kernels.py`.
+        query_lengths_G: int64 array, queries per group.
+        key_lengths_G: int64 array, keys per group, at least 1.
+        key_rows: int64 array [sum of key_lengths], packed key rows, group after group.
+        is_causal: true if query j in a group with n queries and m keys sees only its first m − n + j + 1 keys.
+        distances: int64 array like `key_rows`, key distances for attentions that read them, otherwise None.
+        positions_N: int64 array, query positions in the instance. None if not needed.
+        kernel_inputs: index tensors by kernel on the last device, computed and read by `kernels.py`.
     """
 
     query_lengths_G: np.ndarray
@@ -104,7 +104,7 @@ class Grouping:
         *,
         is_causal: bool = False,
     ) -> "Grouping":
-        """Groups with one contiguous range of the packed keys each."""
+        """Return groups with one contiguous key range per group."""
         key_rows = expand_ranges(key_starts_G, key_lengths_G)
         return cls(query_lengths_G, key_lengths_G, key_rows, is_causal)
 
@@ -118,10 +118,10 @@ class Grouping:
         key_lengths_U: np.ndarray,
         is_causal: bool = False,
     ) -> "Grouping":
-        """Groups whose keys are whole units in packed order.
+        """Return groups whose keys are whole units in packed order.
 
-        `groups_P` and `units_P` are the pairs of a group and a unit that it sees, in any order; each group sees at
-        least one. In causal attention, the last unit that a group sees must be its own.
+        `groups_P` and `units_P` are pairs of a group and a unit that it sees, in any order. A group sees at least one
+        unit. In causal attention, the last unit that a group sees must be its own.
         """
         n_units = len(key_lengths_U)
         # One number per pair: `unique` sorts the pairs by group, then unit, and drops pairs that are given twice.
@@ -130,7 +130,7 @@ class Grouping:
         lengths_P = key_lengths_U[units_P]
         return cls(
             query_lengths_G,
-            # `reduceat` sums from each start to the next; a group starts where the number of the group changes.
+            # `reduceat` sums from each start to the next. A group starts where the group number changes.
             np.add.reduceat(lengths_P, np.flatnonzero(np.diff(groups_P, prepend=-1))),
             expand_ranges(key_starts_U[units_P], lengths_P),
             is_causal,
@@ -141,7 +141,7 @@ class Grouping:
         return int(self.query_lengths_G.sum())
 
     def dense_mask(self, n_keys: int) -> np.ndarray:
-        """Bool [N, n_keys], true where a query sees a key: the mask that the papers write down."""
+        """Return the mask that the papers use, bool [N, n_keys], true where a query sees a key."""
         mask = np.zeros((self.n_queries, n_keys), dtype=bool)
         first_query = first_key = 0
         for n, m in zip(self.query_lengths_G.tolist(), self.key_lengths_G.tolist(), strict=True):
@@ -154,19 +154,18 @@ class Grouping:
 
 @dataclass(frozen=True)
 class AttentionUnits:
-    """The units of a batch between which an attention runs, in packed order.
+    """Units in a batch between which an attention runs, in packed order.
 
     Attributes:
-        query_lengths_U, key_lengths_U: int64, tokens of each unit on the side of queries and on the side of keys. (In a
-            target stream without sentences, tokens of each instance.)
-        units_B: int64, units of each instance.
-        documents_B: int64, units of each document; None if each instance is one. Only earlier units of the same
-            document are in a window.
-        is_causal: whether a query sees no later token of its side.
+        query_lengths_U, key_lengths_U: int64, tokens per unit on the query and key side. In a target stream without
+            sentences, tokens per instance.
+        units_B: int64, units per instance.
+        documents_B: int64, units per document. None if an instance is a document. Windows do not cross documents.
+        is_causal: true if a query sees no later token on its side.
         window: previous sentences that the pattern `window` sees.
         n_before: previous sentences that a context module reads.
-        heads_U: int64, the row of each unit's head in the batch, −1 for none; None without trees.
-        open_B: bool, instances in which every unit sees all; None without trees.
+        heads_U: int64, row of the unit's head in the batch, −1 for none. None without trees.
+        open_B: bool, instances whose units all see one another. None without trees.
     """
 
     query_lengths_U: np.ndarray
@@ -180,37 +179,37 @@ class AttentionUnits:
     open_B: np.ndarray | None = None
 
     def numbers(self) -> np.ndarray:
-        """The number of each unit in its document, from 0; int64 [U]."""
+        """Return unit numbers in the document, from 0, int64 [U]."""
         return positions_within(self.units_B if self.documents_B is None else self.documents_B)
 
     def query_lengths(self) -> np.ndarray:
-        """Queries of each instance; int64 [B]."""
+        """Return queries per instance, int64 [B]."""
         return sum_instances(self.query_lengths_U, self.units_B)
 
     def key_lengths(self) -> np.ndarray:
-        """Keys of each instance; int64 [B]."""
+        """Return keys per instance, int64 [B]."""
         return sum_instances(self.key_lengths_U, self.units_B)
 
 
 def positions_within(lengths: np.ndarray) -> np.ndarray:
-    """0 … n − 1 for each length n, one after another; int64."""
+    """Return 0 … n − 1 for every length n, concatenated, int64."""
     return expand_ranges(np.zeros_like(lengths), lengths)
 
 
 def sum_instances(lengths_U: np.ndarray, units_B: np.ndarray) -> np.ndarray:
-    """Sums over the units of each instance (at least one); lengths that are those of instances stay; int64 [B]."""
+    """Sum lengths over the units in an instance (at least one), int64 [B]. Lengths per instance stay as they are."""
     if len(lengths_U) == len(units_B):
         return lengths_U
     return np.add.reduceat(lengths_U, np.cumsum(units_B) - units_B)
 
 
 def first_before(numbers_U: np.ndarray, n_before: int) -> np.ndarray:
-    """The unit `n_before` units before each one, never before its document, given numbers in documents; int64 [U]."""
+    """Return the unit `n_before` units earlier, or the first in the document, from unit numbers, int64 [U]."""
     return np.arange(len(numbers_U)) - np.minimum(n_before, numbers_U)
 
 
 def see_window(units: AttentionUnits, *, n_before: int | None = None) -> Grouping:
-    """A sentence sees itself and `n_before` sentences before it in its document; None means `units.window`."""
+    """A sentence sees itself and the `n_before` previous sentences in its document. Default: `units.window`."""
     lengths = units.key_lengths_U
     ends = lengths.cumsum()
     first_U = first_before(units.numbers(), units.window if n_before is None else n_before)
@@ -226,10 +225,10 @@ def see_instance(units: AttentionUnits) -> Grouping:
 
 
 def see_related(units: AttentionUnits) -> Grouping:
-    """A unit sees itself, its parent and its children in the tree.
+    """A unit sees itself, its parent and its children in the tree (RST-Transformer, Eq. 6–7).
 
-    In an open instance all units form one group, so that each sees all: that is global attention. In causal attention,
-    a query sees only earlier related units, and of its own group only earlier tokens.
+    In an open instance all units form one group, so that every unit sees all, as in global attention. In causal
+    attention, a query sees only earlier related units and, in its own group, earlier tokens.
     """
     heads_U, units_B = units.heads_U, units.units_B
     assert heads_U is not None, "patterns that need trees are resolved to `global` without"
@@ -254,20 +253,20 @@ def see_related(units: AttentionUnits) -> Grouping:
 
 
 def see_segments(units: AttentionUnits) -> Grouping:
-    """`see_window` with distance 0 to keys of the same sentence and 1 to all others."""
+    """`see_window` with distance 0 for keys in the same sentence and 1 for all others."""
     grouping = see_window(units)
     return replace(grouping, distances=_sentences_back(units, grouping).clip(max=1))
 
 
 def see_memory(units: AttentionUnits) -> Grouping:
-    """A sentence sees itself and, at distance 1, the one before; positions run through the instance."""
+    """A sentence sees itself and, at distance 1, the previous sentence. Positions count through the instance."""
     grouping = see_window(units, n_before=1)
     positions = positions_within(units.query_lengths())
     return replace(grouping, distances=_sentences_back(units, grouping), positions_N=positions)
 
 
 def see_distances(units: AttentionUnits) -> Grouping:
-    """A sentence sees its instance; distances to keys are 20 + sentences back, cut to 0 … 40."""
+    """A sentence sees its instance. Key distances are 20 + sentences back, clipped to 0 … 40."""
     keys = units.key_lengths()
     starts, lengths = (np.repeat(values, units.units_B) for values in (keys.cumsum() - keys, keys))
     grouping = Grouping.of_ranges(units.query_lengths_U, starts, lengths)
@@ -276,7 +275,7 @@ def see_distances(units: AttentionUnits) -> Grouping:
 
 
 def see_each_before(units: AttentionUnits) -> Grouping:
-    """J copies of the queries; copy j sees the sentence j before its own, or its own if there is none."""
+    """J copies of the queries. Copy j sees the sentence j sentences earlier, or its own if there is none."""
     lengths = units.query_lengths_U
     starts, own, numbers = lengths.cumsum() - lengths, np.arange(len(lengths)), units.numbers()
     # Attention needs a key: where there is no such sentence, the own one is seen, and HAN masks it.
@@ -285,15 +284,15 @@ def see_each_before(units: AttentionUnits) -> Grouping:
 
 
 def see_sources(units: AttentionUnits) -> Grouping:
-    """A target sentence sees its source and the sources before, at distances in sentences."""
+    """A target sentence sees its source and the previous source sentences, at distances in sentences."""
     grouping = see_window(units, n_before=units.n_before)
     return replace(grouping, distances=_sentences_back(units, grouping))
 
 
 def see_drafts(units: AttentionUnits) -> Grouping:
-    """A target sentence sees the target sentences before it, and its draft at distance 0.
+    """A target sentence sees the previous target sentences, and its draft at distance 0.
 
-    The drafts of all sentences follow the target tokens; `units.key_lengths_U` are the lengths of the drafts.
+    The drafts of all sentences follow the target tokens. `units.key_lengths_U` are draft lengths.
     """
     numbers = units.numbers()
     own, first = np.arange(len(numbers)), first_before(numbers, units.n_before)
@@ -304,13 +303,13 @@ def see_drafts(units: AttentionUnits) -> Grouping:
         query_lengths_G=units.query_lengths_U,
         key_lengths_U=lengths,
     )
-    # Keys are in the target sentences, then their drafts; both belong to sentences 0 … U − 1.
+    # Keys are in the target sentences, then in their drafts. Both belong to sentences 0 … U − 1.
     of_keys = np.repeat(np.tile(own, 2), lengths)[grouping.key_rows]
     return replace(grouping, distances=np.repeat(own, grouping.key_lengths_G) - of_keys)
 
 
 def _sentences_back(units: AttentionUnits, grouping: Grouping) -> np.ndarray:
-    """Distance of each key from its group, which is a sentence, in sentences; int64 like `key_rows`."""
+    """Return key distances in sentences from the group's sentence, int64 like `key_rows`."""
     sentences = np.arange(len(grouping.key_lengths_G))
     of_keys = np.repeat(sentences, units.key_lengths_U)
     return np.repeat(sentences, grouping.key_lengths_G) - of_keys[grouping.key_rows]
@@ -318,15 +317,15 @@ def _sentences_back(units: AttentionUnits, grouping: Grouping) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Pattern:
-    """The visibility of keys, and what settings and decoding must know about it.
+    """A visibility rule, with facts for settings and decoding.
 
     Attributes:
-        see: makes the grouping. Where the queries are target tokens, it must follow from their sentence.
-        cache: what sentence-by-sentence decoding can rely on. `document`: every sentence sees its whole instance;
-            `range`: its own and a fixed number of sentences before it; `related`: any earlier sentences.
-        needs_trees: whether units have heads, and are EDUs in the encoder. Without trees such a pattern sees the whole
+        see: makes the grouping. Where queries are target tokens, it must follow from their sentence.
+        cache: guarantee for sentence-by-sentence decoding. `document`: every sentence sees its whole instance. `range`:
+            its own and a fixed number of previous sentences. `related`: any earlier sentences.
+        needs_trees: true if units have heads, and are EDUs in the encoder. Without trees, such a pattern sees the whole
             instance.
-        slots: the attentions that can have it; none for those of context modules.
+        slots: attentions that can have the pattern. Empty for context modules.
     """
 
     see: Callable[[AttentionUnits], Grouping]
@@ -337,9 +336,9 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Several attentions in the place of one, with these patterns, in the order in which they run.
+    """Several attentions in one place, with these patterns, in the order in which they run.
 
-    `FUSIONS` in `multi_head.py` has the class that joins their outputs.
+    `FUSIONS` in `multi_head.py` has the class that combines their outputs.
     """
 
     parts: tuple[str, ...]
@@ -362,7 +361,7 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "long_short": Fusion(("group", "global"), has_gate=False),
     # G-Transformer, Eq. 10.
     "combined": Fusion(("group", "global")),
-    # RST-Transformer, Eq. 8–10; Eq. 11–13; the outputs of Eq. 8 and 10 in Eq. 12–13.
+    # RST-Transformer, Eq. 8–10, then Eq. 11–13, then Eq. 12–13 on the outputs of Eq. 8 and 10.
     "rst_serial": Fusion(("group", "rst"), has_gate=False),
     "rst_parallel": Fusion(("group", "rst")),
     "rst_mix": Fusion(("group", "rst")),
@@ -371,8 +370,9 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "near": Pattern(see_sources, slots=()),
     "drafts": Pattern(see_drafts, slots=()),
 }
-"""All patterns and fusions. `DISTANCES` in `multi_head.py` and `ENCODER_LAYERS` in `layers.py` name the patterns that
-need parameters or layers of their own. docs/models.md shows how to add a pattern."""
+"""All patterns and fusions. `DISTANCES` in `multi_head.py` and `ENCODER_LAYERS` in `layers.py` list the patterns that
+need parameters or layers of their own. docs/models.md shows how to add a pattern.
+"""
 
 NO_GATE = (
     "init_new_parameters 'zero': this model has several attentions in one place with no gate between them, so it "
@@ -381,18 +381,18 @@ NO_GATE = (
 
 
 def part_names(name: str) -> tuple[str, ...]:
-    """The patterns of the parts of a fusion; of a pattern, itself."""
+    """Return the patterns in a fusion. For a pattern, return its own name."""
     pattern = PATTERNS[name]
     return pattern.parts if isinstance(pattern, Fusion) else (name,)
 
 
 def pattern_slots(name: str) -> list[str]:
-    """The attentions that can have a pattern or fusion."""
+    """Return the attentions that can have a pattern or fusion."""
     return [slot for slot in SLOTS if all(slot in find_part(part).slots for part in part_names(name))]
 
 
 def find_part(name: str) -> Pattern:
-    """A pattern by name. Fusions are refused: they have parts in place of a grouping."""
+    """Return a pattern by name. Raises ValueError for a fusion, because it has parts instead of a grouping."""
     pattern = PATTERNS[name]
     if isinstance(pattern, Fusion):
         raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: ask for one of these")

@@ -1,12 +1,14 @@
-"""Attention in groups of few queries and keys, as kernels of Triton: one program computes one head of one group.
+"""Attention in short groups as Triton kernels: one program computes one head in one group.
 
-Flash attention has tiles of 128 queries and adds up their gradients in a float32 table of whole tiles: in sentences of
-28 tokens, three times the traffic of everything else. Here tiles are small, and a program owns all rows of its group:
-no two programs write to one place, and gradients are the same in every run. Longer groups take several tiles.
+Flash attention has tiles with 128 queries and adds their gradients in a float32 table of whole tiles. For sentences of
+28 tokens, that is three times the memory traffic of everything else. Here, tiles are small and a program owns all rows
+in its group. No two programs write to the same place, so gradients are the same in every run. Longer groups take
+several tiles.
 
-The module needs Triton; `varlen.py` asks for it. Sums are in float32; products of float32 are not rounded to TF32.
+The module needs Triton and is imported by `varlen.py`. Sums are in float32. Products of float32 are not rounded to
+TF32.
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, G groups; B rows of a tile, P head width padded
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, B rows in a tile, P head width padded
 to a power of two.
 """
 
@@ -22,12 +24,12 @@ from torch import Tensor
 SHORTEST, MIDDLE, LARGE = (16, 2), (32, 4), (64, 4)
 """Rows of a tile, and warps of its program."""
 HOPPER = 9
-"""First number of the compute capability of H100 and H200."""
+"""First number in the compute capability of H100 and H200."""
 
 
 @triton.jit
 def _own_group(query_offsets, key_offsets, heads: tl.constexpr):
-    """The head of this program, and the first rows and the numbers of queries and keys of its group."""
+    """Return the head of this program, and the first row and number of queries and keys in its group."""
     group, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     first_query, first_key = tl.load(query_offsets + group), tl.load(key_offsets + group)
     n, m = tl.load(query_offsets + group + 1) - first_query, tl.load(key_offsets + group + 1) - first_key
@@ -36,13 +38,13 @@ def _own_group(query_offsets, key_offsets, heads: tl.constexpr):
 
 @triton.jit
 def _place(first, stride, head, head_stride):
-    """Where a head begins in the first row of a group; int64, since packed rows can have more than 2³¹ entries."""
+    """Return the offset where a head begins in the first row of a group. int64: packed rows can exceed 2³¹ entries."""
     return first.to(tl.int64) * stride + head * head_stride
 
 
 @triton.jit
 def _tile(start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
-    """Places of rows from `start` of a group of n rows, [B, P], and whether they are in the group."""
+    """Return offsets for rows from `start` in a group of n rows, [B, P], and whether they are in the group."""
     rows, columns = start + tl.arange(0, B), tl.arange(0, P)
     places = rows[:, None].to(tl.int64) * stride + columns[None, :]
     return places, (rows < n)[:, None] & (columns < width)[None, :]
@@ -50,21 +52,21 @@ def _tile(start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexp
 
 @triton.jit
 def _load(pointer, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
-    """Rows of a group, [B, P]; zeros beyond."""
+    """Load rows of a group, [B, P], with zeros beyond its end."""
     places, seen = _tile(start, n, stride, width, B, P)
     return tl.load(pointer + places, mask=seen, other=0.0)
 
 
 @triton.jit
 def _store(pointer, tile, start, n, stride, width: tl.constexpr, B: tl.constexpr, P: tl.constexpr):
-    """The inverse of `_load`."""
+    """Store rows of a group, [B, P]."""
     places, seen = _tile(start, n, stride, width, B, P)
     tl.store(pointer + places, tile.to(pointer.dtype.element_ty), mask=seen)
 
 
 @triton.jit
 def _scores(query, key, i, j, n, m, scale, is_causal: tl.constexpr, B: tl.constexpr):
-    """Scaled scores of queries from i and keys from j, [B, B]; −inf where a query sees no key."""
+    """Return scaled scores for queries from i and keys from j, [B, B], −inf where a query sees no key."""
     rows, columns = i + tl.arange(0, B), j + tl.arange(0, B)
     seen = (columns < m)[None, :]
     if is_causal:
@@ -76,7 +78,7 @@ def _scores(query, key, i, j, n, m, scale, is_causal: tl.constexpr, B: tl.conste
 @triton.jit
 def _queries(query, gradient, output, sums, i, n, query_stride, gradient_stride, stride, width: tl.constexpr,
              B: tl.constexpr, P: tl.constexpr):  # fmt: skip
-    """Queries and gradients, [B, P], log-sums and products of output and gradient, [B], from query i of a group."""
+    """Load queries and gradients [B, P], log-sums and products of output and gradient [B], from query i."""
     rows = i + tl.arange(0, B)
     gradient_BP = _load(gradient, i, n, gradient_stride, width, B, P)
     products = gradient_BP.to(tl.float32) * _load(output, i, n, stride, width, B, P).to(tl.float32)
@@ -87,7 +89,7 @@ def _queries(query, gradient, output, sums, i, n, query_stride, gradient_stride,
 
 @triton.jit
 def _slopes(query, key, value, gradient, sums, inner, i, j, n, m, scale, is_causal: tl.constexpr, B: tl.constexpr):
-    """Attention weights and gradients of scaled scores, [B, B]; zeros beyond the group."""
+    """Return attention weights and gradients of scaled scores, [B, B], zero beyond the group."""
     weights = tl.exp(_scores(query, key, i, j, n, m, scale, is_causal, B) - sums[:, None])
     products = tl.dot(gradient, tl.trans(value), input_precision="ieee")
     return weights, weights * (products - inner[:, None]) * scale
@@ -99,7 +101,7 @@ def short_groups_forward(
     query_stride, query_head, key_stride, key_head, value_stride, value_head, n_rows, scale,
     heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """Output and logarithms of the sums of exponentials of scores, natural as in flash attention."""
+    """Compute the output, and log-sums of exponentiated scores with the natural logarithm, as in flash attention."""
     head, first_query, first_key, n, m = _own_group(query_offsets, key_offsets, heads)
     query += _place(first_query, query_stride, head, query_head)
     key += _place(first_key, key_stride, head, key_head)
@@ -139,7 +141,7 @@ def short_groups_backward(
     query_stride, query_head, key_stride, key_head, value_stride, value_head, n_rows, scale,
     heads: tl.constexpr, width: tl.constexpr, is_causal: tl.constexpr, B: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of queries, keys and values of one head of one group."""
+    """Compute the gradients of queries, keys and values for one head in one group."""
     head, first_query, first_key, n, m = _own_group(query_offsets, key_offsets, heads)
     stride = heads * width  # of tensors that were made here
     gradient += _place(first_query, gradient_stride, head, gradient_head)
@@ -193,7 +195,7 @@ def short_groups_backward(
 def forward(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, offsets: Sequence[Tensor], is_causal: bool
 ) -> tuple[Tensor, Tensor]:
-    """Output [N, H, K], and log-sums, float32 [H, N], for `backward`; offsets of queries and of keys, int32 [G + 1]."""
+    """Return the output [N, H, K] and log-sums, float32 [H, N]. `offsets` of queries and keys are int32 [G + 1]."""
     output_NHK = query_NHK.new_empty(query_NHK.shape)
     sums_HN = query_NHK.new_empty((query_NHK.shape[1], len(query_NHK)), dtype=torch.float32)
     _launch(short_groups_forward, (query_NHK, key_MHK, value_MHK), (output_NHK, sums_HN), offsets, is_causal)
@@ -204,7 +206,7 @@ def backward(
     gradient_NHK: Tensor, query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, results: Sequence[Tensor],
     offsets: Sequence[Tensor], is_causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of queries, keys and values; `results` of `forward`, `offsets` as there."""
+    """Return gradients of queries, keys and values. `results` come from `forward`."""
     inputs = gradient_NHK, query_NHK, key_MHK, value_MHK
     query, key, value = (rows.new_empty(rows.shape) for rows in inputs[1:])
     _launch(short_groups_backward, inputs, (*results, query, key, value), offsets, is_causal)
@@ -212,9 +214,9 @@ def backward(
 
 
 def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) -> tuple[int, int]:
-    """The fastest tile for groups of this mean length (docs/experiments/gpu.md).
+    """Return the fastest tile for groups with this mean length (docs/experiments/gpu.md).
 
-    On other GPUs than Hopper, the backward pass of a large tile needs more than the 255 registers of a thread.
+    On GPUs other than Hopper, the backward pass with a large tile needs more than the 255 registers per thread.
     """
     if n_rows <= SHORTEST[0] * n_groups:
         return SHORTEST
@@ -229,7 +231,7 @@ def _capability(device: torch.device) -> tuple[int, int]:
 def _launch(
     kernel: Any, inputs: Sequence[Tensor], made: Sequence[Tensor], offsets: Sequence[Tensor], is_causal: bool
 ) -> None:
-    """Run a kernel for each group and head; the strides of its inputs are arguments, other tensors are contiguous."""
+    """Run a kernel for every group and head. Input strides are arguments, other tensors are contiguous."""
     inputs = [rows if rows.stride(2) == 1 else rows.contiguous() for rows in inputs]
     n_rows, heads, width = inputs[-3].shape
     strides = [stride for rows in inputs for stride in rows.stride()[:2]]

@@ -1,9 +1,8 @@
-"""Variable-length attention on GPUs: flash attention for long groups, kernels of Triton for short ones.
+"""Variable-length attention on GPUs: flash attention for long groups, Triton kernels for short ones.
 
-One operator serves both, and chooses when it runs: a compiled graph is the same for batches of all lengths.
+A single operator serves both and chooses at run time, so that a compiled graph is the same for batches of all lengths.
 
-Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P keys in the order of the groups that
-see them.
+Shape letters: N packed queries, M packed keys, H heads, K head width, G groups, P keys in group order.
 """
 
 import functools
@@ -28,27 +27,27 @@ from docmt.models.gpus import show_driver_to_triton
 log = logging.getLogger(__name__)
 
 SWITCH = "DOCMT_ATTENTION"
-"""Environment variable that, with the value `flash`, leaves all groups to flash attention."""
+"""Environment variable. With the value `flash`, flash attention computes all groups."""
 MEAN_LENGTH = 128
-"""Groups are short if they have at most this many queries and keys on average …"""
+"""Maximum mean length (queries and keys) for short groups."""
 MAX_LENGTH = 512
-"""… and the longest at most this many: one program computes it, while the others wait."""
+"""Maximum length of the longest short group, since one program computes it while the others wait."""
 MAX_HEAD_WIDTH = 128
-"""The widest heads whose tiles fit into the shared memory of every GPU with bfloat16."""
+"""Maximum head width whose tiles fit into shared memory on every GPU with bfloat16."""
 TOLERANCE = 0.03
-"""Greatest relative difference from flash attention; bfloat16 rounds by 0.004."""
+"""Maximum relative difference from flash attention. bfloat16 rounds by 0.004."""
 Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Makes the keys and values that groups see, [P, H, K], of projected ones and their distances, int64 [P]."""
+"""Returns keys and values in group order, [P, H, K], from projected ones and their distances, int64 [P]."""
 
 
 @dataclass(frozen=True)
 class VarlenInputs:
-    """Index tensors of variable-length kernels.
+    """Index tensors for variable-length kernels.
 
     Attributes:
         query_offsets, key_offsets: int32 [G + 1].
-        key_rows_M: int64 index of the keys in group order; None when they are already in that order.
-        distances_P, positions_N: int64, of each key in group order and of each query; None where the pattern has none.
+        key_rows_M: int64 index of keys in group order. None if keys are already in that order.
+        distances_P, positions_N: int64, per key in group order and per query. None for patterns without them.
     """
 
     query_offsets: Tensor
@@ -61,7 +60,7 @@ class VarlenInputs:
 
     @classmethod
     def of(cls, grouping: Grouping) -> "VarlenInputs":
-        """The index tensors of a grouping, on the CPU."""
+        """Return the index tensors for a grouping, on the CPU."""
         # Flash attention takes int32 offsets only.
         queries, keys = (offsets_of(n).astype(np.int32) for n in (grouping.query_lengths_G, grouping.key_lengths_G))
         # Keys that are in order already need no gather, which would copy all of them in every layer.
@@ -82,7 +81,7 @@ class VarlenInputs:
 
 @dataclass(frozen=True)
 class CompiledGrouping:
-    """A grouping as a compiler sees it: its index tensors, and the variable-length kernel that reads it."""
+    """Grouping in compiled code: index tensors and the variable-length kernel that reads them."""
 
     inputs: VarlenInputs
     is_causal: bool
@@ -90,14 +89,14 @@ class CompiledGrouping:
 
 
 def optional_tensor(array: np.ndarray | None) -> Tensor | None:
-    """The array as a tensor that shares its memory."""
+    """Return the array as a tensor that shares its memory, or None."""
     return None if array is None else torch.from_numpy(array)
 
 
 def compiled_attention(
     query_NHK: Tensor, key_MHK: Tensor, value_MHK: Tensor, grouping: CompiledGrouping, adjust: Adjust | None = None
 ) -> Tensor:
-    """`varlen_attention` as a compiler sees it."""
+    """`varlen_attention` in compiled code."""
     inputs = grouping.inputs
     if inputs.key_rows_M is not None:
         key_MHK, value_MHK = (rows.index_select(0, inputs.key_rows_M) for rows in (key_MHK, value_MHK))
@@ -105,14 +104,14 @@ def compiled_attention(
         assert inputs.distances_P is not None, "the pattern has distances"
         key_MHK, value_MHK = adjust(key_MHK, value_MHK, inputs.distances_P)
     offsets = inputs.query_offsets, inputs.key_offsets, inputs.max_queries, inputs.max_keys
-    # −1 is no limit, so (−1, 0) is causal; queries are aligned with the last keys, as in `Grouping`.
+    # −1 is no limit, so (−1, 0) is causal. Queries are aligned with the last keys, as in `Grouping`.
     window_size = (-1, 0) if grouping.is_causal else (-1, -1)
     return grouping.kernel(query_NHK, key_MHK, value_MHK, *offsets, window_size=window_size)
 
 
 @functools.cache
 def find_flash() -> Callable[..., Any] | None:
-    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    """Return variable-length flash attention if torch has it. Importing it takes a second, so only GPUs call this."""
     try:
         from torch.nn.attention import varlen
     except ImportError:  # an older torch: the padded path serves every device
@@ -122,7 +121,7 @@ def find_flash() -> Callable[..., Any] | None:
 
 
 def find_varlen() -> Callable[..., Any] | None:
-    """Variable-length attention with the arguments of `varlen_attn` of torch; None if this torch has none."""
+    """Return variable-length attention with the arguments of torch's `varlen_attn`, or None if torch lacks it."""
     if find_flash() is None or os.environ.get(SWITCH) == "flash" or short_groups() is None:
         return find_flash()
     return attention
@@ -130,7 +129,7 @@ def find_varlen() -> Callable[..., Any] | None:
 
 @functools.cache
 def short_groups() -> ModuleType | None:
-    """The kernels for short groups, if Triton is installed."""
+    """Import the kernels for short groups. None without Triton."""
     show_driver_to_triton()
     try:
         return import_module("docmt.models.attention.short_groups")
@@ -139,12 +138,12 @@ def short_groups() -> ModuleType | None:
 
 
 def attention(query_NHK: Tensor, *others: Any, window_size: tuple[int, int]) -> Tensor:
-    """As `varlen_attn` of torch; causal with window (−1, 0)."""
+    """Variable-length attention with the arguments of torch's `varlen_attn`. Causal with window (−1, 0)."""
     return _attend(query_NHK, *others, window_size == (-1, 0))[0]
 
 
 def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_rows: int) -> ModuleType | None:
-    """The kernels for short groups, where they compute this; lengths are known without asking the device."""
+    """Return the kernels for short groups if they apply here, otherwise None. Does not wait for the device."""
     n_rows, n_groups = max(len(query_NHK), len(key_MHK)), len(query_offsets) - 1
     if n_rows > MEAN_LENGTH * n_groups or max_rows > MAX_LENGTH or query_NHK.shape[2] > MAX_HEAD_WIDTH:
         return None
@@ -153,10 +152,10 @@ def kernels_for(query_NHK: Tensor, key_MHK: Tensor, query_offsets: Tensor, max_r
 
 @functools.cache
 def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, width: int) -> ModuleType | None:
-    """The kernels for short groups, if they run and agree with flash attention in a small problem, tried once."""
+    """Return the kernels for short groups if they run and agree with flash attention in a small test, made once."""
     if (kernels := short_groups()) is None:
         return None
-    # Groups of no, one and several tiles, with and without keys before the queries; short ones have another tile.
+    # Groups of no, one and several tiles, with and without keys before the queries. Short ones have another tile.
     short, long = [[0, 1, 21, 16, 9], [0, 3, 23, 16, 9]], [[0, 1, 21, 32, 70], [0, 3, 40, 32, 75]]
     try:
         for lengths, is_causal in itertools.product((short, long), (False, True)):
@@ -164,7 +163,7 @@ def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, wid
     except (torch.OutOfMemoryError, MemoryError):
         raise
     except Exception as error:  # a compiler or a driver that Triton cannot use, whatever it raises
-        log.warning("flash attention computes short groups, too: Triton's kernels fail: %s", str(error).split("\n")[0])
+        log.warning("flash attention also computes short groups: Triton's kernels fail: %s", str(error).split("\n")[0])
         return None
     return kernels
 
@@ -173,7 +172,7 @@ def _compare(
     kernels: ModuleType, lengths_2G: Tensor, is_causal: bool, shape: tuple[int, int], device: torch.device,
     dtype: torch.dtype,
 ) -> None:  # fmt: skip
-    """Raise ValueError if outputs or gradients in groups of these numbers of queries and keys are not flash's."""
+    """Raise ValueError if outputs or gradients for groups with these lengths differ from flash attention."""
     offsets = tuple(lengths_2G.to(device).cumsum(1, dtype=torch.int32).unbind())
     sizes, longest = lengths_2G.sum(1).tolist(), lengths_2G.amax(1).tolist()
     # A separate generator, so that trainings draw the same numbers as without this.
@@ -194,7 +193,7 @@ def _attend(
     query: Tensor, key: Tensor, value: Tensor, query_offsets: Tensor, key_offsets: Tensor,
     max_queries: int, max_keys: int, is_causal: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Output [N, H, K], and the logarithms of sums of exponentials of scores, float32 [H, N]."""
+    """Return the output [N, H, K] and log-sums of exponentiated scores, float32 [H, N]."""
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
     if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:
         return _flash_forward(query, key, value, *offsets, *longest, is_causal)
@@ -206,7 +205,7 @@ def _differentiate(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, output: Tensor, sums: Tensor,
     query_offsets: Tensor, key_offsets: Tensor, max_queries: int, max_keys: int, is_causal: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of queries, keys and values."""
+    """Return gradients of queries, keys and values."""
     inputs, results = (gradient, query, key, value), (output, sums)
     offsets, longest = (query_offsets, key_offsets), (max_queries, max_keys)
     if (kernels := kernels_for(query, key, query_offsets, max(longest))) is None:

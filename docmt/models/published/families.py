@@ -1,6 +1,6 @@
-"""Published models in the format of transformers, as tables: what they call their parameters, and how they compute.
+"""Published models in the format of transformers: their parameter names and their computation, as tables.
 
-A family (`model_type` in config.json) is a row of `FAMILIES`. Names of parameters are the same in all families.
+A family (`model_type` in config.json) is a row in `FAMILIES`. All families have the same parameter names.
 """
 
 import zipfile
@@ -26,30 +26,30 @@ LAYER = {
     "feed_forward.outer": "fc2",
     "feed_forward_sublayer.norm": "final_layer_norm",
 }
-"""Modules of a layer here and there."""
+"""Module names in a layer: docmt → transformers."""
 SIDES = {"encoder": "src_inputs", "decoder": "tgt_inputs"}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
-"""Published parameters with one row for each symbol: the embedding table and the bias of the softmax."""
+"""Published parameters with one row per symbol: the embedding table and the bias of the softmax."""
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "gelu": "gelu", "relu": "relu"}
-"""Their names there and here."""
+"""Activation names: transformers → docmt."""
 SAME = ("encoder_layers", "decoder_layers", "width", "heads", "feed_forward_width", "form", "marks")
-"""Settings in which a model agrees with the published one that it starts from."""
+"""Settings that must be equal in the published model."""
 LEARNED_SHIFT = 2
-"""Rows of a table of learned positions before the first position."""
+"""Rows in a table of learned positions before the first position."""
 NEVER = -100.0
-"""The bias of a symbol that the model does not have. (−∞ would make label smoothing infinite.)"""
+"""Bias for symbols that the published model lacks. (−∞ would make label smoothing infinite.)"""
 
 
 @dataclass(frozen=True)
 class PublishedFamily:
-    """Facts about a family of models that its config.json does not contain.
+    """Facts about a model family that its config.json does not contain.
 
     Attributes:
-        form: keys of `FormSettings`; config.json says the activation and how many positions are learned.
+        form: keys of `FormSettings`. The activation and the number of learned positions come from config.json.
         marks: keys of `MarkSettings`.
-        required: values of config.json that docmt computes with, where they are given.
-        has_learned_positions: a table of positions.
-        start: the key of config.json with the symbol that the decoder reads first, where it has to be that one.
+        required: the only values that docmt supports for keys in config.json.
+        has_learned_positions: true if the model has a position table.
+        start: config.json key for the only supported `decoder_start_token_id`, or None.
         text: keys of `TextSettings`.
     """
 
@@ -84,15 +84,20 @@ FAMILIES: dict[str, PublishedFamily] = {
         start="eos_token_id",
     ),
 }
-"""Families by the `model_type` of config.json."""
+"""Families by `model_type` in config.json."""
 
 
-def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
-    """The family of a config.json."""
+def find_family(folder: Path) -> PublishedFamily:
+    """Return the family for the model in a folder. Raises UserError if docmt does not support its computation."""
+    where, config = str(folder / "config.json"), read_json(folder / "config.json")
     name = config.get("model_type")
-    # mBART and mBART50 share a `model_type`; they differ in the symbol that the decoder reads first.
-    if name == "mbart" and config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
-        name = "mbart50"
+    # mBART and mBART50 share a `model_type`. They differ in their tokenizers, and usually in the first decoder input.
+    if name == "mbart":
+        path = folder / "tokenizer_config.json"
+        classes = [values.get("tokenizer_class") for values in (config, read_json(path) if path.exists() else {})]
+        is_50 = any(str(kind).startswith("MBart50") for kind in classes)
+        if is_50 or config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
+            name = "mbart50"
     if name not in FAMILIES:
         raise UserError(f"{where}: model_type {name!r}: docmt reads {', '.join(FAMILIES)}")
     family = FAMILIES[name]
@@ -111,12 +116,10 @@ def find_family(config: dict[str, Any], *, where: str) -> PublishedFamily:
 
 
 def read_settings(folder: Path) -> ModelSettings:
-    """The settings of a published model, as a sentence model."""
-    where = str(folder / "config.json")
-    config = read_json(folder / "config.json")
+    """Read the settings of a published model, as a sentence model."""
+    where, config = str(folder / "config.json"), read_json(folder / "config.json")
     try:
-        family = find_family(config, where=where)
-        name = config["activation_function"]
+        family, name = find_family(folder), config["activation_function"]
         if name not in ACTIVATIONS:
             raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
         # null would mean sinusoids here
@@ -145,12 +148,12 @@ def read_settings(folder: Path) -> ModelSettings:
 
 
 def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
-    """Each parameter but those with a row per symbol, with the names that are joined to it there."""
+    """Yield docmt's parameters, except parameters per symbol, with the published parameters to concatenate."""
     for side, inputs in SIDES.items():
         for number in range(getattr(settings, f"{side}_layers")):
-            for ours, theirs in LAYER.items():
-                if side == "decoder" or not ours.startswith("cross"):
-                    yield from _module_names(f"{side}.{number}.{ours}", f"model.{side}.layers.{number}.{theirs}")
+            for module, published in LAYER.items():
+                if side == "decoder" or not module.startswith("cross"):
+                    yield from _module_names(f"{side}.{number}.{module}", f"model.{side}.layers.{number}.{published}")
         if settings.form.embedding_norm:
             yield from _module_names(f"{inputs}.norm", f"model.{side}.layernorm_embedding")
         if settings.form.final_norm:
@@ -159,18 +162,18 @@ def parameter_names(settings: ModelSettings) -> Iterator[tuple[str, list[str]]]:
             yield f"{inputs}.positions.weight", [f"model.{side}.embed_positions.weight"]
 
 
-def _module_names(ours: str, theirs: str) -> Iterator[tuple[str, list[str]]]:
-    """The weight and the bias of a module, or the parts of an attention."""
-    if not ours.endswith("attention"):
-        yield from ((f"{ours}.{kind}", [f"{theirs}.{kind}"]) for kind in ("weight", "bias"))
+def _module_names(module: str, published: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the weight and bias names for a module, or for the parts of an attention."""
+    if not module.endswith("attention"):
+        yield from ((f"{module}.{kind}", [f"{published}.{kind}"]) for kind in ("weight", "bias"))
         return
-    yield from _module_names(f"{ours}.out", f"{theirs}.out_proj")
+    yield from _module_names(f"{module}.out", f"{published}.out_proj")
     for kind in ("weight", "bias"):
-        yield f"{ours}.in_{kind}", [f"{theirs}.{part}_proj.{kind}" for part in "qkv"]
+        yield f"{module}.in_{kind}", [f"{published}.{part}_proj.{kind}" for part in "qkv"]
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files with the weights."""
+    """Return the weight files in a folder. Raises UserError if there are none."""
     shards = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("pytorch_model*.bin"))
     if not shards:
         raise UserError(f"{folder}: has neither model.safetensors nor pytorch_model.bin")
@@ -178,36 +181,36 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def read_weights(folder: Path) -> dict[str, Any]:
-    """The content of a folder: tensors, by their names there, and whatever else is beside them."""
+    """Read all tensors in a folder, by their published names. Other entries in the files are included."""
     import torch
 
-    found: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
     for path in weight_files(folder):
         try:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]
 
-                found |= load_file(path)
+                weights |= load_file(path)
             else:
                 if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()) is not None:
                     raise ValueError(f"the checksum of {damaged} in it differs")  # which torch ignores
-                found |= torch.load(path, map_location="cpu", weights_only=True)
+                weights |= torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # both libraries raise many kinds of errors for damaged files
             raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())[:120]})") from None
-    return found
+    return weights
 
 
-def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
-    """The weights of a sentence model of docmt.
+def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: list[int]) -> "dict[str, Tensor]":
+    """Return the weights for docmt's sentence model.
 
-    `rows` are those of the symbols of the vocabulary in the published tables, −1 where the model lacks the symbol.
+    `rows` are row numbers in the published tables by symbol id, −1 if the published model lacks the symbol.
     """
     import torch
 
     from docmt.models.model_file import is_plain
 
     def take(name: str) -> "Tensor":
-        tensor = theirs[name]
+        tensor = published[name]
         if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
             raise UserError(
                 f"{name} of the published weights has other values than finite numbers: get its files again"
@@ -217,18 +220,18 @@ def our_weights(theirs: dict[str, Any], settings: ModelSettings, rows: list[int]
     try:
         index = torch.tensor(rows)
         is_new = index < 0
-        made = {ours: torch.cat([take(name) for name in names]) for ours, names in parameter_names(settings)}
+        weights = {name: torch.cat([take(part) for part in parts]) for name, parts in parameter_names(settings)}
         table = take(EMBEDDING)
-        bias = take(BIAS).flatten() if BIAS in theirs else torch.zeros(len(table))
-        made["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
-        made["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
+        bias = take(BIAS).flatten() if BIAS in published else torch.zeros(len(table))
+        weights["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
+        weights["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     except KeyError as error:
         raise UserError(f"the published weights have no {error.args[0]}: the folder has other weights") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UserError(f"the published weights do not fit the vocabulary or config.json ({reason})") from None
-    for ours in made:
-        if ours.endswith("positions.weight"):
+    for name in weights:
+        if name.endswith("positions.weight"):
             # Fairseq numbers positions from the id of padding + 1, so the first rows of its table are never read.
-            made[ours] = made[ours][LEARNED_SHIFT:]
-    return made
+            weights[name] = weights[name][LEARNED_SHIFT:]
+    return weights

@@ -1,4 +1,4 @@
-"""From the folder of a published model to a model of docmt."""
+"""Import of published model folders."""
 
 import itertools
 import logging
@@ -8,9 +8,8 @@ from pathlib import Path
 from torch import Tensor
 
 from docmt.errors import UserError
-from docmt.files import read_json
 from docmt.models.model_file import TrainedModel, build_model
-from docmt.models.published.families import SAME, find_family, our_weights, read_settings, read_weights
+from docmt.models.published.families import SAME, convert_weights, find_family, read_settings, read_weights
 from docmt.models.settings import ModelSettings
 from docmt.provenance import describe
 from docmt.text.pipeline import TextPipeline
@@ -22,7 +21,7 @@ from docmt.text.vocabulary import SPECIALS, Vocabulary, language_tag
 log = logging.getLogger(__name__)
 
 MAX_TOKENS = 512
-"""Most tokens of an instance of an imported model, as in the papers."""
+"""Maximum tokens per instance for an imported model, as in the papers."""
 
 
 def import_model(
@@ -32,13 +31,12 @@ def import_model(
 
     Args:
         folder: with config.json, weights, SentencePiece models and, for some families, vocab.json.
-        languages: as docmt names them.
-        codes: their symbols in a model of many languages, where docmt's names do not tell: `eng_Latn`; in a Marian
-            model of several target languages, its second is the symbol that sources begin with: `>>deu<<`.
-        text: sentences of both languages; only pieces that they are made of are kept. None keeps all.
+        languages: source and target, as docmt names them.
+        codes: their symbols in a multilingual model if docmt's names do not match, for example `eng_Latn`. In a Marian
+            model with several target languages, the second is the first source symbol, for example `>>deu<<`.
+        text: sentences in both languages. Only pieces that occur in them are kept. None keeps all.
     """
-    settings, published = read_settings(folder), PublishedText.read(folder)
-    family = find_family(read_json(folder / "config.json"), where=str(folder / "config.json"))
+    settings, published, family = read_settings(folder), PublishedText.read(folder), find_family(folder)
     pipeline = TextPipeline(
         TextSettings(tokenization="sentencepiece", truecase=False, **family.text),
         languages=languages,
@@ -57,7 +55,7 @@ def import_model(
     tags |= {lang: code for lang, code in others.items() if lang not in tags}
     vocabulary = published.vocabulary(tags, kept=kept)
     rows = published_rows(published, vocabulary, tags)
-    weights = our_weights(read_weights(folder), settings, rows)
+    weights = convert_weights(read_weights(folder), settings, rows)
     model = build_model(settings, len(vocabulary), weights, where=str(folder), mend="get its files again")
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     log.info("%d symbols (%d in %s), %d parameters", len(vocabulary), len(published.ids), folder, n_parameters)
@@ -73,14 +71,14 @@ def import_model(
 def language_symbols(
     published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The symbols of source and target language there, by language; none in models without languages."""
+    """Return the published symbols for source and target language, by language; none for a single language pair."""
     if not published.language_symbols:
         return {}
     return {lang: published.language_symbol(code) for lang, code in zip(languages, codes or languages, strict=True)}
 
 
 def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mapping[str, str]) -> list[int]:
-    """The row there of each symbol, −1 for those that the model does not have; `tags` are the symbols of languages."""
+    """Return the published row for every symbol, −1 if the model lacks it. `tags` are the language symbols."""
     ids = {symbol: published.ids.get(symbol, -1) for symbol in (*SPECIALS, *vocabulary.extras)}
     ids |= {language_tag(lang): published.ids[symbol] for lang, symbol in tags.items()}
     if not published.language_symbols and "<s>" not in published.ids:
@@ -98,12 +96,12 @@ def published_rows(published: PublishedText, vocabulary: Vocabulary, tags: Mappi
 def published_weights(
     folder: Path, settings: ModelSettings, vocabulary: Vocabulary, languages: tuple[str, str]
 ) -> dict[str, Tensor]:
-    """The weights of a published model for a model with these settings and symbols, in a training."""
-    found = read_settings(folder)
+    """Return a published model's weights for a model with these settings and symbols, in a training."""
+    original = read_settings(folder)
     for key in SAME:
-        mine, theirs = getattr(settings, key), getattr(found, key)
-        if mine != theirs:
-            raise UserError(f"{folder}: model.{key} of the published model is {theirs!s}, not {mine!s}")
+        value, expected = getattr(settings, key), getattr(original, key)
+        if value != expected:
+            raise UserError(f"{folder}: model.{key} of the published model is {expected!s}, not {value!s}")
     published = PublishedText.read(folder)
     rows = published_rows(published, vocabulary, language_symbols(published, languages))
-    return our_weights(read_weights(folder), found, rows)
+    return convert_weights(read_weights(folder), original, rows)

@@ -1,13 +1,13 @@
-"""CADec (Voita et al. 2019): a second decoder, which reads a draft of the sentence model and the sentences before.
+"""CADec (Voita et al. 2019): a second decoder reads a draft by the sentence model and the previous sentences.
 
-The frozen sentence model drafts a translation of each sentence. A layer of the second decoder has self-attention,
-attention to the encoder states of the sentence and of those before it, three in the paper, attention to translations,
-and feed-forward. Translations are the draft of the sentence and the final translations of the sentences before; each of
-their words is its embedding beside the state from which the sentence model predicts it. Beside each encoder state and
-each word is the distance of its sentence, as a one-hot vector.
+The frozen sentence model drafts a translation for every sentence. A layer in the second decoder has self-attention,
+attention to the encoder states of the sentence and of the previous sentences (three in the paper), attention to
+translations, and feed-forward. Translations are the draft for the sentence and the final translations of the previous
+sentences. A translated word is represented by its embedding, concatenated with the state from which the sentence model
+predicts it. Encoder states and words also have the distance to their sentence, as a one-hot vector.
 
-Shape letters: N packed target tokens, S packed source tokens, G sentences, M tokens of targets and drafts, C tokens
-of a chunk, V vocabulary, D width, E = 2 D.
+Shape letters: N packed target tokens, S packed source tokens, G sentences, M tokens in targets and drafts, C tokens in
+a chunk, V vocabulary, D width, E = 2 D.
 """
 
 import torch
@@ -23,19 +23,19 @@ from docmt.models.systems.transformer import Transformer
 from docmt.text.vocabulary import EOS
 
 TEMPERATURE = 0.5
-"""Of the softmax from which drafts are drawn in training."""
+"""Softmax temperature for drafts that are sampled in training."""
 ROUNDS = 4
-"""Number of rounds in which all words of a draft are drawn; a round reads the words of the round before."""
+"""Number of rounds in which all words in a draft are sampled. A round reads the words from the previous round."""
 CORRUPTED = 0.5
-"""In training, the share of the sentences whose draft is the reference with …"""
+"""Share of training sentences whose draft is a corrupted reference."""
 RANDOM_WORDS = 0.2
-"""… this share of random words."""
+"""Share of random words in a corrupted reference."""
 
 
 class SecondLayer(DecoderLayer):
     """Self-attention, attention to the source, attention to translations (`cross_attention`), and feed-forward.
 
-    A one-hot distance beside a state is, after a linear map, a vector for each distance: keys and values have these.
+    A one-hot distance next to a state becomes, after a linear map, a vector per distance, added to keys and values.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -47,23 +47,23 @@ class SecondLayer(DecoderLayer):
         self.cross_attention = MultiHeadAttention(width, heads, "drafts", memory_width=2 * width, distances=far)
 
     def read_source(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
-        """The attention to the source; [N, D] → [N, D]."""
+        """Attend to the source. [N, D] → [N, D]."""
         outer = self.source_sublayer
-        return outer(hidden_ND, reader.to_rows(self.source_attention, outer.enter(hidden_ND)))
+        return outer(hidden_ND, reader.attend_context(self.source_attention, outer.enter(hidden_ND)))
 
 
 class SecondDecoder(ContextModule):
-    """A decoder that reads the source, its draft, and the translations of the sentences before.
+    """A decoder that reads the source, its draft, and the translations of the previous sentences.
 
-    In training, the latter are references, and a draft is drawn from the sentence model, or it is the reference with
-    some random words. Elsewhere, unless the layout has drafts, it is the most likely one.
+    In training, previous translations are references. A draft is sampled from the sentence model, or is the reference
+    with some random words. Otherwise it is the most likely draft, unless the layout has drafts.
 
-    Drawing word after word would take a pass for each. Here, all words are drawn at once, in a few rounds: first after
-    the words of the reference, then after the words of the round before. After n rounds, the first n words are exactly
-    a sample (or the words of a greedy search), and the others nearly. A draft that would be longer than the reference
-    is cut; a shorter one is repeated, which leaves attention to it nearly as it is.
+    Sampling word after word would take one pass per word. Here, all words are sampled at once, in a few rounds: first
+    after the words in the reference, then after the words from the previous round. After n rounds, the first n words
+    are exactly a sample (or the words of a greedy search), and the others nearly so. A draft longer than the reference
+    is cut. A shorter one is repeated, which hardly changes attention to it.
 
-    A first sentence is translated by the sentence model. No gradient reaches drafts and translations.
+    The first sentence in a document is translated by the sentence model. No gradient reaches drafts and translations.
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -76,7 +76,7 @@ class SecondDecoder(ContextModule):
         return self.second_layers[number].read_source(hidden_ND, reader)
 
     @override
-    def row_parts(self) -> list[MultiHeadAttention]:
+    def context_attentions(self) -> list[MultiHeadAttention]:
         return [layer.source_attention for layer in self.second_layers]
 
     @property
@@ -84,12 +84,12 @@ class SecondDecoder(ContextModule):
         return list(self.layers)  # pyright: ignore[reportReturnType] - a ModuleList does not know their type
 
     def second_pass(self, translated_ME: Tensor, memory_SD: Tensor) -> DecoderPass:
-        """The layers, and what they read: see `translated`, and encoder states."""
+        """Return the second decoder's layers with encoder states and `translated` states."""
         return DecoderPass(self.second_layers, translated_ME, self, memory_SD, ("drafted", "near"))
 
     @staticmethod
     def translated(model: Transformer, labels_N: Tensor, states_ND: Tensor) -> Tensor:
-        """[N, E], the embeddings of labels beside the states from which the sentence model predicts them."""
+        """Return label embeddings concatenated with the states from which the sentence model predicts them, [N, E]."""
         return torch.cat((model.embedding(labels_N).to(states_ND), states_ND), dim=1).to(product_dtype(states_ND))
 
     @override
@@ -111,7 +111,7 @@ class SecondDecoder(ContextModule):
         return torch.where(is_first_N[:, None], target.states_ND, hidden_ND)
 
     def _draft(self, model: Transformer, target: TargetBatch, labels_N: Tensor, positions_N: Tensor) -> Tensor:
-        """The `translated` rows of drafts as long as the target."""
+        """Return the `translated` states of drafts as long as the target."""
         layout, n_given = target.layout, self.settings.n_starts - 1
         sentences_N = layout.index("tgt", "in_batch", labels_N.device)
         noise_N = torch.rand(labels_N.shape, device=labels_N.device) if self.training else None
@@ -123,7 +123,7 @@ class SecondDecoder(ContextModule):
             return torch.where(positions_N < n_given, labels_N, words_N)
 
         def read(words_N: Tensor) -> Tensor:
-            # The word that was drawn at a position is the input of the next one; each sentence begins with its mark.
+            # A word is the input at the next position. A sentence begins with its boundary token.
             inputs_N = torch.where(positions_N == 0, target.inputs_N, words_N.roll(1))
             return target.decode(inputs_N, target.memory_SD, layout)
 
@@ -145,7 +145,7 @@ class SecondDecoder(ContextModule):
 
 
 def corrupt(labels_N: Tensor, is_word_N: Tensor, words: tuple[int, int]) -> Tensor:
-    """Labels with a share of random words in the place of words; the ids of words are in the range `words`."""
+    """Replace some words by random words. `words` is the range of word ids."""
     first, end = words
     is_drawn_N, numbers_N = (torch.rand(labels_N.shape, device=labels_N.device) for _ in range(2))
     random_N = (first + numbers_N * (end - first)).long()
@@ -153,9 +153,10 @@ def corrupt(labels_N: Tensor, is_word_N: Tensor, words: tuple[int, int]) -> Tens
 
 
 def draw_words(hidden_ND: Tensor, table_VD: Tensor, bias_V: Tensor | None, noise_N: Tensor | None) -> Tensor:
-    """Words of a model with these states, embeddings and bias, int64 [N]: where the noise falls in their distribution.
+    """Sample words from states, embeddings and bias by inverse transform sampling, int64 [N].
 
-    The noise is in [0, 1): all words up to a word have so much of the probability. Without it, the most likely words.
+    The noise is uniform in [0, 1). A word is drawn if the noise falls into its part of the cumulative distribution.
+    Without noise, the most likely words are returned.
     """
     words = []
     for number, hidden_CD in enumerate(parts := chunks(hidden_ND, len(table_VD))):

@@ -1,11 +1,11 @@
-"""The interface of context modules: the places of a sentence Transformer where they act, and how they read there.
+"""The interface of context modules: the places in a sentence Transformer where they act, and how they read context.
 
-`ContextTransformer` in context_transformer.py calls a module in these places; each file beside it has the module of one
-paper. In training a module reads the context of all tokens at once, in a search that of the newest token of each
-hypothesis: both through a `ContextReader`.
+`ContextTransformer` in context_transformer.py calls the module. The other files in this folder have one paper's module
+per file. In training, a module reads context for all tokens at once, and in a search for the newest token of every
+hypothesis. Both go through a `ContextReader`.
 
-Shape letters: S packed source tokens, N packed target tokens or, step by step, rows of hypotheses; J previous
-sentences, C rows of context, D width.
+Shape letters: S packed source tokens, N packed target tokens or, step by step, rows (hypotheses), J previous sentences,
+C context states, D width.
 """
 
 from abc import ABC, abstractmethod
@@ -29,10 +29,10 @@ from docmt.models.systems.transformer import Transformer
 
 @dataclass(frozen=True)
 class SourceBatch:
-    """The source of a batch, embedded as the first layer of the encoder reads it, and the layers of the encoder.
+    """The source side of a batch, embedded for the first encoder layer, and the encoder layers.
 
-    `embed` gives the embeddings of tokens, [N, D], for the tokens, the layout and a side, and optionally `within`, what
-    positions run through.
+    `embed` returns token embeddings, [N, D], from tokens, layout and side. Its option `within` is the range for
+    positions.
     """
 
     tokens_S: Tensor
@@ -44,9 +44,9 @@ class SourceBatch:
 
 @dataclass(frozen=True)
 class TargetBatch:
-    """The target of a batch, with the states of a first pass by the sentence model, and encoder states (the memory).
+    """The target side of a batch, with the states from a first pass and the memory (encoder states).
 
-    `decode` gives the sentence model's states of target tokens, [N, D], for the tokens, encoder states and a layout.
+    `decode` returns the sentence model's target states, [N, D], from tokens, encoder states and a layout.
     """
 
     inputs_N: Tensor
@@ -58,53 +58,47 @@ class TargetBatch:
 
 
 class ContextReader(ABC):
-    """Lets the tokens of one side read context, packed or one step at a time."""
+    """Attention from the tokens on one side to context, packed or one step at a time."""
 
     @abstractmethod
     def numbers(self) -> Tensor:
-        """int64 [N], the number of each token's sentence in its document, from 0: how many there are before it."""
+        """Return the number in the document of the sentence of every token, from 0, int64 [N]."""
 
     @abstractmethod
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
-        """Attend to the rows of the sentence's context, see `ContextModule.before_encoder`; [N, D].
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+        """Attend to the context states for the sentence, see `ContextModule.before_encoder`, [N, D].
 
-        Meaningless for sentences without any.
+        The output is meaningless for sentences without context.
         """
 
     @abstractmethod
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
-        """Attend to the states of each of the J = `n_before` sentences before, the nearest first; [J, N, D].
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+        """Attend separately to the J = `n_before` previous sentences, the nearest first, [J, N, D].
 
-        Of these sentences, the ones that do not exist give anything finite. `states_ND` are the states of the
-        tokens themselves.
+        The output for sentences that do not exist is finite. `states_ND` are the states of the tokens themselves.
         """
 
 
+@dataclass(frozen=True)
 class PackedReader(ContextReader):
-    """Reads the context of all tokens of a side side by side."""
+    """Reads context for all tokens on a side at once. `slot` is for attention to the context states."""
 
-    def __init__(
-        self,
-        layout: AttentionLayout | CompiledLayout,
-        side: Literal["src", "tgt"],
-        device: torch.device,
-        rows_CD: Tensor | None,
-        slot: Slot | None = None,
-    ) -> None:
-        self.side: Literal["src", "tgt"] = side
-        self.layout, self.device, self.rows_CD = layout, device, rows_CD
-        self.slot: Slot = slot or ("src_before" if side == "src" else "tgt_before")
+    layout: AttentionLayout | CompiledLayout
+    side: Literal["src", "tgt"]
+    device: torch.device
+    rows_CD: Tensor | None = None
+    slot: Slot = "src_before"
 
     @override
     def numbers(self) -> Tensor:
         return self.layout.index(self.side, "number", self.device)
 
     @override
-    def to_rows(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
+    def attend_context(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         return part(query_ND, self.rows_CD, partial(self.layout.grouping, self.slot))
 
     @override
-    def to_each(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
+    def attend_previous(self, part: MultiHeadAttention, query_ND: Tensor, states_ND: Tensor, n_before: int) -> Tensor:
         grouping = self.layout.grouping("encoder" if self.side == "src" else "decoder", "each_before")
         query_NHK, key_NHK, value_NHK = part.project(query_ND, states_ND)
         output = ragged_attention(query_NHK.repeat(n_before, 1, 1), key_NHK, value_NHK, grouping)
@@ -113,9 +107,9 @@ class PackedReader(ContextReader):
 
 @dataclass(frozen=True)
 class DecoderPass:
-    """Decoder layers and what their cross-attention reads, with a context module and its rows, if there are any.
+    """Decoder layers with the memory for cross-attention, and a context module with context states, if any.
 
-    The slots are those of the cross-attention and of the attention to the rows.
+    The slots are for cross-attention and for attention to the context states.
     """
 
     layers: Sequence[DecoderLayer]
@@ -127,7 +121,7 @@ class DecoderPass:
     def run(
         self, hidden_ND: Tensor, layout: AttentionLayout | CompiledLayout, norm: Callable[[Tensor], Tensor]
     ) -> Tensor:
-        """States of embedded target tokens, [N, D] → [N, D]; `norm` follows the last layer."""
+        """Return states for embedded target tokens, [N, D] → [N, D]. `norm` follows the last layer."""
         context, (slot, rows_slot) = self.context, self.slots
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, slot)
         reader = PackedReader(layout, "tgt", hidden_ND.device, self.rows_CD, rows_slot)
@@ -139,49 +133,50 @@ class DecoderPass:
 
 
 class ContextModule(nn.Module):
-    """What a document model adds to a sentence Transformer: a method for each place, which by default adds nothing.
+    """The part that a document model adds to a sentence Transformer: one method per place, without effect by default.
 
     Its parameters are those that the sentence model lacks. A sentence without context is computed as by the sentence
-    model. Batches that are read without context (`AttentionLayout.reads_context`) do not come here.
+    model. Batches without context (`AttentionLayout.reads_context`) do not reach the module.
     """
 
-    reads_rows: ClassVar[bool] = False
-    """Whether `before_encoder` gives rows."""
+    has_context_states: ClassVar[bool] = False
+    """True if `before_encoder` returns states."""
 
     def before_encoder(self, source: SourceBatch) -> Tensor:
-        """The rows of context, [C, D], of all sentences in order, where `reads_rows` is true."""
+        """Return context states, [C, D], for all sentences in order, if `has_context_states`."""
         raise NotImplementedError
 
     def in_encoder(self, number: int, hidden_SD: Tensor, reader: ContextReader) -> Tensor:
-        """Between self-attention and feed-forward of encoder layer `number`."""
+        """Between self-attention and feed-forward in encoder layer `number`."""
         return hidden_SD
 
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
-        """What the decoder reads, [S, D], given the output of the encoder."""
+        """Return the states that the decoder reads, [S, D], from the encoder output."""
         return encoded_SD
 
     def in_decoder(self, number: int, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
-        """Between self-attention and cross-attention of decoder layer `number`."""
+        """Between self-attention and cross-attention in decoder layer `number`."""
         return hidden_ND
 
     def after_decoder(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
-        """What the softmax reads, [N, D], given the output of the decoder."""
+        """Return the states that the softmax reads, [N, D], from the decoder output."""
         return hidden_ND
 
     def decode_again(self, model: Transformer, target: TargetBatch) -> Tensor:
-        """What the softmax reads, [N, D], of a kind that drafts: its methods of the decoder are for this pass alone."""
+        """Return the states that the softmax reads, [N, D], for a kind that drafts."""
         raise NotImplementedError
 
-    def row_parts(self) -> list[MultiHeadAttention]:
-        """The attentions of the decoder to rows."""
+    def context_attentions(self) -> list[MultiHeadAttention]:
+        """Return the decoder's attentions to context states."""
         return []
 
-    def each_parts(self) -> list[MultiHeadAttention]:
-        """The attentions of the decoder to each of the sentences before."""
+    def previous_attentions(self) -> list[MultiHeadAttention]:
+        """Return the decoder's attentions to separate previous sentences."""
         return []
 
     def silence(self) -> None:
-        """Start so that the model computes as the sentence model; only for kinds with the trait `can_be_silent`.
+        """Initialize so that the model computes like its sentence model. Only for kinds with the trait `can_be_silent`.
 
-        Here, nothing: it is for kinds that already do, as the global context encoder without its layer norm.
+        By default nothing is changed. This suits modules without effect at first, such as the global context encoder
+        without its layer norm.
         """

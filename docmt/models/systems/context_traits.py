@@ -1,8 +1,8 @@
-"""All modules that read context beside a sentence Transformer: what settings must know without importing torch.
+"""All context modules for sentence Transformers, with the facts that settings need without importing torch.
 
-A pattern says what an attention of the model sees (attention/patterns.py); a context module adds attentions that the
-sentence model does not have. A new one is a subclass of `ContextModule`, with a row here and a row of `CONTEXT_MODULES`
-in context_transformer.py.
+A pattern restricts an attention in the model (attention/patterns.py). A context module adds attentions that the
+sentence model does not have. A new module is a subclass of `ContextModule`, with a row here and a row in
+`CONTEXT_MODULES` in context_transformer.py.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ class ContextTraits:
     """Traits of a kind of context module.
 
     Attributes:
-        settings: keys of `ContextSettings` for this kind; the others may not be set.
-        attentions: slot and pattern of each grouping that it needs of a layout.
-        indexes: side and kind of each index that it needs of a layout.
-        sentences: how many previous sentences it reads by default; 0 if that is not what limits it.
-        sees_target: whether a target sentence depends on others.
-        drafts: whether it is a second decoder, for which the sentence model drafts a translation.
-        can_be_silent: whether it can start so that the model computes as the sentence model.
+        settings: keys of `ContextSettings` for this kind. The others may not be set.
+        attentions: slot and pattern of the groupings that it needs from a layout.
+        indexes: side and kind of the indexes that it needs from a layout.
+        sentences: default number of previous sentences, or 0 if its range is not limited by this.
+        sees_target: true if a target sentence depends on others.
+        drafts: true for a second decoder, for which the sentence model drafts a translation.
+        can_be_silent: true if the module can be initialized so that the model computes like its sentence model.
     """
 
     settings: tuple[str, ...] = ()

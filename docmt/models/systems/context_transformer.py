@@ -1,10 +1,10 @@
-"""A sentence Transformer with a context module, and the class that a model has by its settings.
+"""A sentence Transformer with a context module, and the choice of a model class from settings.
 
-`ContextTransformer` calls the module (context_module.py) in its places around and inside encoder and decoder. A module
-overrides the methods of a few: that of cross-task pre-training, HAN and SAN follow the encoder, the joint HAN also the
-decoder; DocT is in every layer; CADec is a second decoder.
+`ContextTransformer` calls the module (context_module.py) at several places around and inside encoder and decoder. A
+module overrides some of these methods. The modules of cross-task pre-training, HAN and SAN follow the encoder, and the
+joint HAN also follows the decoder. DocT is in every layer. CADec is a second decoder.
 
-Shape letters: N packed target tokens, S packed source tokens, C rows of context, D width.
+Shape letters: N packed target tokens, S packed source tokens, C context states, D width.
 """
 
 from functools import partial
@@ -37,9 +37,9 @@ CONTEXT_MODULES: dict[str, type[ContextModule]] = {
 
 
 class ContextTransformer(Transformer):
-    """A sentence Transformer with a context module: the model of cross-task pre-training or one of several baselines.
+    """A sentence Transformer with a context module: the cross-task pre-training model, or one of several baselines.
 
-    It reads documents, or sentences without the module, as the layout says.
+    It reads documents, or sentences without the module, depending on the layout.
     """
 
     context: ContextModule
@@ -53,12 +53,12 @@ class ContextTransformer(Transformer):
 
     @override
     def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Encoder states [S, D] of int64 token ids [S], and after them the rows of a context module that has rows."""
+        """Return encoder states [S, D] for int64 token ids [S], followed by context states if the module has any."""
         if not layout.reads_context:
             return super().encode(src_tokens_S, layout)
         hidden_SD = embedded_SD = self._embed(src_tokens_S, layout, "src")
         source = SourceBatch(src_tokens_S, embedded_SD, layout, self.encoder_layers, self._embed)
-        rows_CD = self.context.before_encoder(source) if self.context.reads_rows else None
+        rows_CD = self.context.before_encoder(source) if self.context.has_context_states else None
         reader = PackedReader(layout, "src", src_tokens_S.device, rows_CD)
         for number, layer in enumerate(self.encoder):
             between = partial(self.context.in_encoder, number, reader=reader)
@@ -79,10 +79,13 @@ class ContextTransformer(Transformer):
         return self.context.decode_again(self, target)
 
     def first_pass(self, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> DecoderPass:
-        """The decoder, with the context module unless that is for a second pass, given what `encode` returns."""
+        """Return the decoder pass with the context module, or without it if the module is for a second pass.
+
+        `memory_SD` comes from `encode`.
+        """
         if not layout.reads_context or self.settings.drafts:
             return DecoderPass(self.decoder_layers, memory_SD)
-        if not self.context.reads_rows:
+        if not self.context.has_context_states:
             return DecoderPass(self.decoder_layers, memory_SD, self.context)
         n_rows = len(layout.index("before", "row", memory_SD.device))
         encoded_SD, rows_CD = memory_SD.split((len(memory_SD) - n_rows, n_rows))
@@ -90,7 +93,7 @@ class ContextTransformer(Transformer):
 
     @override
     def train(self, mode: bool = True) -> Self:
-        """As `nn.Module.train`, but a sentence model that drafts computes as in decoding: without dropout."""
+        """As `nn.Module.train`, but a sentence model that drafts computes as in decoding, without dropout."""
         super().train(mode)
         if self.settings.drafts:
             for part in (self.src_inputs, self.tgt_inputs, self.encoder, self.decoder):
@@ -99,6 +102,6 @@ class ContextTransformer(Transformer):
 
 
 def build_transformer(settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> Transformer:
-    """The model of some settings, with fresh weights; arguments as `Transformer`."""
+    """Return a new model for the settings. Arguments as `Transformer`."""
     kind = Transformer if settings.context is None else ContextTransformer
     return kind(settings, n_symbols, n_specials)

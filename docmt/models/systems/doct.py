@@ -1,11 +1,11 @@
-"""DocT, the document Transformer of Zhang et al. (2018): a context encoder, and gated attention to it in every layer.
+"""DocT (Zhang et al. 2018): a context encoder, and gated attention to its output in every layer.
 
-The source sentences before a sentence, two in the paper, are one sequence of tokens for a context encoder of one layer,
-with the embeddings of the source and separate positions. After the self-attention of each layer of encoder and decoder,
-the states x of a sentence attend to the states C of its context: y = MHA(x; C), x ← LN(g ⊙ x + (1 − g) ⊙ y) with
-g = σ(W [x; y]).
+The previous source sentences (two in the paper) form one token sequence for a context encoder with one layer, which
+shares the source embeddings and has separate positions. After self-attention in every encoder and decoder layer, the
+states x in a sentence attend to the states C of its context: y = MHA(x; C), x ← LN(g ⊙ x + (1 − g) ⊙ y) with g = σ(W
+[x; y]).
 
-Shape letters: S packed source tokens, N packed tokens of a side, C rows of context, D width.
+Shape letters: S packed source tokens, N packed tokens on a side, C context states, D width.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from docmt.models.systems.context_module import ContextModule, ContextReader, So
 
 
 class ContextAttention(nn.Module):
-    """Attention to the context, joined with its input by a gate."""
+    """Attention to context states, combined with its input by a gate."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -32,16 +32,16 @@ class ContextAttention(nn.Module):
         self.norm = nn.LayerNorm(settings.width)
 
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
-        """[N, D] → [N, D]; sentences without context are left as they are."""
-        read_ND = dropout(reader.to_rows(self.attention, hidden_ND), self.dropout, self.training)
+        """[N, D] → [N, D]. Sentences without context do not change."""
+        read_ND = dropout(reader.attend_context(self.attention, hidden_ND), self.dropout, self.training)
         joined_ND = self.norm(self.gate(hidden_ND, read_ND))
         return torch.where((reader.numbers() > 0)[:, None], joined_ND, hidden_ND)
 
 
 class DocumentContext(ContextModule):
-    """A context encoder of one layer over the sentences before, together, and attention to it in all layers."""
+    """A context encoder with one layer over the previous sentences, and attention to it in all layers."""
 
-    reads_rows = True
+    has_context_states = True
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class DocumentContext(ContextModule):
 
     @override
     def before_encoder(self, source: SourceBatch) -> Tensor:
-        """A sentence without context has a row that nothing reads."""
+        """Return context states. A sentence without context has one state that is not read."""
         layout, tokens_S = source.layout, source.tokens_S
         tokens_C = tokens_S[layout.index("before", "row", tokens_S.device)]
         embedded_CD = source.embed(tokens_C, layout, "before", within="sentence")
@@ -66,5 +66,5 @@ class DocumentContext(ContextModule):
         return self.decoder[number](hidden_ND, reader)
 
     @override
-    def row_parts(self) -> list[MultiHeadAttention]:
+    def context_attentions(self) -> list[MultiHeadAttention]:
         return [layer.attention for layer in self.decoder]  # pyright: ignore[reportReturnType]

@@ -1,11 +1,11 @@
 """The global context encoder of cross-task pre-training (Chen et al. 2021, §2.2.1).
 
-A second encoder reads the document beside the sentence encoder. In each of its layers, words attend to their sentence
-(Eq. 1), a weighted sum of their states is the vector of the sentence (Eq. 2–3), words attend to the vectors of all
-sentences of the document (Eq. 4), and a feed-forward module follows (Eq. 5). A gate joins its output G with the output
-H of the sentence encoder: H′ = λ ⊙ H + (1 − λ) ⊙ G with λ = σ([H; G] W) (Eq. 6–7); the decoder reads H′.
+A second encoder reads the document in addition to the sentence encoder. In its layers, words attend to their sentence
+(Eq. 1), a weighted sum of their states is the sentence vector (Eq. 2–3), words attend to the vectors of all sentences
+in the document (Eq. 4), and a feed-forward module follows (Eq. 5). A gate combines its output G with the sentence
+encoder's output H: H′ = λ ⊙ H + (1 − λ) ⊙ G with λ = σ([H; G] W) (Eq. 6–7). The decoder reads H′.
 
-Shape letters: S packed source tokens, C sentences of the batch, D width.
+Shape letters: S packed source tokens, C sentences in the batch, D width.
 """
 
 from functools import partial
@@ -21,9 +21,9 @@ from docmt.models.systems.context_module import ContextModule, SourceBatch
 
 
 class SentenceVectors(nn.Module):
-    """One vector for each sentence, a weighted sum of its states (Eq. 2–3); no residual, no layer norm.
+    """One vector per sentence, a weighted sum of its states (Eq. 2–3), without residual and layer norm.
 
-    Each sentence has the same learned query, W² of Eq. 2. Sums and exponentials are in float32 or the wider input type.
+    All sentences share the learned query, W² in Eq. 2. Sums and exponentials are in float32 or a wider input dtype.
     """
 
     def __init__(self, width: int) -> None:
@@ -34,7 +34,7 @@ class SentenceVectors(nn.Module):
         nn.init.xavier_uniform_(self.query.data[None])
 
     def forward(self, hidden_SD: Tensor, sentences_S: Tensor, n_sentences: int) -> Tensor:
-        """[S, D] → [C, D]; `sentences_S`, int64, is the sentence of each word."""
+        """[S, D] → [C, D]. `sentences_S`, int64, is the sentence number of every word."""
         key_SD = torch.tanh(self.inner(hidden_SD))
         dtype = torch.promote_types(key_SD.dtype, torch.float32)
         scores_S = (key_SD * self.query).sum(1, dtype=dtype)
@@ -48,11 +48,11 @@ class SentenceVectors(nn.Module):
 
 
 class ContextEncoder(ContextModule):
-    """Layers that read a document beside the sentence encoder, and the gate that joins the two.
+    """Layers that read a document, and the gate between their output and the sentence encoder's.
 
-    Self-attention and feed-forward of a layer, with their layer norms, are shared with the corresponding layer of the
-    sentence encoder. All layers share the attention to the vectors, but each makes its own vectors: this comes closest
-    to the published numbers of parameters (see docs/models.md).
+    Self-attention and feed-forward in a layer, with their layer norms, are shared with the corresponding sentence
+    encoder layer. All layers share the attention to sentence vectors, but compute their own vectors. This comes closest
+    to the published parameter counts (see docs/models.md).
     """
 
     def __init__(self, settings: ModelSettings) -> None:
@@ -69,7 +69,7 @@ class ContextEncoder(ContextModule):
         self.gate = Gate(width, bias=False)
 
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
-        """H′ for the output H of the sentence encoder (Eq. 6–7), see `ContextModule.after_encoder`."""
+        """Return H′ for the sentence encoder's output H (Eq. 6–7), see `ContextModule.after_encoder`."""
         hidden_SD, layout = source.embedded_SD, source.layout
         if self.settings.positions == "instance":
             hidden_SD = source.embed(source.tokens_S, layout, "src", within="instance")

@@ -1,11 +1,11 @@
-"""Hierarchical attention networks (HAN, Miculicich et al. 2018): words of each previous sentence, then the sentences.
+"""Hierarchical attention networks (HAN, Miculicich et al. 2018): attention to words, then to previous sentences.
 
-On the output h of the encoder, and in the joint model also of the decoder, a token attends to the words of each of the
-J previous sentences, three in the paper, and then to the J results: s_j = MHA(LN h; states of sentence j), d =
-FFN(MHA(LN h; LN s_1…J)). A gate joins both: LN(g ⊙ h + (1 − g) ⊙ d) with g = σ(W [h; d]). Gradients reach h through the
-gate alone: neither queries nor states of the context have any.
+On the encoder output h, and in the joint model also on the decoder output, a token attends to the words in each of the
+J previous sentences (three in the paper), and then to the J results: s_j = MHA(LN h; states in sentence j), d =
+FFN(MHA(LN h; LN s_1…J)). A gate combines both: LN(g ⊙ h + (1 − g) ⊙ d) with g = σ(W [h; d]). Gradients reach h only
+through the gate. Queries and context states have none.
 
-Shape letters: N packed tokens of a side, J previous sentences, H heads, K head width, D width.
+Shape letters: N packed tokens on a side, J previous sentences, H heads, K head width, D width.
 """
 
 import torch
@@ -20,7 +20,7 @@ from docmt.models.systems.context_module import ContextModule, ContextReader, Pa
 
 
 class HierarchicalAttention(nn.Module):
-    """Attention to the words of each of the J previous sentences, then to the J results, joined with the input."""
+    """Attention to the words in each of the J previous sentences, then to the J results, combined with the input."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -32,9 +32,9 @@ class HierarchicalAttention(nn.Module):
         self.words_norm, self.sentences_norm, self.vectors_norm, self.norm = (nn.LayerNorm(width) for _ in range(4))
 
     def forward(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
-        """[N, D] → [N, D]; sentences without context are left as they are."""
+        """[N, D] → [N, D]. Sentences without context do not change."""
         fixed_ND, numbers_N = hidden_ND.detach(), reader.numbers()
-        vectors_JND = reader.to_each(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
+        vectors_JND = reader.attend_previous(self.words, self.words_norm(fixed_ND), fixed_ND, self.n_before)
         ranks_J = torch.arange(self.n_before, device=numbers_N.device)
         read_ND = self._attend_to_sentences(fixed_ND, vectors_JND, is_there_JN=numbers_N > ranks_J[:, None])
         read_ND = dropout(self.feed_forward(read_ND), self.dropout, self.training)
@@ -56,7 +56,7 @@ class HierarchicalAttention(nn.Module):
 
 
 class EncoderHan(ContextModule):
-    """Hierarchical attention on the output of the encoder."""
+    """Hierarchical attention on the encoder output."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -64,11 +64,11 @@ class EncoderHan(ContextModule):
 
     @override
     def after_encoder(self, source: SourceBatch, encoded_SD: Tensor) -> Tensor:
-        return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device, None))
+        return self.encoder(encoded_SD, PackedReader(source.layout, "src", encoded_SD.device))
 
 
 class JointHan(EncoderHan):
-    """Hierarchical attention on the outputs of encoder and decoder."""
+    """Hierarchical attention on the encoder and decoder outputs."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(settings)
@@ -79,5 +79,5 @@ class JointHan(EncoderHan):
         return self.decoder(hidden_ND, reader)
 
     @override
-    def each_parts(self) -> list[MultiHeadAttention]:
+    def previous_attentions(self) -> list[MultiHeadAttention]:
         return [self.decoder.words]

@@ -1,11 +1,11 @@
-"""Selective attention (SAN, Maruf et al. 2019): sparse attention to the sentences of a document, then to their words.
+"""Selective attention (SAN, Maruf et al. 2019): sparse attention to sentences in a document, then to their words.
 
-On the output h of the encoder, a word weighs the other sentences j of its document, and the words t of each of them:
-α = sparsemax_j(Q_s · K_s), where a sentence is the mean of its words, and β_j = softmax_t(Q_w · K_w). It reads
-c = LN(FFN(LN(W Σ_j α_j Σ_t β_jt V_jt))), and a gate joins both: g ⊙ h + (1 − g) ⊙ c with g = σ(W [h; c]). The context
-has no marks, and its states get no gradient.
+On the encoder output h, a word weights the other sentences j in its document, and their words t: α = sparsemax_j(Q_s ·
+K_s), where a sentence is the mean over its words, and β_j = softmax_t(Q_w · K_w). It reads c = LN(FFN(LN(W Σ_j α_j Σ_t
+β_jt V_jt))), and a gate combines both: g ⊙ h + (1 − g) ⊙ c with g = σ(W [h; c]). The context excludes boundary tokens,
+and its states have no gradient.
 
-Shape letters: S packed source tokens, B documents, T tokens of the longest, G sentences of the longest, H heads, K head
+Shape letters: S packed source tokens, B documents, T tokens in the longest, G sentences in the longest, H heads, K head
 width, D width.
 """
 
@@ -20,11 +20,11 @@ from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_module import ContextModule, SourceBatch
 
 LOWEST = torch.finfo(torch.float32).min / 4
-"""The score of what may not be seen: finite, so that tokens that see nothing get numbers, which nobody reads."""
+"""Score for invisible positions. Finite, so that tokens that see nothing get finite outputs. These are discarded."""
 
 
 def sparsemax(scores: Tensor) -> Tensor:
-    """The point of the simplex that is nearest to the scores, over the last dimension (Martins and Astudillo 2016)."""
+    """Return the point on the simplex nearest to the scores, over the last dimension (Martins and Astudillo 2016)."""
     ordered = scores.sort(-1, descending=True).values
     totals = ordered.cumsum(-1) - 1
     # The threshold follows from the number of positive entries: the largest k with k · z_k > Σ_{j ≤ k} z_j − 1.
@@ -34,7 +34,7 @@ def sparsemax(scores: Tensor) -> Tensor:
 
 
 class SelectiveContext(ContextModule):
-    """Attention from each word to the words of all other sentences of its document, on the output of the encoder."""
+    """Attention on the encoder output, from every word to the words in all other sentences of its document."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class SelectiveContext(ContextModule):
     def _attend_to_sentences(
         self, query_BTD: Tensor, states_BTD: Tensor, belongs_BTG: Tensor, sees_BTG: Tensor
     ) -> Tensor:
-        """The weights α, [B, H, T, G]."""
+        """Return the weights α, [B, H, T, G]."""
         sums_BGD = belongs_BTG.to(states_BTD.dtype).transpose(1, 2) @ states_BTD
         means_BGD = sums_BGD / belongs_BTG.sum(1).clamp_min(1)[..., None]
         heads = (self.words.heads, -1)
@@ -89,7 +89,7 @@ class SelectiveContext(ContextModule):
     def _attend_to_words(
         self, query_BTD: Tensor, states_BTD: Tensor, alpha_BHTG: Tensor, numbers_BT: Tensor, is_word_BT: Tensor
     ) -> Tensor:
-        """What the heads read, side by side, given the weights of the sentences; [B, T, D]."""
+        """Return the concatenated head outputs from the sentence weights, [B, T, D]."""
         query_BHTK, key_BHTK, value_BHTK = (
             rows.unflatten(0, numbers_BT.shape).transpose(1, 2)
             for rows in (
@@ -111,6 +111,6 @@ class SelectiveContext(ContextModule):
 
 
 def _scores(query_BHTK: Tensor, key_BHNK: Tensor) -> Tensor:
-    """Scaled products of queries and keys, in float32 or a wider input type; [B, H, T, rows]."""
+    """Return scaled products of queries and keys, in float32 or a wider input dtype, [B, H, T, rows]."""
     scores = query_BHTK @ key_BHNK.transpose(-1, -2)
     return scores.to(torch.promote_types(scores.dtype, torch.float32)) * query_BHTK.shape[-1] ** -0.5

@@ -1,12 +1,12 @@
-"""The Transformer over packed tokens: the sentence, the document, the G- and the RST-Transformer.
+"""The Transformer over packed tokens: the sentence, document, G- and RST-Transformer.
 
-They differ in the patterns of their attentions, which the settings give for each layer. The sentence Transformer has
-`group` everywhere: a token attends to its own sentence (G-Transformer, Eq. 6–8). The document Transformer has `global`:
-a token attends to the whole instance (Eq. 4–5). G-Transformer (Bao et al. 2021) has `group` in its lower layers, and in
-the upper ones both attentions and a gate (`combined`, Eq. 10). RST-Transformer has `group` in its lower layers, too
-(SentAttn, its Eq. 4–5). Its upper layers have a second attention, to EDUs that the discourse tree relates (`rst`, Eq.
-6–7): after the first (`rst_serial`, Eq. 8–10), beside it with a gate (`rst_parallel`, Eq. 11–13), or after it with a
-gate between both outputs (`rst_mix`, Eq. 8–10 and 12–13).
+These models differ in the attention patterns that the settings define per layer. The sentence Transformer has the
+pattern `group` everywhere: a token attends to its own sentence (G-Transformer, Eq. 6–8). The document Transformer has
+`global`: a token attends to the whole instance (Eq. 4–5). G-Transformer (Bao et al. 2021) has `group` in its lower
+layers. Its upper layers have both attentions and a gate (`combined`, Eq. 10). RST-Transformer also has `group` in its
+lower layers (SentAttn, its Eq. 4–5). Its upper layers have a second attention, to EDUs that are related in the
+discourse tree (`rst`, Eq. 6–7): after the first (`rst_serial`, Eq. 8–10), parallel to it with a gate (`rst_parallel`,
+Eq. 11–13), or after it with a gate between both outputs (`rst_mix`, Eq. 8–10 and 12–13).
 
 Shape letters: N packed target tokens, S packed source tokens, D width, V vocabulary, T positions.
 """
@@ -30,9 +30,9 @@ from docmt.text.vocabulary import BOS, N_SPECIALS
 
 
 class Inputs(nn.Module):
-    """Positions and norm of one side; without parameters, unless the settings ask for learned vectors or a norm.
+    """Positions and norm on one side. Without parameters, unless the settings ask for learned vectors or a norm.
 
-    The first `n_sentences` sentences of an instance have a learned vector each, which is added to all of their words.
+    The first `n_sentences` sentences in an instance have learned vectors, added to all their words.
     """
 
     def __init__(self, settings: ModelSettings, *, n_sentences: int | None = None) -> None:
@@ -52,9 +52,10 @@ class Inputs(nn.Module):
     def forward(
         self, embedded_ND: Tensor, positions_N: Tensor, table_TD: Tensor, sentences_N: Tensor | None = None
     ) -> Tensor:
-        """Add the vectors of positions, and of sentences if they have any, and norm.
+        """Add the vectors for positions, and for sentences if there are any, and normalize. [N, D].
 
-        Both are given by number; `table_TD` is `table` or a longer one. Sentences without a vector share the last one.
+        Positions and sentences are numbers. `table_TD` comes from `table`, or is longer. Sentences without a vector
+        share the last one.
         """
         # A search can write more words than there are learned positions: all further ones share the last vector.
         numbers_N = positions_N + self.offset if self.offset else positions_N
@@ -66,20 +67,20 @@ class Inputs(nn.Module):
         return self.norm(hidden_ND)
 
     def table(self, n_positions: int, device: torch.device) -> Tensor:
-        """The vectors of at least `n_positions` positions, from number 0; of learned ones, all that there are."""
+        """Return vectors for at least `n_positions` positions from 0. For learned positions, return all."""
         if self.positions is not None:
             return self.positions.weight
         return sinusoids(n_positions + self.offset, self.width, device=device)
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder with one shared table of embeddings; by default post-norm, with sinusoidal positions.
+    """Encoder and decoder with a shared embedding table. By default post-norm, with sinusoidal positions.
 
-    `build_transformer` in context_transformer.py makes models of all settings, also with context modules.
+    `build_transformer` in context_transformer.py makes models for all settings, including context modules.
     """
 
     def __init__(self, settings: ModelSettings, n_symbols: int, n_specials: int = N_SPECIALS) -> None:
-        """A model of `n_symbols` symbols, of which the first `n_specials` are not words."""
+        """A model with `n_symbols` symbols. The first `n_specials` are not words."""
         super().__init__()
         self.settings, self.n_specials = settings, n_specials
         self.embedding = nn.Embedding(n_symbols, settings.width)
@@ -110,18 +111,18 @@ class Transformer(nn.Module):
         )
 
     def forward(self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Decoder states [N, D] of the target inputs, teacher-forced."""
+        """Return decoder states [N, D] for the target inputs, teacher-forced."""
         return self.decode(tgt_inputs_N, self.encode(src_tokens_S, layout), layout)
 
     def encode(self, src_tokens_S: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Encoder states [S, D] of int64 token ids [S]."""
+        """Return encoder states [S, D] for int64 token ids [S]."""
         hidden_SD = self._embed(src_tokens_S, layout, "src")
         for layer in self.encoder:
             hidden_SD = call_layer(layer, hidden_SD, partial(layout.grouping, "encoder"))
         return self.encoder_norm(hidden_SD)
 
     def decode(self, tgt_inputs_N: Tensor, memory_SD: Tensor, layout: AttentionLayout | CompiledLayout) -> Tensor:
-        """Decoder states [N, D] of int64 token ids [N], given what `encode` returns."""
+        """Return decoder states [N, D] for int64 token ids [N]. `memory_SD` comes from `encode`."""
         memory_SD = memory_SD.to(product_dtype(memory_SD))  # once for all layers
         hidden_ND = self._embed(tgt_inputs_N, layout, "tgt")
         groupings = partial(layout.grouping, "decoder"), partial(layout.grouping, "cross")
@@ -145,9 +146,9 @@ class Transformer(nn.Module):
         return self._add_positions(inputs, tokens_N, positions_N, table_TD, numbers_N)
 
     def embed(self, tokens_N: Tensor, positions_N: Tensor, *, n_positions: int) -> Tensor:
-        """Scaled embeddings of target tokens plus positions, with dropout; [N, D].
+        """Return scaled embeddings for target tokens plus positions, with dropout, [N, D].
 
-        The positions are below `n_positions`; reading the highest one back would make a GPU wait.
+        Positions are below `n_positions`, an argument because reading the maximum back would make a GPU wait.
         """
         return self._add_positions(
             self.tgt_inputs, tokens_N, positions_N, self.tgt_inputs.table(n_positions, tokens_N.device)
@@ -170,7 +171,7 @@ class Transformer(nn.Module):
         return cast(list[DecoderLayer], list(self.decoder))
 
     def attentions(self) -> Iterator[tuple[str, Attention]]:
-        """Every attention of encoder and decoder with its name."""
+        """Yield all attentions in encoder and decoder with their names."""
         for i, layer in enumerate(self.encoder_layers):
             yield f"encoder.{i}.self_attention", layer.self_attention
         for i, layer in enumerate(self.decoder_layers):
@@ -178,7 +179,7 @@ class Transformer(nn.Module):
             yield f"decoder.{i}.cross_attention", layer.cross_attention
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
-        """Scores of all symbols, [N, V], with the shared table."""
+        """Return scores for all symbols, [N, V], with the shared table."""
         return F.linear(hidden_ND, self.embedding.weight, self.output_bias)
 
 
@@ -186,9 +187,9 @@ _tables: dict[tuple[int, torch.device], Tensor] = {}
 
 
 def sinusoids(n_positions: int, width: int, *, device: torch.device | str = "cpu") -> Tensor:
-    """Sinusoidal positions, float32 [at least n_positions, width]: sines in the first half, cosines in the second.
+    """Return sinusoidal positions, float32 [at least n_positions, width]: sines, then cosines.
 
-    (Vaswani et al. 2017, §3.5, in the order that fairseq uses.) The table is cached and grows by doubling.
+    Vaswani et al. 2017, §3.5, in fairseq's order. The table is cached and grows by doubling.
     """
     key = (width, torch.device(device))
     table = _tables.get(key)
