@@ -19,8 +19,8 @@ def check_expansion(n_bytes: int, n_packed: int, *, where: str) -> None:
     """Raise UserError when the compressed bytes are suspiciously few."""
     if n_bytes > max(MAX_UNCHECKED_BYTES, MAX_RATIO * n_packed):
         raise UserError(
-            f"{where}: expands to more than {MAX_RATIO} times its {n_packed:,} compressed bytes: this does not look like text; "
-            "if you trust the file, decompress it yourself"
+            f"{where}: expands to more than {MAX_RATIO} times its {n_packed:,} compressed bytes: this does not look "
+            "like text; if you trust the file, decompress it yourself"
         )
 
 

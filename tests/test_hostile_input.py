@@ -16,7 +16,7 @@ from docmt.cli.main import main
 from docmt.corpora.download import AddressError, Patience, download
 from docmt.corpora.fetching import fetch_corpus, unpack
 from docmt.corpora.readers.tar_files import read_members
-from docmt.decompression import MAX_UNCHECKED_BYTES, MAX_RATIO
+from docmt.decompression import MAX_RATIO, MAX_UNCHECKED_BYTES
 from docmt.discourse.treebanks.rs3 import parse_rs3
 from docmt.errors import UserError
 from docmt.files import iterate_lines, read_bytes, read_lines
