@@ -1,4 +1,4 @@
-"""`docmt bench gpu`: whether a GPU computes what a CPU does, and how fast, in one table and one file."""
+"""`docmt bench gpu`: compare the results of a GPU with a CPU and measure its speed, in one table and one file."""
 
 import math
 import os
@@ -123,7 +123,7 @@ def gpu(
 
 
 def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
-    """The outcome of a check of all devices, which nobody else may use."""
+    """Return the outcome of a check on all devices, if no other job uses them."""
     from docmt.scenarios.outcomes import Outcome
 
     if names[0] != "cpu" and not claim_more(names):
@@ -132,7 +132,7 @@ def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcom
 
 
 def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
-    """The figures measured so far against the budgets of a GPU."""
+    """Compare the measured figures with the budgets of a GPU."""
     from docmt.scenarios.outcomes import Outcome
 
     if name not in BUDGETS:

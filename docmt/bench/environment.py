@@ -1,4 +1,4 @@
-"""Driver, torch and GPU of this machine: one row each, one sentence per defect."""
+"""Rows on driver, torch and GPU of this machine, with one sentence per defect."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ HEALTH = {
 
 
 def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]:
-    """The checks of what a training on a device needs; on a CPU, only torch is looked at."""
+    """Return the checks of the requirements of a training on a device. On a CPU, only torch is checked."""
     version = f"torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
     if device.type == "cpu":
         return {"environment/torch": lambda: Outcome(f"{version}: a trial on a CPU, not an acceptance")}
@@ -84,7 +84,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
 
 
 def health() -> Outcome:
-    """What nvidia-smi says of the first visible GPU."""
+    """Query driver, temperature, power and clocks of the first visible GPU with nvidia-smi."""
     identifier = str(getattr(torch.cuda.get_device_properties(0), "uuid", "0"))
     command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]
     command += ["-i", identifier if identifier == "0" else f"GPU-{identifier}"]

@@ -16,7 +16,7 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 
 
 def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
-    """Metrics of sacreBLEU against the raw reference, lengths, and shares of instances."""
+    """Return rows of sacreBLEU's metrics against the raw reference, lengths, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     raw = words = test.texts
     rows: list[ScoreRow] = []
@@ -60,7 +60,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
 
 
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
-    """SacreBLEU's counts of each segment: of BLEU and chrF n-grams and matches, of TER edits and words."""
+    """Return the sufficient statistics of each segment, from which sacreBLEU's scorer computes its score."""
     segments = join_segments(test.hypotheses, *test.texts, unit)
     rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
     if isinstance(scorer, BLEU):
@@ -69,7 +69,7 @@ def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> Seg
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
-    """BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
+    """Return BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
     # The formula of sacreBLEU, which computes one score at a time; resamples are thousands.
     length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -83,7 +83,7 @@ def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
 
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
-    """ChrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
+    """Return chrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
     # Orders that one side is too short for do not count, as in sacreBLEU.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
@@ -95,6 +95,6 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
 
 
 def ter_of_counts(counts: np.ndarray) -> np.ndarray:
-    """TER of summed counts [..., 2]: edits, and words of the reference."""
+    """Return TER of summed counts [..., 2]: edits, and words of the reference."""
     edits, words = counts[..., 0], counts[..., 1]
     return np.divide(100 * edits, words, where=words > 0, out=np.where(edits > 0, 100.0, 0.0))

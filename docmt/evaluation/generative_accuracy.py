@@ -1,6 +1,6 @@
-"""Accuracy on generative test sets: does the translation of the payload sentence contain what is expected?
+"""Accuracy on generative test sets: share of payload sentences whose translation contains the expected words.
 
-Post and Junczys-Dowmunt (2023) find it to tell more about the use of context than preferences among given candidates.
+Post and Junczys-Dowmunt (2023) find that it reveals more about the use of context than preferences among candidates.
 """
 
 import string
@@ -24,10 +24,10 @@ RULES = {
 
 
 def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
-    """The translation of each payload sentence.
+    """Read the translation of each payload sentence.
 
-    The file is the output of `docmt decode generate` (`.jsonl`), or text: one line per item, its payload, or one line
-    per source sentence of all items in their order.
+    The file is the output of `docmt decode generate` (`.jsonl`) or text: one line per item with its payload, or one
+    line per source sentence of all items in order.
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)
@@ -60,7 +60,7 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
-    """Start and end, in characters, of what is expected where a translation of the payload first has it, or None."""
+    """Return start and end, in characters, of the first match of the expected words in a payload, or None."""
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
@@ -82,13 +82,13 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
 
 
 def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
-    """Whether each item is right. A missing translation, an empty one, is wrong."""
+    """Return for each item True if it is correct. A missing or empty translation is wrong."""
     pairs = zip(items, payloads, strict=True)
     return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
-    """Accuracy in percent, in rows as of `score_contrast`; there is no chance."""
+    """Return accuracy in percent, in rows as of `score_contrast`, without chance."""
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
     verdicts = judge_payloads(items, payloads, lang=lang)
     return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

@@ -21,7 +21,7 @@ N_GROUPS = 20  # of items, see `group_means`
 
 
 class ScoreRow(TypedDict):
-    """One score of a run on a test, in percent; None when it could not be computed (docs/files.md)."""
+    """One score of a run on a test, in percent. None if it could not be computed (docs/files.md)."""
 
     metric: str
     value: float | None
@@ -37,11 +37,11 @@ class ScoreRow(TypedDict):
 
 
 def group_means(values: Sequence[float]) -> str | None:
-    """The means of `N_GROUPS` groups of consecutive items; None for fewer items.
+    """Return the means of `N_GROUPS` groups of consecutive items, or None for fewer items.
 
-    Runs on the same items have the same groups: how the differences of their means vary from group to group is what
-    the choice of items adds to the difference of the runs (batch means). Consecutive, because items that depend on each
-    other, such as the pairs of a generated suite, follow each other.
+    Runs on the same items have the same groups. The variation of the differences of their means from group to group
+    estimates the contribution of the choice of items to the difference of the runs (batch means). Groups are
+    consecutive because items that depend on each other, such as the pairs of a generated suite, follow each other.
     """
     if len(values) < N_GROUPS:
         return None
@@ -55,8 +55,8 @@ class TestScores:
 
     Attributes:
         test: name of the test split or suite.
-        inputs: the files that were read, by role; `reference` is what the scores were computed against.
-        facts: what the provenance says of this test beside the checksums of its inputs.
+        inputs: files that were read, by role. The scores were computed against `reference`.
+        facts: facts for the provenance of this test, in addition to the checksums of its inputs.
     """
 
     test: str
@@ -68,7 +68,7 @@ class TestScores:
 def write_scores(
     path: Path, scores: Sequence[TestScores], *, run: Mapping[str, Any], settings: Mapping[str, Any], **facts: Any
 ) -> None:
-    """Write the score file of one run. `run` has `dataset`, `system` and `seed`; `facts` join the provenance."""
+    """Write the score file of one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
     rows, inputs = [], []
     for each in scores:
         files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in each.inputs.items()}
@@ -80,7 +80,7 @@ def write_scores(
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with None in place of NaN and infinity; its signature and the log say so."""
+    """Return the row with None instead of NaN and infinity, with a remark in its signature and the log."""
     odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
     if not odd:
         return dict(row)

@@ -1,7 +1,7 @@
-"""What metrics are made of: the settings of scores, a translated test, the counts of its segments, and `Metric`.
+"""Parts of metrics: settings of scores, a translated test, the counts of its segments, and `Metric`.
 
 Scorers such as `bleu` and `meteor` import this module; `metrics` lists all metrics with their scorers. numpy and
-sacreBLEU are imported where they are needed, since planning a study reads this module and computes nothing.
+sacreBLEU are imported inside functions, since planning a study imports this module and computes nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ class ScoringSettings(Settings):
 
 @dataclass(frozen=True)
 class TranslatedTest:
-    """The translation of a test split, and what it is scored against."""
+    """Translation of a test split with its references."""
 
     hypotheses: Sequence[Hypothesis]  # all instances of the split, in order
     reference: Sequence[str]  # the sentences of the split, untokenized
@@ -82,11 +82,11 @@ class TranslatedTest:
 
     @property
     def documents(self) -> list[str]:
-        """The document of each source sentence."""
+        """Document of each source sentence."""
         return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
 
     def read_source(self) -> list[str]:
-        """The source sentences."""
+        """Read the source sentences."""
         path = text_path(self.prefix, self.src_lang)
         lines = read_lines(path)
         if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
@@ -97,18 +97,18 @@ class TranslatedTest:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether each sentence is the translation of a known source sentence by construction."""
+        """True if each sentence is the translation of a known source sentence by construction."""
         return all(hypothesis.aligned for hypothesis in self.hypotheses)
 
     def counts(self, count: "CountSegments") -> "SegmentCounts":
-        """`count` of this test, `counts` of a metric; computed once, since a baseline has many comparisons."""
+        """Return the counts of a metric. They are cached, since a baseline has many comparisons."""
         if count not in self._counted:
             self._counted[count] = count(self)
         return self._counted[count]
 
 
 class SegmentCounts(NamedTuple):
-    """Numbers of each segment from whose sums a score follows."""
+    """Numbers of each segment whose sums determine a score."""
 
     rows: "np.ndarray"  # float64 [segments, numbers]
     score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
@@ -156,14 +156,14 @@ def multi_bleu(settings: ScoringSettings, tgt_lang: str, *, lowercase: bool = Fa
 
 
 def chrf(settings: ScoringSettings, tgt_lang: str, *, word_order: int = 0) -> "SacreMetric":
-    """Build chrF; with a word order of 2, chrF++."""
+    """Build chrF, or chrF++ with a word order of 2."""
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(lowercase=settings.lowercase, word_order=word_order)
 
 
 def ter(settings: ScoringSettings, tgt_lang: str) -> "SacreMetric":
-    """Build TER; of Chinese and Japanese, over characters."""
+    """Build TER, over characters for Chinese and Japanese."""
     from sacrebleu.metrics.ter import TER
 
     by_character = language_of(tgt_lang) in TER_CHARACTERS

@@ -1,8 +1,7 @@
 """Paired significance tests of systems against a baseline.
 
-The tests take several seeds: the difference is that of the means over seeds, and chance is what the choice of test
-segments (or items) contributes, since the same segments are resampled for all runs. How much seeds vary, standard
-deviations show.
+The tests cover several seeds: the difference is that of the means over seeds, and chance is the choice of test segments
+(or items), since the same segments are resampled for all runs. Standard deviations show the variation between seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ SEED = 12345
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of a system to the baseline by one metric."""
+    """Difference of a system from the baseline by one metric."""
 
     metric: str
     phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
@@ -40,7 +39,7 @@ class PairedDifference:
 def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments."""
+    """Test a system by the tested metrics of the settings, over all seeds, if both systems have the same segments."""
     found = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
@@ -77,8 +76,8 @@ def compare_translations(
 def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any]]:
     """Score systems as the workflow does, and test each against the first one.
 
-    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals; a number that does
-    not exist is None.
+    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals. Missing numbers
+    are None.
     """
     baseline, *_ = systems.values()
     rows = []
@@ -113,7 +112,7 @@ def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) 
 
 
 def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> np.ndarray:
-    """The difference of mean scores in each resample of the segments; float64 [samples]."""
+    """Return the difference of mean scores in each resample of the segments; float64 [samples]."""
     # The same draws for all runs and both systems: that is what makes the test paired. Times the rows, they are the
     # summed counts of all resamples.
     drawn = _draws(len(ours[0].rows))
@@ -122,12 +121,12 @@ def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) ->
 
 
 def _draws(n: int) -> np.ndarray:
-    """How often each resample draws each of n segments; float64 [samples, segments]."""
+    """Return the number of times that each resample draws each of n segments; float64 [samples, segments]."""
     return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
 
 
 def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> tuple[float, float | None]:
-    """The two-sided p value of paired bootstrap resampling (Koehn 2004), and half the width of the 95 % interval."""
+    """Return the two-sided p value of paired bootstrap resampling (Koehn 2004) and half the 95 % interval."""
     from scipy.stats import norm, t  # takes a second
 
     n = len(ours[0].rows)
@@ -145,7 +144,7 @@ def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts
 
 
 def _half_width(resampled: np.ndarray, n: int) -> float | None:
-    """Half the width of the 95 % interval around a score or difference, from its resamples of n segments."""
+    """Return half the width of the 95 % interval of a score or difference, from its resamples of n segments."""
     from scipy.stats import norm, t  # takes a second
 
     if n == 1:
@@ -156,7 +155,7 @@ def _half_width(resampled: np.ndarray, n: int) -> float | None:
 
 
 def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """The p value of approximate randomization: how often the difference is as large when segments change sides."""
+    """Return the p value of approximate randomization: share of swaps of segments with as large a difference."""
     # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
@@ -171,7 +170,7 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
 
 
 def _signs(n: int) -> np.ndarray:
-    """Signs of n segments: all combinations if those are fewer than the samples, else random ones; [samples, n]."""
+    """Return signs of n segments; [samples, n]. These are all combinations if there are few, otherwise random."""
     # All combinations have the observed one among them, so that p is exact and never below 2 / 2ⁿ.
     if 2**n < N_SAMPLES:
         return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
@@ -179,7 +178,7 @@ def _signs(n: int) -> np.ndarray:
 
 
 def _share_beyond(under_null: np.ndarray, observed: float) -> float:
-    """The two-sided p value of an observed difference; the observation itself counts as one random sample.
+    """Return the two-sided p value of an observed difference. The observation itself counts as one random sample.
 
     Fewer differences than `N_SAMPLES` come from all combinations of signs, and one of these is the observation.
     """
@@ -190,7 +189,7 @@ def _share_beyond(under_null: np.ndarray, observed: float) -> float:
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """The p value of the sign test of Collins et al. (2005), over pairs of runs in their order."""
+    """Return the p value of the sign test of Collins et al. (2005), over pairs of runs in order."""
     # For each segment, whether the baseline's score rises or falls when its translation is replaced by the system's.
     changes = [
         their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
@@ -202,7 +201,7 @@ def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -
 
 
 def binomial_p(wins: int, losses: int) -> float:
-    """The exact two-sided p value of wins and losses that are equally likely."""
+    """Return the exact two-sided p value of wins and losses that are equally likely."""
     from scipy.stats import binomtest  # takes a second
 
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
@@ -211,7 +210,7 @@ def binomial_p(wins: int, losses: int) -> float:
 def compare_verdicts(
     metric: str, of_items: Sequence[str], system: Sequence[Sequence[bool]], baseline: Sequence[Sequence[bool]]
 ) -> list[PairedDifference]:
-    """McNemar's exact test of an accuracy, over a suite and by phenomenon.
+    """Test an accuracy over a suite and by phenomenon, with McNemar's exact test for a single seed.
 
     `of_items` are the phenomena of the items, `system` and `baseline` the verdicts on them, for each seed.
     """

@@ -7,7 +7,7 @@ from docmt.models.systems.transformer import Transformer
 
 
 def training_flops(model: Transformer, batch: Batch) -> float:
-    """Floating-point operations of the matrix products in one ragged training step (× 3 for the backward pass)."""
+    """Return the floating-point operations of the matrix products in an update (× 3 for the backward pass)."""
     width = model.settings.width
     n_src, n_tgt = len(batch.src_tokens_S), len(batch.tgt_inputs_N)
 

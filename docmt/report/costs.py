@@ -29,14 +29,14 @@ RECORDS = {
 
 
 class SessionRecord(BaseModel):
-    """A stretch of a training between two starts."""
+    """Part of a training between two starts."""
 
     from_update: int
     seconds: float
 
 
 class JobFacts(BaseModel):
-    """What a job on a device recorded about itself (docs/files.md). Other keys are ignored."""
+    """Facts that a job on a device recorded (docs/files.md). Other keys are ignored."""
 
     device: str
     n_devices: int
@@ -46,7 +46,7 @@ class JobFacts(BaseModel):
 
 
 def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
-    """Jobs, core-hours and GPU-hours of each stage; None without benchmarks."""
+    """Return jobs, core-hours and GPU-hours of each stage. None without benchmarks."""
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -75,10 +75,10 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """The processor and GPU time of a job in seconds, from `FOLDER/RULE/NAME.tsv`.
+    """Read the processor and GPU time of a job in seconds, from `FOLDER/RULE/NAME.tsv`.
 
-    `run_folders` has the folder of each run, where a job records its device and sessions, by
-    `{dataset}_{system}_seed{seed}`. A file that is not a benchmark is named in the log and has no times.
+    `run_folders` maps `{dataset}_{system}_seed{seed}` to the folder of the run, where a job records its device and
+    sessions. If the file is not a benchmark, a warning names it and the result is None.
     """
     rule, name = benchmark.parent.name, benchmark.stem
     try:
@@ -109,9 +109,9 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
-    """The facts that a job recorded: in a file of their own, or under `provenance` in its output.
+    """Read the facts that a job recorded, in a separate file or under `provenance` in its output.
 
-    Returns None where there is no such file.
+    None if the file does not exist.
     """
     if not path.is_file():
         return None

@@ -33,7 +33,7 @@ class Difference(PairedDifference):
 
     @property
     def highest_p(self) -> float:
-        """The p value that decides: all tests must fall below a level, since each finds too much in some data."""
+        """Largest p value, which decides on marks, since each test finds too many differences in some data."""
         return max(self.p, self.randomization_p or 0.0)
 
     @property
@@ -75,7 +75,7 @@ def _read(path: Path) -> Iterator[Difference]:
 
 
 def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> str:
-    """Meaning of the marks of a table; nothing without any test."""
+    """Return the meaning of the marks of a table. Empty without any test."""
     if not tested:
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
@@ -84,7 +84,7 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
 
 
 def few_segments_footnote(tested: Sequence[Difference]) -> str:
-    """Which marks scores cannot have because they are over too few segments; nothing when none."""
+    """Return a note on marks that scores cannot have, because they have too few segments. Empty if there are enough."""
     named: dict[str, dict[str, None]] = {}
     for test in tested:
         # The fewest segments, or items of suites (which have no test by randomization), for `*` and for `**`.

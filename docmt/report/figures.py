@@ -1,4 +1,4 @@
-"""The pictures of the report: trainings, accuracy by phenomenon and by distance, scores over a fact about systems."""
+"""Pictures of the report: training curves, accuracy by phenomenon and by distance, scores over a fact about systems."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,14 +63,14 @@ TRAINING = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture with the numbers that it shows, in full precision."""
+    """A picture with its numbers in full precision."""
 
     picture: Picture
     values: pd.DataFrame
 
 
 def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
-    """The colors of a study: lines and systems of its figures first, so that one figure alone looks the same."""
+    """Return the colors of a study. Lines and systems of figures come first, as in a single figure."""
     return Styles([*settings.legend, *others], settings)
 
 
@@ -83,7 +83,7 @@ def draw_plot(
     paper_columns: PaperColumns,
     histories: list[History],
 ) -> Plot | None:
-    """One of the pictures of the settings' `figures` and `curves`, by its name; None when nothing of it was measured.
+    """Draw a picture of the settings' `figures` or `curves`, by its name. None without any of its measurements.
 
     `scores` is the long table, `paper_columns` are facts from the config. Histories of other systems are left out.
     """
@@ -104,9 +104,10 @@ def write_plot(prefix: Path, plot: Plot) -> None:
 def training_curves(
     histories: Sequence[History], styles: Styles, origins: Mapping[str, Sequence[str]] | None = None
 ) -> list[Picture]:
-    """Losses and attention entropies over updates, one picture of each kind per dataset; two where systems are many.
+    """Draw losses and attention entropies over updates, per dataset one picture of each kind, or two for many systems.
 
-    `origins` has the systems whose updates made the models of a system, the last training first: their updates count.
+    `origins` lists the trained systems whose updates led to the models of a system, the last training first. All of
+    their updates count.
     """
     histories = [_with_all_updates(history, histories, origins or {}) for history in histories]
     systems = list(dict.fromkeys(history.system for history in histories))
@@ -120,7 +121,7 @@ def training_curves(
 
 
 def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
-    """The history with updates counted from the start of the first model, on average over its seeds."""
+    """Return the history with updates counted from the start of the first model, on average over its seeds."""
     before = 0.0
     for origin in origins.get(history.system, [])[1:]:
         runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
@@ -133,7 +134,7 @@ Lines = list[tuple[list[pd.Series], Look]]
 
 
 def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
-    """A picture of columns of histories; where bands would hide each other, one more with a panel per system."""
+    """Plot columns of histories. If bands would hide each other, a second picture has a panel per system."""
     members = [
         history
         for history in histories
@@ -177,7 +178,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
-    """The measurements, by heading and system."""
+    """Return the measurements by heading and system."""
     datasets = list(dict.fromkeys(history.dataset for history in histories))
     panels: dict[str, dict[str, Lines]] = {}
     for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
@@ -197,7 +198,7 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
 
 
 def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
-    """The mean over seeds where all have measurements; with a band, also their range and each seed."""
+    """Draw the mean over seeds, where all seeds have measurements, and with a band their range and each seed."""
     curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
     curves += [(series, look, has_band and len(series) > 1) for lines in shown for series, look in lines]
     for series, look, has_spread in curves:
@@ -214,7 +215,7 @@ def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] 
 
 
 def measured_values(history: History, name: str) -> pd.Series | None:
-    """The finite values of a column by update, or None when there are none."""
+    """Return the finite values of a column by update, or None without any."""
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
     # A training that was resumed logs the updates after its checkpoint twice.
@@ -222,7 +223,7 @@ def measured_values(history: History, name: str) -> pd.Series | None:
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
+    """Draw contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
     return [
         draw_picture(
             [("", partial(_draw_bars, rows=rows, styles=styles))],
@@ -254,13 +255,13 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
-    """Lengths of the error bars below and above each mean; 0 where there is no interval."""
+    """Return the lengths of the error bars below and above each mean, 0 without an interval; float64 [2, rows]."""
     mean, low, high = (column(rows, name).to_numpy(dtype=float, na_value=np.nan) for name in ("mean", "low", "high"))
     return np.nan_to_num(np.clip([mean - low, high - mean], 0, None))
 
 
 def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy over ranges of distances, a panel per phenomenon with at least two of them."""
+    """Draw contrastive accuracy over ranges of distances, a panel per phenomenon with at least two ranges."""
     pictures = []
     for dataset, rows in groups(name_suites(contrastive_scores(summary, by="distance")), "dataset"):
         panels: list[tuple[str, Draw]] = [
@@ -301,7 +302,7 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 def _plot_scores(
     name: str, settings: ReportSettings, styles: Styles, *, scores: pd.DataFrame, paper_columns: PaperColumns
 ) -> Plot | None:
-    """Scores over a fact about systems: a panel per test and metric, a line per group of systems."""
+    """Plot scores over a fact about systems: a panel per test and metric, a line per group of systems."""
     layout = settings.figures[name]
     rows = choose_rows(scores.sort_values("seed", kind="stable"), layout)
     if rows.empty:
@@ -332,7 +333,7 @@ def _plot_scores(
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
-    """The place of each system on the horizontal axis: words that are numbers, all of them, become numbers."""
+    """Return the place of each system on the horizontal axis. If all places are numbers, they become numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
         place = layout.values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
@@ -348,7 +349,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
-    """Each place on the horizontal axis: numbers in order where they are, words at equal steps as they appear."""
+    """Return the position of each place on the horizontal axis: numbers themselves, in order; words at equal steps."""
     found = dict.fromkeys(places)
     numbers = sorted(place for place in found if isinstance(place, float))
     return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(found)}
@@ -361,7 +362,7 @@ def _points(
     places: Mapping[str, float | str],
     headings: Mapping[ScoreKey, str],
 ) -> pd.DataFrame:
-    """One row per point: panel, line, system, x, mean, sd, seeds and the published number."""
+    """Return one row per point: panel, line, system, x, mean, sd, seeds and the published number."""
     found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
@@ -377,7 +378,7 @@ def _points(
 def _draw_points(
     axes: Axes, *, points: pd.DataFrame, runs: pd.DataFrame, positions: dict[float | str, float], styles: Styles
 ) -> None:
-    """Error bars through our means, with dots for seeds; thin lines with hollow marks through published numbers."""
+    """Draw error bars through the study's means with dots for seeds, and thin lines with hollow published numbers."""
     for line, own in groups(points, "line"):
         own = own.assign(at=[positions[place] for place in own["x"]]).sort_values("at", kind="stable")
         style: Look = styles.line(line) | {"marker": styles.marker(line)}

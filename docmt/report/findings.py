@@ -1,4 +1,4 @@
-"""The box above the first table: three sentences at most, as in the abstract of a paper, made from the scores."""
+"""Box above the first table: at most three sentences on the scores, as in the abstract of a paper."""
 
 from collections.abc import Sequence
 
@@ -27,9 +27,9 @@ def key_findings(
     *,
     generated: Sequence[str] = (),
 ) -> list[str]:
-    """Three sentences at most: the best system against the baseline, what contrastive sets show, what limits both.
+    """Return at most three sentences: best system against the baseline, contrastive sets, limitations.
 
-    `updates_note` is the footnote of systems with more or fewer updates; the text of `generated` datasets is generated.
+    `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets of generated text.
     """
     found = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
     limits = _limits(summary, settings, updates_note, generated) if any(found) else ""
@@ -37,7 +37,7 @@ def key_findings(
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
-    """The best system on each test by the first metric of the main table, against the baseline."""
+    """Return a sentence on the best system on each test by the first metric of the main table, against the baseline."""
     rows = translation_scores(summary)
     names, _ = choose_metrics(summary, settings)
     if not names:
@@ -73,7 +73,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
 
 
 def _against(tested: Difference | None, subject: str, digits: int, *, is_study_tested: bool) -> str:
-    """The difference of a system to the baseline with its interval and test."""
+    """Return the difference from the baseline with its interval and test."""
     if tested is None:
         return " (not tested)" if is_study_tested else " (not tested, as report.baseline names no system)"
     ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
@@ -86,12 +86,12 @@ def _against(tested: Difference | None, subject: str, digits: int, *, is_study_t
 
 
 def _are_unlike(rows: Sequence[Record]) -> bool:
-    """Whether some scores of a test were computed otherwise than the others: the table highlights none of them."""
+    """True if some scores of a test were computed in another way, so that the table highlights none of them."""
     return bool(unlike_parts({row["system"]: row["signatures"] for row in rows}))
 
 
 def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:
-    """The systems that are best as displayed, and their score."""
+    """Return the labels of the systems with the best displayed score, and the score."""
     first = ranked[0]
     leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
     labels = [settings.label(row["system"]) for row in leaders]
@@ -101,7 +101,7 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """The best systems by phenomenon, and the phenomena in which none is above chance."""
+    """Return a sentence on the best systems by phenomenon, and the phenomena in which none is above chance."""
     rows = name_suites(contrastive_scores(summary))
     n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
     best: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
-    """An enumeration in words, with the number of what is left out."""
+    """Join names as an enumeration, with the number of omitted names."""
     shown = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
     *most, last = shown or [""]
     return f"{', '.join(most)}{conjunction}{last}" if most else last

@@ -27,20 +27,20 @@ def updates_footnote(
     settings: ReportSettings,
     summary: pd.DataFrame,
 ) -> str:
-    """Notes on systems with fewer or more updates than the system that they are compared with.
+    """Return notes on systems with fewer or more updates than the system that they are compared with.
 
     Args:
         histories: of all trained runs.
-        origins: the trained systems whose updates made the models of a system, the last training first.
+        origins: the trained systems whose updates led to the models of a system, the last training first.
         systems: the systems in a table.
-        settings: of the report. All are compared with its baseline, or, without one, with the longest trained.
-        summary: scores that may exculpate the updates: a system that was trained less and yet is nowhere worse, or more
-            and yet is nowhere better, is left out.
+        settings: of the report. All systems are compared with its baseline or, without one, with the longest trained.
+        summary: scores that can rule out an effect of updates. A system with fewer updates that is nowhere worse, or
+            with more updates that is nowhere better, is left out.
 
     Returns:
-        Sentences, or nothing. Counts are means over the datasets on which both compared systems were trained. Also
-        where new parameters learned for fewer updates than those that a model was initialized with, since more updates
-        in all do not make up for that.
+        Sentences, or an empty text. Counts are means over the datasets on which both systems were trained. A sentence
+        also names systems whose new parameters had fewer updates than the model that they were initialized with, since
+        more updates in total do not make up for that.
     """
     steps: dict[str, dict[str, list[float]]] = {}
     for history in histories:
@@ -85,7 +85,7 @@ def updates_footnote(
 
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
-    """The signs of the differences of two systems in the main tables; both where one is zero or nothing is known."""
+    """Return the signs of the differences of two systems in the main tables. Both if one is zero or none is known."""
     rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # of those computed
     ours, theirs = select(rows, system=system), select(rows, system=compared)
     pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
@@ -104,7 +104,7 @@ def leak_footnote(
     *,
     shown: Callable[[str, str], bool],
 ) -> str:
-    """The test sets that are shown, of which some text is in the training text; generated ones have another note."""
+    """Return a note on shown test sets with text from the training data. Generated datasets have another note."""
     found = [
         f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
         for dataset, test, counts in overlaps
@@ -115,7 +115,7 @@ def leak_footnote(
 
 
 def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
-    """Parts of signatures in which some rows differ from most rows, with the parts of these rows.
+    """Return parts of signatures in which some rows differ from most rows, with the parts of most rows.
 
     Args:
         signatures: of all seeds, by row.
@@ -146,7 +146,11 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
 
 
 def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
-    """Warnings and reasons of missing scores, from the titles of rows, which may be alike, and signatures by column."""
+    """Return warnings and reasons of missing scores.
+
+    Args:
+        rows: title of each row (titles can be equal) with its signatures by column.
+    """
     remarks: dict[str, dict[int, str]] = {}
     for i, (title, columns) in enumerate(rows):
         for name, signatures in columns.items():

@@ -1,4 +1,4 @@
-"""The input of the report: the long table of scores, and the files that the manifest lists."""
+"""Input of the report: the long table of scores, and the files of the manifest."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from docmt.report.score_files import (
 
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
-    """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
+    """Read score files as the long table, empty without any. Raises UserError as `gather_rows` does."""
     rows = gather_rows(paths, fingerprints=fingerprints) if paths else []
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
@@ -46,7 +46,7 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file of numbers, and of text in the columns `words`; only an empty cell is a missing value."""
+    """Read a CSV file of numbers, with text in the columns `words`. Only an empty cell is a missing value."""
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
         types: dict[Hashable, Any] = dict.fromkeys(words, "string")
@@ -72,7 +72,7 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
 
 @dataclass(frozen=True)
 class History:
-    """The history of one run: a table of numbers, one row per logging step; missing where not measured."""
+    """History of one run: a table of numbers, one row per logging step, with missing values."""
 
     dataset: str
     system: str
@@ -95,13 +95,13 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of one kind, read as by `read_table`; an empty table without any."""
+    """Join CSV files of one kind, read as by `read_table`. Empty without any."""
     tables = [read_table(path, needed=needed, words=words) for path in paths]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap."""
+    """Read files of `docmt corpora overlap`, by dataset. Returns dataset, test and counts of each overlap."""
     found = []
     for dataset, content in read_measurements(paths, key="tests"):
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
@@ -113,7 +113,7 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
 
 
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON files that hold a mapping, or another one under `key`, given by name."""
+    """Read JSON files that contain a mapping, or a mapping under `key`, by name."""
     contents = []
     for name, path in paths.items():
         content = read_json(path)
@@ -126,12 +126,12 @@ def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> l
 
 
 def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts of a file that are single values, without the name of the test."""
+    """Return the counts of a file that are single values, without the name of the test."""
     return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
 
 
 def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
+    """Flatten nested counts to `outer: inner`, without the counts of single inputs, which have separate files."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

@@ -1,4 +1,4 @@
-"""The engine of all pictures: panels, legend and files."""
+"""Panels, legend and files of a picture."""
 
 import io
 import math
@@ -21,7 +21,7 @@ Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its title and caption; the key names its files."""
+    """A picture with its title and caption. The key names its files."""
 
     key: str
     title: str
@@ -32,7 +32,7 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """The SVG element for an HTML page: it takes on the page's colors, and its ids are unique there."""
+        """SVG element for an HTML page: it adopts the colors of the page, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
         svg = re.sub("|".join(COLORS), lambda found: in_both_schemes(found[0]), svg)
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
@@ -53,7 +53,7 @@ def draw_picture(
     height: float = 3.3,
     is_long: bool = False,
 ) -> Picture:
-    """Every picture of the report: panels row by row (None leaves a place empty), and one legend below them all.
+    """Draw panels row by row (None leaves a place empty) with one legend below.
 
     `x_label` is at each horizontal axis, `y_label` at the first panel of each row. A row is `height` inches high. The
     page folds a picture that `is_long`.

@@ -1,4 +1,4 @@
-"""Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
+"""Score files as rows of the long table, without pandas: importing pandas takes longer than writing the table."""
 
 import csv
 import math
@@ -39,7 +39,7 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 
 
 def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of all score files, in order, with commit, fingerprint and package versions."""
+    """Read the rows of all score files, in order, with commit, fingerprint and package versions."""
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
     for path in paths:
@@ -77,7 +77,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_types(row: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """The row with values of `TYPES`: whole numbers from JSON may be 3.0 in one file and 3 in another."""
+    """Return the row with values of `TYPES`: JSON files may contain whole numbers as 3.0 or as 3."""
     missing = next((key for key in NEEDED if key not in row or (key in KEY and row[key] in (None, ""))), None)
     if missing:
         raise UserError(f"{where} has no key {missing!r}")
@@ -152,7 +152,7 @@ def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str
 
 
 def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write the long table as CSV; a missing value is an empty cell."""
+    """Write the long table as CSV. Missing values are empty cells."""
     with atomic_writer(path) as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)

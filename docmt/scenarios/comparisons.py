@@ -1,7 +1,7 @@
-"""Scenarios: what docmt computes with a tiny model on a device, against the same on the CPU in float32.
+"""Scenarios: docmt's computations with a tiny model on a device, compared with the CPU in float32.
 
-There is one list of them. `docmt bench gpu` runs each as a row of its table; `pytest -m gpu` runs each as a test, on a
-GPU or on the stand-in of one (`tests/standin`).
+There is one list of them. `docmt bench gpu` runs each as a row of its table. `pytest -m gpu` runs each as a test, on a
+GPU or on the stand-in for a GPU (`tests/standin`).
 """
 
 import contextlib
@@ -48,7 +48,7 @@ CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
 
 
 def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
-    """Names of scenarios, `KIND/PRESET` or `probe`, in the order in which they say most; and the rest of `compiled`."""
+    """Return names of scenarios, `KIND/PRESET` or `probe`, the most informative first, and the rest of `compiled`."""
 
     def named(*kinds: str, presets: Sequence[str] = PRESETS) -> list[str]:
         return [f"{kind}/{preset}" for kind in kinds for preset in presets]
@@ -62,7 +62,7 @@ def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def _same_draws() -> Iterator[None]:
-    """The drafts of CADec alike on all devices: corrupted references, drawn on the CPU."""
+    """Draw the drafts of CADec on the CPU, so that they are equal on all devices: all are corrupted references."""
     draw = torch.rand
 
     def rand(*size: Any, device: Any = None, **options: Any) -> torch.Tensor:
@@ -73,19 +73,19 @@ def _same_draws() -> Iterator[None]:
 
 
 class Scenarios:
-    """The scenarios on a device, as a function of their names; a folder gets their files."""
+    """Scenarios on a device, called by name. Their files are in a folder."""
 
     def __init__(self, device: torch.device, folder: Path) -> None:
         self.device = device
         self.workload = Workload(folder, COUNTS, shortest=0, longest=8, n_symbols=N_SYMBOLS)
 
     def __call__(self, name: str) -> Outcome:
-        """The outcome of a scenario, given as `scenario_names` has it."""
+        """Return the outcome of a scenario, by its name in `scenario_names`."""
         kind, *presets = name.split("/")
         return getattr(self, kind.replace("-", "_"))(*presets)
 
     def update(self, preset: str) -> Outcome:
-        """Forward, backward and Adam on one batch, in all precisions (in half, the median of three)."""
+        """Compare forward, backward and Adam on one batch in all precisions (median of three in half precision)."""
         numbers: dict[str, float] = {}
         for precision, dtype in PRECISIONS.items():
             gradients = []
@@ -103,7 +103,7 @@ class Scenarios:
         return judge(numbers, LIMITS)
 
     def _step(self, preset: str, device: torch.device, dtype: torch.dtype, seed: int) -> dict[str, torch.Tensor]:
-        """Loss, gradient and change of the weights."""
+        """Return loss, gradient and change of the weights."""
         settings = model_settings(preset)
         module = LossModule(random_model(settings, N_SYMBOLS, seed=seed), 0.1).to(device).train()
         optimizer = build_optimizer(module, set(), TrainingSettings())
@@ -118,7 +118,7 @@ class Scenarios:
         return {"loss": loss.detach().cpu(), "gradient": gradient.cpu(), "step": step.cpu()}
 
     def compiled(self, preset: str) -> Outcome:
-        """The loss and its gradient as a compiled graph in bfloat16, against the plain computation."""
+        """Compare loss and gradient of a compiled graph in bfloat16 with the plain computation."""
         settings = model_settings(preset)
         kernel = kernel_for(self.device, torch.bfloat16, settings.width // settings.heads)
         module = LossModule(random_model(settings, N_SYMBOLS), 0.1).to(self.device).train()
@@ -150,7 +150,7 @@ class Scenarios:
         return judge(numbers, limits, note=f"{time.monotonic() - started:.0f} s to compile")
 
     def training(self, preset: str) -> Outcome:
-        """A training through the trainer (memory probe, validation, entropies, checkpoints), and one with a break."""
+        """Compare a training (memory probe, validation, entropies, checkpoints) with the CPU and with a resumed one."""
         # Sums in a fixed order where torch has a kernel that does so; elsewhere, rounding may differ between runs.
         are_deterministic = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -172,7 +172,7 @@ class Scenarios:
         return judge(numbers, limits, note="" if numbers["resumed"] else "equal bit for bit")
 
     def no_waiting(self, preset: str) -> Outcome:
-        """A training in half precision: near one in float32, and the CPU waits only in updates that are logged."""
+        """Compare a training in half precision with float32. The CPU can wait for the device only in logged updates."""
         quiet: list[bool] = []  # whether the CPU may not wait after each update
 
         def note(*_: object) -> None:
@@ -195,7 +195,7 @@ class Scenarios:
         return judge(numbers, {"dev_loss": 0.05}, note=f"{sum(quiet)} updates without waiting")
 
     def search(self, preset: str) -> Outcome:
-        """Beam search; in float32, hypotheses may differ only where their scores do not."""
+        """Compare beam search. In float32, hypotheses can differ only if their scores are equal."""
         trained = self.workload.trained(model_settings(preset))
         sources = self.workload.sources(trained.model.settings)
 
@@ -220,7 +220,7 @@ class Scenarios:
         return judge(numbers, {"scores": 1e-4, "median score in half precision": 0.1}, note=note)
 
     def contrast(self, preset: str) -> Outcome:
-        """Log probabilities of given translations."""
+        """Compare log probabilities in forced decoding."""
         trained = self.workload.trained(model_settings(preset))
         src = ["a b c d e", "f b g c h"]
         candidates = [Candidate(src, tgt) for tgt in (["i j k", "l j m n"], ["i j", "o p"])]
@@ -237,7 +237,7 @@ class Scenarios:
         return judge(numbers, {"float32": 1e-4, "half precision": 0.02})
 
     def probe(self) -> Outcome:
-        """A training after a memory probe that ran out of memory in a backward pass, against one without a probe."""
+        """Compare a training without a memory probe with one whose probe ran out of memory in a backward pass."""
         recipe: Recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
         has_tried, backward = [False], Fabric.backward
 
@@ -262,7 +262,7 @@ class Scenarios:
 
 
 def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
-    """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
+    """Compare the history of a training on all devices with one device (GPUs exchange gradients through NCCL)."""
     with tempfile.TemporaryDirectory() as folder:
         workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
         settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
@@ -278,5 +278,5 @@ def _judge_history(found: History, expected: History, *, note: str = "") -> Outc
 
 
 def _gradient(module: LossModule) -> torch.Tensor:
-    """The gradients of all parameters that have one, as a vector."""
+    """Return the gradients of all parameters that have one, as a vector."""
     return torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])

@@ -1,4 +1,4 @@
-"""Failed jobs, and the last error in their logs."""
+"""Failed jobs, with the last error in their logs."""
 
 import re
 from collections.abc import Callable
@@ -29,11 +29,11 @@ class Failure:
     """A job that failed and has not succeeded since.
 
     Attributes:
-        name: of its log file.
-        log: relative to the study's folder.
-        line: the last error in the log, or the closest thing to it.
+        name: name of its log file.
+        log: path relative to the study's folder.
+        line: last error in the log, or the closest line to it.
         job: ID in the cluster's queue.
-        time: of the last line in the log, in seconds since 1970.
+        time: time of the last line in the log, in seconds since 1970.
     """
 
     rule: str
@@ -45,14 +45,14 @@ class Failure:
 
 
 def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | None, str], bool]) -> list[Failure]:
-    """The failed jobs of a study, oldest first.
+    """Return the failed jobs of a study, oldest first.
 
-    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job
-    that is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake says so, unless
-    it has been restarted since.
+    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job that
+    is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake reports a failure,
+    unless it has been restarted since.
 
-    `is_planned` tells whether the job of a stage and a name still matters: not if its output exists or is not needed.
-    The stage is None for a rule of the user's.
+    `is_planned` returns True if the job of a stage and a name still matters: its output is missing and needed. The
+    stage is None for a user-defined rule.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/**/*.log")):
@@ -84,7 +84,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
 
 
 def last_error(path: Path) -> str | None:
-    """The last error in a log that no ordinary message follows; None if there is none."""
+    """Return the last error in a log that no ordinary message follows, or None."""
     for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
         # After an error, an ordinary message means that the job went on: a library's traceback was only a warning.
@@ -96,7 +96,7 @@ def last_error(path: Path) -> str | None:
 
 
 def read_tail(path: Path) -> list[str]:
-    """The last lines of a log that are not empty, with progress bars split at carriage returns."""
+    """Read the last lines of a log that are not empty, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
             # The cut may fall inside a UTF-8 character: hence `errors="replace"`.

@@ -1,1 +1,1 @@
-"""Claims about systems, as data: what is measured, which relation is claimed, and the verdict over seeds."""
+"""Claims about systems, as data: measurement, claimed relation, and verdict over seeds."""

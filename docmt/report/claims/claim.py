@@ -20,7 +20,7 @@ BOUND = re.compile(r"\|(.+)\| <= (\S+)")
 
 @dataclass(frozen=True)
 class Term:
-    """The score of a system; on the claim's dataset unless it names one."""
+    """Score of a system, on the claim's dataset by default."""
 
     system: str
     dataset: str | None = None
@@ -28,7 +28,7 @@ class Term:
 
 @dataclass(frozen=True)
 class ClaimedDifference:
-    """A claim about one difference d, a weighted sum of scores plus a constant.
+    """Claim about one difference d, a weighted sum of scores plus a constant.
 
     Attributes:
         kind: `above` claims that d is larger than the smallest difference that matters; `not below` that it is not
@@ -42,14 +42,14 @@ class ClaimedDifference:
     bound: float = 0.0
 
     def difference(self, scores: dict[Term, float]) -> float:
-        """The difference d of given scores."""
+        """Return the difference d of scores."""
         return sum(weight * scores[term] for term, weight in self.weights.items()) + self.constant
 
 
 def parse_relation(text: str) -> list[ClaimedDifference]:
-    """The comparisons of a relation: one for each of its operators, all of which are claimed.
+    """Return the comparisons of a relation, one for each operator. All of them are claimed.
 
-    Raises ValueError when it cannot be read.
+    Raises ValueError if the relation cannot be read.
     """
     text = " ".join(text.split())
     if bounded := BOUND.fullmatch(text):
@@ -156,17 +156,17 @@ class Claim(Settings):
 
     @cached_property
     def comparisons(self) -> list[ClaimedDifference]:
-        """The comparisons of all relations."""
+        """Comparisons of all relations."""
         return [comparison for relation in self.relations for comparison in parse_relation(relation)]
 
     @property
     def terms(self) -> list[Term]:
-        """The scores that the claim is about, each once."""
+        """Scores that the claim is about, without duplicates."""
         return list(dict.fromkeys(term for comparison in self.comparisons for term in comparison.weights))
 
     @property
     def is_of_history(self) -> bool:
-        """Whether it is about the training history instead of scores."""
+        """True if the claim is about the training history instead of scores."""
         return _is_of_history(self.metric)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""From scores of seeds to verdicts, and the table of them."""
+"""Verdicts on claims from the scores of seeds, and the table of verdicts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,13 +49,13 @@ Seeds = Mapping[int, Measured]
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison of a claim, with its own verdict.
+    """Comparison of a claim with its verdict.
 
     Attributes:
-        seeds: that all its systems have. Without enough of them, all numbers are NaN.
+        seeds: seeds that all systems of the comparison have. If there are not enough, all numbers are NaN.
         mean, sd, low, high: of the difference over these seeds, with its interval. An end that no training reached is
             infinite.
-        shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
+        shown: smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
     """
 
     comparison: ClaimedDifference
@@ -70,7 +70,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judgment:
-    """A claim of the settings with its scores, by seed, a finding for each of its comparisons, and its control."""
+    """Claim of the settings with its scores by seed, a finding for each comparison, and its control."""
 
     name: str
     claim: Claim
@@ -80,7 +80,7 @@ class Judgment:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict over all comparisons: one that does not hold decides; the control comes before them all."""
+        """Verdict over all comparisons. One that does not hold decides. The control comes before all comparisons."""
         if self.control is not None and self.control.verdict != "holds":
             return "not run" if self.control.verdict == "not run" else "not learned yet"
         order: list[Verdict] = ["not run", "does not hold", "untestable here", "cannot be told", "holds"]
@@ -88,7 +88,7 @@ class Judgment:
 
 
 def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
-    """Judge a claim by the long table of scores and the training histories, as far as they contain its systems."""
+    """Judge a claim by the long table of scores and the training histories, if they contain its systems."""
     claim = claims[name]
     measured = {
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
@@ -114,7 +114,7 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Me
 
 
 def _join(rows: Sequence[Record]) -> Measured:
-    """The score of several groups of items together."""
+    """Return the score over several groups of items."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
     errors = [
@@ -140,7 +140,7 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
 
 
 def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
-    """A column at an update, or the update that reaches a value; None where it was not measured."""
+    """Return a column at an update, or the update that reaches a value. None if it was not measured."""
     name, at = claim.metric, claim.at
     needed = "dev_loss" if at == "best" and claim.reaches is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
@@ -182,7 +182,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
 
 
 def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Measured]]) -> float:
-    """The standard error of a mean difference over items; `sides` are the runs of each term of the comparison."""
+    """Return the standard error of a mean difference over items. `sides` are the runs of each term."""
     weights = list(comparison.weights.values())
     if not all(run.groups for side in sides for run in side):
         # Without groups, as if each term had items of its own.
@@ -195,7 +195,7 @@ def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Me
 
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
-    """Half the interval of a mean difference: Student's t over seeds and the standard error over items together."""
+    """Return half the interval of a mean difference, from Student's t over seeds and the standard error over items."""
     from scipy.special import stdtrit  # slow to import, and most reports have no claims
 
     tail = (1 + CONFIDENCE) / 2
@@ -203,7 +203,7 @@ def half_width(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
-    """The smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
+    """Return the smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
     from scipy.special import nctdtrinc, stdtrit
 
     tail = (1 + CONFIDENCE) / 2
@@ -213,13 +213,13 @@ def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
-    """The smallest and the largest difference with which a comparison holds; `above`, it must exceed the first."""
+    """Return the smallest and largest difference with which a comparison holds. `above` must exceed the smallest."""
     bound = comparison.bound
     return {"above": (margin, math.inf), "not below": (-margin, math.inf), "within": (-bound, bound)}[comparison.kind]
 
 
 def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:
-    """The verdict on a comparison whose difference lies between `low` and `high`."""
+    """Return the verdict on a comparison whose difference is between `low` and `high`."""
     least, most = claimed_range(comparison, margin)
     if high < least or low > most:
         return "does not hold"
@@ -230,7 +230,7 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
 def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
-    """Judge the claims of the settings, or only those named; None without any."""
+    """Judge all claims of the settings, or the named ones. None without any."""
     chosen = names or list(settings.claims)
     if not chosen:
         return None
@@ -292,7 +292,7 @@ def _digits(claim: Claim) -> int:
 
 
 def _records(judgment: Judgment) -> list[dict]:
-    """One record per comparison."""
+    """Return one record per comparison."""
     claim = judgment.claim
     names = ("statement", "paper", "place", "reported", "metric", "test")
     facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}

@@ -1,4 +1,4 @@
-"""Items of contrastive and generative test sets as the reader shows them."""
+"""Items of contrastive and generative test sets in the reader."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -12,12 +12,12 @@ from docmt.evaluation.metrics import Ties
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "wrong") -> list[dict[str, Any]]:
-    """The items of a suite, with the log probabilities of `docmt decode contrast`, given by number of the run.
+    """Read the items of a suite with the log probabilities of `docmt decode contrast`, by number of the run.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `candidates` (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the
-        `scores` of the candidates (log probabilities in nats, null for that of the impossible).
+        `scores` of the candidates (log probabilities in nats, null if infinite).
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
     return [
@@ -38,12 +38,13 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
 
 
 def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
-    """The items of a generative suite, with the translations of `docmt decode generate`, given by number of the run.
+    """Read the items of a generative suite with the translations of `docmt decode generate`, by number of the run.
 
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `expected`, `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the
-        run, whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
+        run, whether it is `right`, and its `payload`. A text has three parts (before, match, after), or one without
+        match.
     """
     items = read_generative_suite(suite)
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}
