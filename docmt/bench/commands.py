@@ -29,8 +29,8 @@ BUDGETS: dict[str, dict[str, float]] = {
         "speed/compiled.tokens_per_second": 566_000,
     }
 }
-"""By the name of a GPU: figures of an earlier acceptance as `ROW.FIGURE`, more is better (docs/experiments/gpu.md)."""
-LEAST_SHARE = 0.9  # the share of a budget that still passes: repeated measurements vary by a few percent
+"""Figures of an earlier acceptance as `ROW.FIGURE`, by name of the GPU. More is better (docs/experiments/gpu.md)."""
+MIN_SHARE = 0.9  # minimum share of a budget, since repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -140,7 +140,7 @@ def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     sound = [row for row in rows.values() if row.verdict != "FAILED"]
     found = {f"{row.name}.{key}": number for row in sound for key, number in row.numbers.items()}
     shares = {key: found[key] / budget for key, budget in BUDGETS[name].items() if key in found}
-    low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if not share >= LEAST_SHARE]
+    low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if not share >= MIN_SHARE]
     if low:
         return Outcome("; ".join(low), "FAILED", shares)
     if missing := [key for key in BUDGETS[name] if key not in found]:

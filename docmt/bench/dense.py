@@ -35,7 +35,7 @@ def dense_loss(model: Transformer, batch: Batch, label_smoothing: float, *, with
 
 
 def pad_instances(tokens_N: Tensor, lengths_G: np.ndarray, sentences_B: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Return padded tokens [B, T] of packed instances, and tags [B, T]: the number of the sentence from 1, padding 0."""
+    """Return padded tokens [B, T] of packed instances, and tags [B, T]: number of the sentence, 0 for padding."""
     per_instance = np.split(lengths_G, np.cumsum(sentences_B)[:-1])
     tags = [torch.from_numpy(np.repeat(np.arange(len(part)) + 1, part)).to(tokens_N.device) for part in per_instance]
     tokens = tokens_N.split([len(tag) for tag in tags])

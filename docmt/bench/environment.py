@@ -79,11 +79,11 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         return needed(find_spec("triton") is not None, "installed", defect)
 
     rows = {"gpu": gpu, "torch": kernels, "attention": attention, "triton": triton, "compiler": compiler}
-    rows |= {"memory": memory, "health": health} | ({"nccl": nccl} if n_devices > 1 else {})
+    rows |= {"memory": memory, "health": gpu_status} | ({"nccl": nccl} if n_devices > 1 else {})
     return {f"environment/{name}": check for name, check in rows.items()}
 
 
-def health() -> Outcome:
+def gpu_status() -> Outcome:
     """Query driver, temperature, power and clocks of the first visible GPU with nvidia-smi."""
     identifier = str(getattr(torch.cuda.get_device_properties(0), "uuid", "0"))
     command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]

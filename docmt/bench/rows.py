@@ -66,7 +66,7 @@ def run_checks(
         rows[outcome.name] = outcome
         bar.update()
         tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
-        content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+        content = {"provenance": provenance, "rows": [anonymize(asdict(row)) for row in rows.values()]}
         write_json(out, content, checksum=False)
 
     with tqdm(total=len(checks), unit=" rows", disable=None) as bar:
@@ -84,10 +84,10 @@ def run_checks(
                     add(Outcome(f"no time left: --only {name} runs it", "not run", name=name))
 
 
-def sendable(value: Any) -> Any:
+def anonymize(value: Any) -> Any:
     """Return a value of a row without users' folders, identifiers of GPUs, NaN and infinity."""
     if isinstance(value, dict):
-        return {key: sendable(part) for key, part in value.items()}
+        return {key: anonymize(part) for key, part in value.items()}
     if isinstance(value, str):
         folders = {os.path.expanduser("~"), tempfile.gettempdir(), sys.prefix, str(Path(__file__).parents[2])}
         for folder in sorted(folders - {"/"}, key=len, reverse=True):
@@ -100,7 +100,7 @@ def _outcome(name: str, check: Check) -> Outcome:
     """Run a check. Returns its outcome with name and time; an error is FAILED, with its message and its place."""
     begun = time.monotonic()
     logging.disable(logging.INFO)
-    # Trainings and searches set these for the whole process: each check begins with torch's own choice.
+    # Trainings and searches set these for the whole process, but each check begins with torch's defaults.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.enable_cudnn_sdp(True)
     try:

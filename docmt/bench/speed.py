@@ -34,7 +34,7 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients
 
-SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
+SMALL = {"tiny", "small"}  # sizes for CPUs, with a small vocabulary and fewer repetitions
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
 UPDATES = 12  # of a training on several devices
@@ -42,8 +42,8 @@ CLASSES = {
     "attention": r"attention|attend|flash|fmha|varlen|short_group",
     "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
 }
-"""Parts of the names of kernels, or of torch's operators on a CPU; the first that fits counts."""
-SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: something plans or compiles anew
+"""Patterns for names of kernels, or of torch's operators on a CPU. The first match counts."""
+SLOW_STEP = 0.15  # limit in seconds for a step of a search on a GPU: a longer step plans or compiles anew
 
 
 class Speed:
@@ -175,7 +175,7 @@ class Speed:
         hidden_ND = torch.randn(len(batch.tgt_labels_N), table_VD.shape[1], device=self.device, dtype=self.dtype)
         arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias, is_compiled
         loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments))
-        # The compiler changes neither attention nor products, but the names of all else.
+        # The compiler does not change attention and products, but all other names of kernels.
         alone, *_ = self._profiled(lambda: self._update(states, batch, optimizer))
         share = {"loss": loss.total() / used.total(), **{name: alone[name] / used.total() for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))

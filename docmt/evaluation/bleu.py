@@ -23,7 +23,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     problem = None
     if any(metric.is_tokenized for metric in metrics.values()):
         try:
-            words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
+            words = tokenized_texts(test)  # once for all metrics, since it takes longer than scoring
         except NotComputableError as error:
             problem = str(error)
     for name, metric in metrics.items():
@@ -49,7 +49,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     else:
         rows.append(missing_row("length ratio", "the reference has no words"))
     shares: dict[str, tuple[int, int, str]] = {}
-    if not test.is_aligned:  # otherwise by construction: a share of 100 % would tell nothing
+    if not test.is_aligned:  # otherwise the share is 100 % by construction
         n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
         shares["aligned instances"] = n_same, len(hypotheses), "instances with as many sentences as the source"
     if n_forced := sum(hypothesis.forced_ends for hypothesis in hypotheses):
@@ -70,7 +70,7 @@ def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> Seg
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
     """Return BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
-    # The formula of sacreBLEU, which computes one score at a time; resamples are thousands.
+    # The formula of sacreBLEU, which computes one score at a time, for thousands of resamples.
     length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing `exp`: the first order without a match counts half a match, the second a quarter, and so on.
@@ -84,7 +84,7 @@ def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
     """Return chrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
-    # Orders that one side is too short for do not count, as in sacreBLEU.
+    # As in sacreBLEU, orders for which one side is too short do not count.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
     n = np.maximum(orders.sum(-1), 1)

@@ -59,7 +59,7 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
     with tempfile.TemporaryDirectory(prefix="docmt-comet-") as folder:
         files = {name: Path(folder) / name for name in (*texts, "scores.json")}
         for name, lines in texts.items():
-            # The program splits at all line ends.
+            # The program splits at all Unicode line ends.
             write_lines(files[name], (" ".join(line.splitlines()) for line in lines), checksum=False)
         options = ["-s", "source", "-t", "hypothesis", "-r", "reference", "--to_json", "scores.json"]
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]

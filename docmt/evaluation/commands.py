@@ -370,7 +370,7 @@ def _read_judged(
             return [is_right(item, scores, ties=ties) for item in pairs]
 
         return ACCURACY, pairs, judge
-    from docmt.evaluation.generative_accuracy import judge_payloads, read_payloads
+    from docmt.evaluation.generative_accuracy import match_expected, read_payloads
 
     items = read_generative_suite(test.suite())
-    return GENERATIVE, items, lambda path: judge_payloads(items, read_payloads(path, items), lang=tgt_lang)
+    return GENERATIVE, items, lambda path: match_expected(items, read_payloads(path, items), lang=tgt_lang)

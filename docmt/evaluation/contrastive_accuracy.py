@@ -24,7 +24,7 @@ SCORES = {
 }
 RULES = ContrastSettings()
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
-"""Ranges of distances whose items are counted together, since single distances have few: the last distance by name."""
+"""Distance bins, since single distances have few items: last distance by name."""
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
@@ -153,7 +153,7 @@ def scores_of(
 def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
     """True if the correct candidate scores highest."""
     values = scores_of(item, scores)
-    # As the scripts of Voita et al. do; a scorer that says the same of everything then gets what stands first.
+    # As in the scripts of Voita et al., where a scorer with equal scores chooses the first candidate.
     if ties == "first":
         return values.index(max(values)) == item.correct
     others = [value for i, value in enumerate(values) if i != item.correct]

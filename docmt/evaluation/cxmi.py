@@ -31,7 +31,7 @@ def score_references(
     scorer: TargetScorer,
     trees: Sequence[DiscourseDocument] | None = None,
 ) -> dict[str, list[np.ndarray]]:
-    """Return log probabilities in instances and gains from context in nats, by metric; float64 [sentences] per document.
+    """Return log probabilities in instances and gains from context in nats, by metric; float64 [sentences].
 
     `trees` belong to the documents with these names, in the same order, for models that read trees. Without any, the
     segmenter and parser of the model file make them, if there are any.
@@ -68,7 +68,7 @@ def mean_row(metric: str, values: np.ndarray) -> ScoreRow:
     mean, n = float(values.mean()), len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
-        # ddof=1: the deviation of the population is estimated from these sentences.
+        # ddof=1: estimate of the population's deviation from these sentences.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
         row["groups"] = group_means(values.tolist())

@@ -25,7 +25,7 @@ def find_program(name: str) -> str | None:
 
 def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
     """Run a program. Returns its standard output and standard error."""
-    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller says more
+    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller's environment allows more
     finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=alone, check=False)
     if finished.returncode:
         raise failure(name, finished.stderr or finished.stdout, code=finished.returncode)

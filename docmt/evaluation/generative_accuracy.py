@@ -66,14 +66,14 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
         end = 0
         for token in moses_splitter(lang)(payload):
             start = payload.find(token, end)
-            # A token that the tokenizer made of other characters is not found in the text: it is the whole payload.
+            # A token with characters changed by the tokenizer is not found in the text: the match is the whole payload.
             if token.lower() == expected:
                 return (start, start + len(token)) if start >= 0 else (0, len(payload))
             end = start + len(token) if start >= 0 else end
         return None
     places = [place for place, character in enumerate(payload) for _ in character.lower()]
     kept = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
-    # As in ctxpro, `expected` keeps its punctuation: what has some is never found.
+    # As in ctxpro, `expected` keeps its punctuation, so that words with punctuation are never found.
     start = f" {''.join(letter for letter, _ in kept)} ".find(f" {expected} ")
     if start < 0:
         return None
@@ -81,7 +81,7 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
     return found[0], found[-1] + 1
 
 
-def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
+def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
     """Return for each item True if it is correct. A missing or empty translation is wrong."""
     pairs = zip(items, payloads, strict=True)
     return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
@@ -90,5 +90,5 @@ def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
     """Return accuracy in percent, in rows as of `score_contrast`, without chance."""
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
-    verdicts = judge_payloads(items, payloads, lang=lang)
+    verdicts = match_expected(items, payloads, lang=lang)
     return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

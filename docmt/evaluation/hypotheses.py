@@ -56,7 +56,7 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
         except ValidationError as error:
             problem = error.errors()[0]
             key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
-            reason = problem["msg"].removeprefix("Value error, ")  # pydantic's words before ours
+            reason = problem["msg"].removeprefix("Value error, ")  # prefix by pydantic
             raise UserError(f"{where}{key}: {reason}") from None
         number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
         if number != line - 1:
@@ -119,7 +119,7 @@ def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str
         found, usual = (
             sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
         )
-        # A reference may have such signs too, in text on programming or in a corpus that exists only so.
+        # A reference can also have such signs, in text on programming or in a corpus that is only available tokenized.
         if found >= TOKENIZED_SHARE and found > 2 * usual:
             return f"the translations look tokenized ({100 * found:.0f} % of the sentences have {sign})"
     return None

@@ -25,9 +25,9 @@ PARAPHRASE = "paraphrase"
 class Language:
     """METEOR 1.5's settings for a language."""
 
-    code: str  # METEOR's name for it
-    weights: dict[str, float]  # of its matchers, by name
-    is_normalized: bool = False  # whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens
+    code: str  # METEOR's name of the language
+    weights: dict[str, float]  # of the matchers, by name
+    is_normalized: bool = False  # True if METEOR has a tokenizer (`-norm`), otherwise it reads docmt's tokens
 
 
 STEMS = {"exact": 1.0, "stem": 0.5}
@@ -123,6 +123,6 @@ def run_meteor(
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # It exits with 0 when the numbers of lines differ, so its exit code says nothing.
+        # METEOR exits with 0 if the numbers of lines differ, so its exit code is not enough.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]

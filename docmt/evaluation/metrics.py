@@ -39,8 +39,6 @@ ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accurac
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
 COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
-FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
-"""Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
 """What a tokenizer imports, and the package that brings it."""
@@ -107,7 +105,7 @@ def sacre_metric(
 
 
 words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
-"""A metric of sacreBLEU over words of a tokenizer; differences are tested over raw text alone."""
+"""A metric of sacreBLEU over words of a tokenizer. Differences are only tested over raw text."""
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),

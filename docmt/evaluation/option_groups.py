@@ -37,7 +37,7 @@ class TestText:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScoredRun:
-    """Options that say which run is scored."""
+    """Options that identify the scored run."""
 
     dataset: Annotated[str, option("name of the dataset.")]
     system: Annotated[str, option("name of the system.")]

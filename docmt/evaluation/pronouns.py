@@ -29,7 +29,7 @@ WEIGHTS = {
     "no reference": 0.0,
     "neither": 0.0,
 }
-"""Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
+"""Weight of each case. In the last three, the source pronoun has no counterpart on at least one side."""
 WINDOW = 2  # words on each side that are searched for a pronoun
 LISTS = Path(__file__).parent / "data/pronouns"
 

@@ -14,8 +14,8 @@ from docmt.provenance import describe_result
 
 log = logging.getLogger(__name__)
 
-NOT_COMPUTED = "not computed: "  # begins a signature without a value; the reason follows
-WARNING = "warning:"  # begins a part of a signature that tells what is wrong with the scored text
+NOT_COMPUTED = "not computed: "  # prefix of a signature without a value, before the reason
+WARNING = "warning:"  # prefix of a part of a signature that names a defect of the scored text
 NUMBERS = ("value", "low", "high", "chance")
 N_GROUPS = 20  # of items, see `group_means`
 
@@ -73,7 +73,7 @@ def write_scores(
     for each in scores:
         files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in each.inputs.items()}
         inputs.append({"test": each.test, **files, **each.facts})
-        # In the rows, too: only scores against the same text may stand in one table.
+        # Also in the rows, since a table may only contain scores against the same text.
         of_test = {"test": each.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
         rows += [{**run, **of_test, **with_finite_numbers(row)} for row in each.rows]
     write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-"""Tokenizers of BLEU by language, as sacreBLEU chooses them; `13a` for others."""
+"""Tokenizers of BLEU by language, as in sacreBLEU (default: `13a`)."""
 TER_CHARACTERS = ("zh", "ja")
 """Languages of which TER compares characters."""
 
@@ -72,7 +72,7 @@ class TranslatedTest:
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of all hypotheses; as many as the source has if they are aligned."""
+        """Sentences of all hypotheses, as many as in the source if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
     @property
@@ -124,17 +124,17 @@ class Metric:
     """One metric."""
 
     about: str  # how it is computed, in words
-    scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
+    scorer: Scorer | None = None  # computes its rows with related metrics (None: another command computes them)
     sacre: MakeSacre | None = None
-    is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
-    unit: Unit | None = None  # what it takes as one segment; None when it has none
-    needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
-    always: bool = False  # reported by its scorer even when no setting names it
-    on_request: bool = False  # computed only when the settings name it, although it needs nothing
+    is_tokenized: bool = False  # True if sacreBLEU reads `tokenized_texts`
+    unit: Unit | None = None  # its segments (None: no segments)
+    needs: tuple[str, ...] = ()  # external requirements; such a metric is only computed if the settings name it
+    always: bool = False  # reported by its scorer even if no setting names it
+    on_request: bool = False  # only computed if the settings name it, although it needs nothing
     is_main: bool = False  # a column of the report's main table by default
     digits: int = 2  # after the decimal point in tables
     lower_is_better: bool = False
-    counts: CountSegments | None = None  # for paired tests; None: not tested
+    counts: CountSegments | None = None  # for paired tests (None: not tested)
 
 
 def bleu(settings: ScoringSettings, tgt_lang: str) -> "BLEU":

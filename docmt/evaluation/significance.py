@@ -19,6 +19,8 @@ from docmt.evaluation.scoring import SegmentCounts, TranslatedTest
 
 N_SAMPLES = 1000
 SEED = 12345
+MIN_SEGMENTS, MIN_ITEMS = (6, 12), (6, 8)
+"""Minimum of segments, and of items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,14 @@ class PairedDifference:
     """Difference of a system from the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
+    phenomenon: str | None  # of the items of a suite (None: all items, or translations)
     difference: float  # of the mean scores over seeds, in percent points
     p: float  # two-sided, by `method`
-    sign_p: float | None  # of further tests, as the next; None for accuracies
+    sign_p: float | None  # of the sign test (None: accuracies)
     randomization_p: float | None  # without a default, so that files of versions without it are refused
     n: int  # segments or items
     method: str
-    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
+    half_width: float | None = None  # half the 95 % interval by the bootstrap (None: accuracies)
 
 
 def compare_translations(
@@ -156,7 +158,7 @@ def _half_width(resampled: np.ndarray, n: int) -> float | None:
 
 def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
     """Return the p value of approximate randomization: share of swaps of segments with as large a difference."""
-    # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
+    # The two translations of a segment change places in all pairs of runs at once, since seeds share hard segments.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(lcm(len(ours), len(theirs))):
@@ -183,14 +185,14 @@ def _share_beyond(under_null: np.ndarray, observed: float) -> float:
     Fewer differences than `N_SAMPLES` come from all combinations of signs, and one of these is the observation.
     """
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
-    # A resample without a score (0 / 0) is no evidence against chance: it counts as beyond, too.
+    # A resample without a score (0 / 0) is not evidence against chance, so it also counts as beyond.
     beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
     return (beyond + 1) / (N_SAMPLES + 1) if len(under_null) == N_SAMPLES else beyond / len(under_null)
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
     """Return the p value of the sign test of Collins et al. (2005), over pairs of runs in order."""
-    # For each segment, whether the baseline's score rises or falls when its translation is replaced by the system's.
+    # Change of the baseline's score if the translation of one segment is replaced by the system's.
     changes = [
         their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
         for our, their in zip(ours, theirs, strict=False)
@@ -226,7 +228,7 @@ def compare_verdicts(
         if is_single:
             p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
         else:
-            moved = own[own != 0]  # the others keep their difference of zero whatever their sign
+            moved = own[own != 0]  # a sign does not change a difference of zero
             p = _share_beyond(_signs(len(moved)) @ moved / len(own), float(own.mean()))
         found.append(
             PairedDifference(

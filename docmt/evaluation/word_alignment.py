@@ -81,7 +81,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
 
     Two runs over the same text can differ, since eflomal chooses a random seed.
     """
-    # Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log.
+    # Empty and too long sentences have no links. The log contains the number of too long sentences.
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
     if n_long:

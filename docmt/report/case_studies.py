@@ -35,7 +35,7 @@ def choose_cases(
         Rows with the columns `COLUMNS`: for each case context, source, reference and translations. Empty if no sentence
         is better.
     """
-    from sacrebleu.metrics.chrf import CHRF  # here, because the report needs the tables alone
+    from sacrebleu.metrics.chrf import CHRF  # imported here, since the report only reads the result
 
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
     source = read_lines(text_path(prefix, src_lang))

@@ -16,10 +16,10 @@ from docmt.report.manifest import Manifest
 log = logging.getLogger(__name__)
 
 HOUR = 3600
-OTHER = "other"  # the stage of a rule that is not listed, such as one of the user's own
-# Rules whose time is not counted: a page cannot contain its own, and the reader may be made before or after it.
+OTHER = "other"  # stage of an unlisted rule, such as a user-defined one
+# Rules without costs: a page cannot contain its own costs, and the reader can be made before or after it.
 PAGES = ("render", "render_reader")
-# Where a job of a rule records its device, in the folder of its run
+# File in the folder of a run in which a job of a rule records its device
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
@@ -103,7 +103,7 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
         cpu_seconds = facts.cpu_seconds or math.nan
     all_seconds = seconds + sum(session.seconds for session in facts.sessions[:-1])
     cpu_seconds *= all_seconds / seconds if seconds > 0 else 1
-    # The GPUs that were used, not those requested: a job that finds none runs on the CPU.
+    # Used GPUs instead of requested ones: a job without a GPU runs on the CPU.
     n_gpus = 0 if facts.device == "cpu" else facts.n_devices
     return 0.0 if math.isnan(cpu_seconds) else cpu_seconds, n_gpus * all_seconds
 

@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from docmt.errors import UserError
-from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS
-from docmt.evaluation.significance import PairedDifference
+from docmt.evaluation.significance import MIN_ITEMS, MIN_SEGMENTS, PairedDifference
 from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
@@ -87,8 +86,8 @@ def few_segments_footnote(tested: Sequence[Difference]) -> str:
     """Return a note on marks that scores cannot have, because they have too few segments. Empty if there are enough."""
     named: dict[str, dict[str, None]] = {}
     for test in tested:
-        # The fewest segments, or items of suites (which have no test by randomization), for `*` and for `**`.
-        single, double = FEWEST_ITEMS if test.randomization_p is None else FEWEST_SEGMENTS
+        # Minimum of segments, or of items of suites (which have no test by randomization), for `*` and `**`.
+        single, double = MIN_ITEMS if test.randomization_p is None else MIN_SEGMENTS
         if test.n < double:
             marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"
             named.setdefault(marks, {})[f"{test.dataset}/{test.test} {test.metric} ({test.n})"] = None

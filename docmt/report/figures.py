@@ -21,7 +21,7 @@ from docmt.report.input_files import History
 from docmt.report.pictures import Draw, Picture, draw_picture
 from docmt.report.score_cells import published_number
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
-from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, Look, Styles
+from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, LineStyle, Styles
 from docmt.report.summary import (
     MIN_ITEMS,
     PaperColumns,
@@ -34,9 +34,9 @@ from docmt.report.summary import (
     summarize,
 )
 
-MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
+MAX_BANDS = 6  # bands of more systems hide each other, so that each system has separate panels
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: guessing."
-N_MARKS = 8  # about how many marks a curve has
+N_MARKS = 8  # approximate number of marks on a curve
 LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
 # Pictures of every training, drawn as `report.curves` of all systems
 TRAINING = {
@@ -129,8 +129,8 @@ def _with_all_updates(history: History, histories: Sequence[History], origins: M
     return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
 
 
-# For each quantity of a system: its values by update, one series per seed, and its line style
-Lines = list[tuple[list[pd.Series], Look]]
+# Values by update and line style of each quantity of a system, with one series per seed
+Lines = list[tuple[list[pd.Series], LineStyle]]
 
 
 def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
@@ -156,7 +156,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *found])
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
-    is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
+    is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
     draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
     together = [
         (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
@@ -188,30 +188,30 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
             runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
             for place, quantity in enumerate(quantities):
                 series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
-                look = styles.look(system)
-                if len(quantities) > 1:  # the color is the system's, so dashes tell its quantities apart
-                    look |= {"linestyle": DASHES[place % len(DASHES)]}
-                    look |= {"label": f"{look['label']}, {quantity.replace('_', ' ')}"}
+                style = styles.marked_line(system)
+                if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
+                    style |= {"linestyle": DASHES[place % len(DASHES)]}
+                    style |= {"label": f"{style['label']}, {quantity.replace('_', ' ')}"}
                 if series:
-                    panels.setdefault(title, {}).setdefault(system, []).append((series, look))
+                    panels.setdefault(title, {}).setdefault(system, []).append((series, style))
     return panels
 
 
 def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
     """Draw the mean over seeds, where all seeds have measurements, and with a band their range and each seed."""
     curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
-    curves += [(series, look, has_band and len(series) > 1) for lines in shown for series, look in lines]
-    for series, look, has_spread in curves:
+    curves += [(series, style, has_band and len(series) > 1) for lines in shown for series, style in lines]
+    for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
         # Seeds that stopped early would shift the mean, so it ends with the first of them.
         if len(series) > 1:
             table = table.dropna()
         if has_spread:
             for values in series:
-                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=look["color"])
+                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=style["color"])
             low, high = table.min(axis=1), table.max(axis=1)
-            axes.fill_between(table.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **look)
+            axes.fill_between(table.index, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **style)
 
 
 def measured_values(history: History, name: str) -> pd.Series | None:
@@ -290,9 +290,9 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     n_systems = rows["system"].nunique()
     for i, (system, own) in enumerate(groups(rows, "system")):
         own = own.set_index("distance").reindex(ranges)
-        # Beside each other, so that the whiskers of many systems can be told apart.
+        # Next to each other, so that the whiskers of many systems can be distinguished.
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
-        axes.errorbar(places, own["mean"], _whiskers(own), **BARS, **styles.look(system))
+        axes.errorbar(places, own["mean"], _whiskers(own), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
     axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
@@ -381,11 +381,11 @@ def _draw_points(
     """Draw error bars through the study's means with dots for seeds, and thin lines with hollow published numbers."""
     for line, own in groups(points, "line"):
         own = own.assign(at=[positions[place] for place in own["x"]]).sort_values("at", kind="stable")
-        style: Look = styles.line(line) | {"marker": styles.marker(line)}
+        style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
         ours, published = own.dropna(subset="mean"), own.dropna(subset="published")
         if len(ours):
-            bars: Look = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
+            bars: LineStyle = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
             axes.errorbar(ours["at"], ours["mean"], ours["sd"], **bars, **style)
         if len(published):
             style |= {"markersize": 6, "markerfacecolor": "none", "linestyle": (0, (1, 2)), "linewidth": 0.9}

@@ -7,16 +7,16 @@ import pandas as pd
 from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, keep, records
 from docmt.report.differences import Difference, Differences
-from docmt.report.footnotes import unlike_parts
+from docmt.report.footnotes import differing_signatures
 from docmt.report.score_cells import is_above_chance
 from docmt.report.score_tables import choose_metrics
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MAX_FORCED = 50  # percentage of a system's sentences that reach the length limit, above which it is named
-MAX_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
-MIN_BLEU = 1  # below this, no system translates, and none is called the best
+MAX_FORCED = 50  # percentage of sentences at the length limit above which a system is named
+MAX_NAMED = 4  # tests and phenomena that a sentence names, followed by the number of others
+MIN_BLEU = 1  # below this, no system translates, and no system is the best
 
 
 def key_findings(
@@ -87,7 +87,7 @@ def _against(tested: Difference | None, subject: str, digits: int, *, is_study_t
 
 def _are_unlike(rows: Sequence[Record]) -> bool:
     """True if some scores of a test were computed in another way, so that the table highlights none of them."""
-    return bool(unlike_parts({row["system"]: row["signatures"] for row in rows}))
+    return bool(differing_signatures({row["system"]: row["signatures"] for row in rows}))
 
 
 def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:

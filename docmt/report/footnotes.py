@@ -54,7 +54,7 @@ def updates_footnote(
     if not trained:
         return ""
     totals = {system: {dataset: sum(own) for dataset, own in found.items()} for system, found in trained.items()}
-    # The baseline decides, even if others were trained longer: it is what their scores are read against.
+    # The baseline decides even if others were trained longer, since readers compare scores with it.
     longest = max(totals, key=lambda system: fmean(totals[system].values()))
     compared = settings.baseline if settings.baseline in totals else longest
     # The updates of each system and of the compared one, on the datasets that both were trained on.
@@ -86,7 +86,7 @@ def updates_footnote(
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
     """Return the signs of the differences of two systems in the main tables. Both if one is zero or none is known."""
-    rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # of those computed
+    rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # without missing scores
     ours, theirs = select(rows, system=system), select(rows, system=compared)
     pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
     differences = (pairs["mean"] - pairs["mean_compared"]).tolist()
@@ -114,13 +114,13 @@ def leak_footnote(
     return f"In the training text, too, so scores may be too high: {', '.join(found)}." if found else ""
 
 
-def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
+def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
     """Return parts of signatures in which some rows differ from most rows, with the parts of most rows.
 
     Args:
         signatures: of all seeds, by row.
     """
-    # Warnings are remarks on the text, not on the computation; what was not computed has no number to compare.
+    # Warnings are remarks on the text, not on the computation. Missing scores have no number to compare.
     parts = {
         row: [
             tuple(part for part in signature.split("|") if not part.startswith(WARNING))

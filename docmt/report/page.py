@@ -45,7 +45,7 @@ from docmt.report.study_tables import (
 from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
-# The tables that are printed; the last of them has the note of the settings
+# Printed tables. The last one has the note of the settings.
 MAIN_TABLES = ("results", "contrastive", "generative")
 FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need first
 
@@ -168,7 +168,7 @@ def _main_tables(
     """Return the tables of translation, contrastive and generative scores, with notes."""
     translation = main_table(summary, settings, differences)
     contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
-    # The user's note is shown once, under the last table that there is; footnotes follow it.
+    # The user's note is shown once, under the last existing table, before the footnotes.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
     return (
@@ -237,7 +237,7 @@ def _describe(scores: pd.DataFrame) -> str:
 
 def write_report(folder: Path, report: Report) -> None:
     """Write `report.html`, `tables/` and `figures/`. Each appears only when it is complete."""
-    # The page comes last: where it is, the files that it names are complete.
+    # The page comes last, so that the files that it names are complete.
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
@@ -253,7 +253,7 @@ def write_report(folder: Path, report: Report) -> None:
     html = page.get_template("report.html.txt").render(
         report=report,
         style=read_template("report.css"),
-        # In the order in which they need each other.
+        # In the order of their dependencies.
         script=read_template("elements.js", "tables.js"),
     )
     with atomic_writer(folder / "report.html") as file:

@@ -69,12 +69,12 @@ def draw_picture(
                 continue
             heading, draw = panel
             axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
-            draw(axes)  # after the labels, since it may set its own ticks and limits
+            draw(axes)  # after the labels, since it can set ticks and limits
             if place % n_columns == 0:
                 axes.set_ylabel(y_label)
         handles = [axes.get_legend_handles_labels() for axes in figure.axes]
         entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
-        # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
+        # About this many characters fit below the panels. Each entry needs 8 more for its line and margins.
         room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
         columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
@@ -82,5 +82,5 @@ def draw_picture(
         # Without date and software, the same figure gives the same bytes.
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
         figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    # The key becomes a file name and an id, and dataset names are the user's.
+    # The key becomes a file name and an id, but contains user-supplied dataset names.
     return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), is_long)

@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from docmt.evaluation.metrics import Metric
+from docmt.evaluation.scoring import Metric
 from docmt.report.dataframes import Record, is_missing, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
-from docmt.report.footnotes import signatures_footnote, unlike_parts
+from docmt.report.footnotes import differing_signatures, signatures_footnote
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
@@ -92,7 +92,7 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
     for cell in records(cells):
         keys = layout.averaged.get(cell[layout.column], [cell["key"]] if cell["key"] else [])
         numbers = [number for key in keys if (number := published_number(settings, cell["system"], key))]
-        # An average of only some of the numbers would be compared with another average of ours.
+        # An average of only some published numbers would be compared with the study's average of all scores.
         if keys and len(numbers) == len(keys):
             source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
             values.append((sum(number.value for number in numbers) / len(numbers), source))
@@ -111,14 +111,14 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
     unlike: dict[Any, tuple[str, str]] = {}
     mixed: set[Any] = set()
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
-        if parts := unlike_parts(dict(zip(members.index, members["signatures"], strict=True))):
+        if parts := differing_signatures(dict(zip(members.index, members["signatures"], strict=True))):
             unlike |= parts
             mixed.update(members.index)
     tested: list[Difference | None] = []
     marks = []
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
+        # A test finds 0.0001 BLEU significant if all sentences of both systems but one are equal.
         is_marked = (
             test
             and i not in mixed

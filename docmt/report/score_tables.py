@@ -247,7 +247,7 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         for signature, place in zip(rows["signature"].fillna(""), places, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
-    # The sum of segments tells averages over other segments apart, the signatures those computed otherwise.
+    # The sum of segments identifies averages over other segments, and signatures identify other computations.
     averages = runs.agg(
         value=("value", "mean"),
         n=("n", "sum"),

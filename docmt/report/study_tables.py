@@ -28,7 +28,7 @@ from docmt.report.tables import (
 )
 
 NAN = float("nan")
-Contents = Sequence[tuple[str, Mapping[str, Any]]]  # contents of JSON files, each with its name in the table
+Contents = Sequence[tuple[str, Mapping[str, Any]]]  # contents of JSON files with their names in the table
 
 PASSES = "passes_"  # prefix of the columns of a history that count passes, before the name of the task
 HEADINGS = {
@@ -42,7 +42,7 @@ HEADINGS = {
 }
 # Columns of `docmt instances statistics` that are not counts
 INSTANCE_KEYS = ("dataset", "cutting", "split")
-# Scores in `evaluation.json` by heading; the names of nested ones are joined by spaces
+# Scores in `evaluation.json` by heading. Names of nested scores are joined by spaces.
 SEGMENTER_SCORES = {
     f"{place} {heading}": f"{place} {measure}"
     for place in ("all", "inside")
@@ -59,7 +59,7 @@ PARSER_SCORES = {
     "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
-# Units of costs: the fewest hours of all jobs from which each is used, and its number in an hour
+# Units of costs, with the minimum of hours for which each is used, and its number in an hour
 TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, 3600))
 SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
@@ -136,7 +136,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     rows = []
     for record in records(statistics):
         rows.append(record | {"is_muted": False})
-        # The rows of the papers that the settings reproduce, or of all papers without any.
+        # Rows of the papers that the settings reproduce, or without any of all papers.
         dataset, split = str(record["dataset"]), str(record["split"])
         wanted = settings.published_dataset(dataset, split.removeprefix("test_"))
         part = "test" if split.startswith("test") else split
@@ -391,13 +391,14 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
     """Return the case study of this name in the settings."""
     layout = settings.cases[name]
+    short_labels = {settings.label(system): short for system, short in settings.short_labels.items()}
     return Table(
         name,
         layout.title,
         values,
         [
             replace(group("case", "Sentence"), scope=None),
-            label("part", ""),
+            label("part", "", short=short_labels),
             score("chrF", digits=1),
             prose("text", "Text"),
         ],

@@ -26,15 +26,15 @@ DARK_COLORS = {
 COLORS = tuple(DARK_COLORS)
 N_HUES = 5
 DASHES = ("-", "--", ":", "-.")
-# Marks of matplotlib, each with a sign like it for text. Marks and dashes together tell systems apart without colors.
+# Marks of matplotlib with similar signs for text. Marks and dashes together distinguish systems without colors.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
 HATCHES = ("", "//", "..", "xx")
 
-Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
+LineStyle = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
 # The other systems in a panel of one system
-OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-BARS: Look = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
+OTHERS: LineStyle = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
+GUESSING: LineStyle = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+BARS: LineStyle = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
 
 # Settings of matplotlib
 STYLE: dict[Any, Any] = {
@@ -81,7 +81,7 @@ class Styles:
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._settings = settings
-        self._places: dict[str, tuple[int, int, int]] = {}  # of label: place, number of the family, place in the family
+        self._places: dict[str, tuple[int, int, int]] = {}  # by label: place, number of the family, place in the family
         families: dict[str, int] = {}
         for system in systems:
             family, label = family_of(system), settings.label(system)
@@ -102,7 +102,7 @@ class Styles:
         shade = (member + family // N_HUES) % 2
         return COLORS[family % N_HUES + N_HUES * shade]
 
-    def line(self, system: str) -> Look:
+    def line(self, system: str) -> LineStyle:
         """Return color and dashes."""
         place, _, _ = self._place(system)
         return {"color": self.color(system), "linestyle": DASHES[place // len(MARKERS) % len(DASHES)]}
@@ -111,11 +111,11 @@ class Styles:
         """Return the mark at measurements."""
         return list(MARKERS)[self._place(system)[0] % len(MARKERS)]
 
-    def look(self, system: str) -> Look:
+    def marked_line(self, system: str) -> LineStyle:
         """Return the style of a line with marks and its name in the legend."""
         return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
 
-    def bar(self, system: str) -> Look:
+    def bar(self, system: str) -> LineStyle:
         """Return the style of a bar with the pattern of its place in the family, and its name in the legend."""
         _, family, member = self._place(system)
         hatch = HATCHES[(member + family // len(COLORS)) % len(HATCHES)]

@@ -15,7 +15,7 @@ from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 GROUP = [name for name in KEY if name != "seed"]
 AVERAGE = "average"  # dataset and test of means over tests
-MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
+MIN_ITEMS = 10  # of a range, since fewer have intervals from nearly 0 to nearly 100
 # Facts about each system from the config, by the names of `PaperTable.facts`
 PaperColumns = Mapping[str, Mapping[str, str]]
 
@@ -73,7 +73,7 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         signature=("signature", "first"),
     )
     pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
-    # Intervals of single distances cannot be pooled: the pooled counts give the interval.
+    # Intervals of single distances cannot be pooled, so the interval follows from the pooled counts.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])

@@ -24,7 +24,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "|": r"\textbar{}",
+    "|": r"\textbar\allowbreak{}",
     "±": r"$\pm$",
     "−": "$-$",
     "–": "--",
@@ -35,7 +35,9 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 }
 
 
-LATEX_COLUMNS = {"number": "r", "text": r"p{.5\linewidth}"}  # by kind; others are `l`
+LATEX_COLUMNS = {"number": "r", "text": "X"}  # by kind (default: `l`)
+NARROW = r">{\raggedright}p{.17\linewidth}"  # labels next to sentences, which wrap
+MAX_LATEX_ROWS = 50  # rows that fit on a page; longer tables are broken across pages
 # Signs after a score, in LaTeX: significance, not comparable, at chance
 MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 
@@ -327,7 +329,7 @@ def to_text(table: Table) -> str:
     return f"{table.heading}\n\n{body}{note}"
 
 
-# A line of a form of a table; with cells, a list: the text before, between and after them, then the cells
+# A line of a `Form`. A line of cells is a list: the text before, between and after the cells, then the cells.
 Line = str | list[str]
 
 
@@ -337,43 +339,45 @@ class Form:
 
     head: Sequence[Line]
     rows: Sequence[Line]
-    rule: str  # the line before each row that begins a new group; empty for none
+    rule: str  # line before each row that begins a new block (empty: none)
     foot: Sequence[Line]
 
 
 def latex_form(table: Table) -> Form:
     """Return a booktabs table with caption and label, and its note below in a smaller font."""
     is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
-    packages = " and ".join(f"\\usepackage{{{name}}}" for name in ("booktabs", *(["xcolor"] if is_gray else [])))
-    columns = [LATEX_COLUMNS.get(kind, "l") for kind in table.kinds]
+    has_text, is_broken = "text" in table.kinds, len(table.cells) > MAX_LATEX_ROWS
+    packages = ["booktabs", *(["xcolor"] if is_gray else []), *(["tabularx", "array"] if has_text else [])]
+    columns = [LATEX_COLUMNS.get(kind, NARROW if has_text else "l") for kind in table.kinds]
     note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
-    caption = f"{table.heading}. {table.caption}".strip()
-    environment = "table*" if table.width > COLUMN_WIDTH else "table"
-    return Form(
-        [
-            f"% Needs {packages}.",
-            f"\\begin{{{environment}}}[t]",
-            "\\centering",
+    caption = f"\\caption{{{escape_latex(f'{table.heading}. {table.caption}'.strip())}}}"
+    label = f"\\label{{tab:{table.key}}}"
+    header: Line = ["", " & ", " \\\\", *map(escape_latex, table.header)]
+    rows: list[Line] = [
+        ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
+        for cells, row in zip(table.cells, table.rows, strict=True)
+    ]
+    if is_broken and not has_text:
+        head = [
+            "% Needs \\onecolumn.",
+            "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}",
+            ["\\begin{longtable}{", "", "}", *columns],
+        ]
+        head += [f"{caption}{label} \\\\", "\\toprule", header, "\\midrule", "\\endhead"]
+        foot = ["\\bottomrule", "\\end{longtable}", "\\endgroup", *note]
+        packages.append("longtable")
+    else:
+        environment = "table*" if table.width > COLUMN_WIDTH else "table"
+        body, width = ("tabularx", "{\\linewidth}") if has_text else ("tabular", "")
+        head = [f"\\begin{{{environment}}}[t]", "\\centering"]
+        head += [
             *(["\\footnotesize"] if table.width > PAGE_WIDTH else []),
-            ["\\begin{tabular}{", "", "}", *columns],
-            "\\toprule",
-            ["", " & ", " \\\\", *map(escape_latex, table.header)],
-            "\\midrule",
-        ],
-        [
-            ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
-            for cells, row in zip(table.cells, table.rows, strict=True)
-        ],
-        "\\midrule",
-        [
-            "\\bottomrule",
-            "\\end{tabular}",
-            *note,
-            f"\\caption{{{escape_latex(caption)}}}",
-            f"\\label{{tab:{table.key}}}",
-            f"\\end{{{environment}}}",
-        ],
-    )
+            [f"\\begin{{{body}}}{width}{{", "", "}", *columns],
+        ]
+        head += ["\\toprule", header, "\\midrule"]
+        foot = ["\\bottomrule", f"\\end{{{body}}}", *note, caption, label, f"\\end{{{environment}}}"]
+    needed = " and ".join(f"\\usepackage{{{name}}}" for name in packages)
+    return Form([f"% Needs {needed}.", *head], rows, "\\midrule", foot)
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -436,5 +440,5 @@ def escape_markdown(text: str) -> str:
     text = re.sub(r"([\\`*|\[\]<>~$]|&(?=#?\w+;))", r"\\\1", one_line(text))
     # A paragraph that begins so would be a heading or a list: `# `, `- `, `1. `.
     text = re.sub(r"^(\s*(?:\d+(?=[.)]))?)([-+#=.)])(?=[-+#=]*(?:\s|$))", r"\1\\\2", text)
-    # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
+    # An underscore inside a word is plain text in Markdown. At its edge, it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

@@ -31,20 +31,20 @@ from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
 PRESETS = [name for n, name in enumerate(ARCHITECTURES) if ARCHITECTURES[name] not in [*ARCHITECTURES.values()][:n]]
-"""Architectures without second names of a model."""
+"""Architectures without duplicates under a second name."""
 COMPILED_FIRST = ("sentence_transformer", "g_transformer", "rst_mix", "global_context", "cadec")
-"""One of each kind of graph; each takes half a minute to compile."""
+"""One preset for each kind of graph. Compiling a preset takes half a minute."""
 COUNTS = [3, 2, 4, 1, 2, 3, 2, 3]  # sentences of the instances
 N_SYMBOLS = 32
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 CPU = torch.device("cpu")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-# Relative to what is compared. Of a model this small, rounding can spoil a large share of a gradient.
+# Relative to the expected values. In such a small model, rounding can change a large share of a gradient.
 LIMITS = {"float32 loss": 1e-5, "float32 gradient": 1e-4, "float32 step": 1e-2}
 LIMITS |= {"bfloat16 loss": 0.01, "bfloat16 gradient": 0.25, "float16 loss": 0.002, "float16 gradient": 0.1}
 LOGGED_EVERY = 4
 CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
-"""Share of drafts that are corrupted references; which words a model draws for the others depends on rounding."""
+"""Share of drafts that are corrupted references. The words that a model draws for others depend on rounding."""
 
 
 def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
@@ -96,7 +96,7 @@ class Scenarios:
                 if seed == 0:
                     numbers[f"{precision} loss"] = distance(found["loss"], expected["loss"])
                 if precision == "float32":
-                    # Adam makes steps of the same size of gradients that are only noise.
+                    # Adam makes steps of the same size for gradients that are only noise.
                     is_clear = expected["gradient"].abs() > 1e-4 * expected["gradient"].abs().max()
                     numbers["float32 step"] = distance(found["step"][is_clear], expected["step"][is_clear])
             numbers[f"{precision} gradient"] = statistics.median(gradients)
@@ -128,7 +128,7 @@ class Scenarios:
         from torch import _dynamo
         from torch._inductor import config
 
-        # torch counts graphs by the code that they are made of, which all presets share; few are allowed.
+        # torch counts graphs by their code, which all presets share, and allows few.
         _dynamo.reset()
         results, started = [], time.monotonic()
         for module.compiled in (None, graph):
@@ -151,7 +151,7 @@ class Scenarios:
 
     def training(self, preset: str) -> Outcome:
         """Compare a training (memory probe, validation, entropies, checkpoints) with the CPU and with a resumed one."""
-        # Sums in a fixed order where torch has a kernel that does so; elsewhere, rounding may differ between runs.
+        # Sums in a fixed order if torch has such a kernel. With other kernels, rounding can differ between runs.
         are_deterministic = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)
         try:
@@ -173,7 +173,7 @@ class Scenarios:
 
     def no_waiting(self, preset: str) -> Outcome:
         """Compare a training in half precision with float32. The CPU can wait for the device only in logged updates."""
-        quiet: list[bool] = []  # whether the CPU may not wait after each update
+        quiet: list[bool] = []  # True if the CPU may not wait after an update
 
         def note(*_: object) -> None:
             n = len(quiet) + 1
@@ -208,7 +208,7 @@ class Scenarios:
         expected, scores = find(CPU, "float32")
         found, device_scores = find(self.device, "float32")
         _, half_scores = find(self.device, "auto")
-        # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
+        # With random weights, rounding can change a hypothesis, even on a CPU. A wrong kernel changes most hypotheses.
         numbers = {
             "different hypotheses": sum(a != b for a, b in zip(found, expected, strict=True)),
             "scores": max(abs(a - b) for a, b in zip(device_scores, scores, strict=True)),

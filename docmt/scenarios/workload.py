@@ -30,7 +30,7 @@ from docmt.training.launching import PROGRAM
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
-# Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
+# Heads of 16, the narrowest for all kernels. No dropout, since its random numbers depend on the device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
 Recipe = dict[str, Any]
 RECIPE: Recipe = {
@@ -45,11 +45,11 @@ RECIPE: Recipe = {
     "precision": "float32",
 }
 QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
-"""Changes to `RECIPE`: half precision where there is one, and updates that nothing interrupts."""
+"""Changes to `RECIPE`: half precision if the device has it, and updates without interruptions."""
 SECONDS = 240  # time for a training on several devices
 TIMES = {"seconds", "tokens_per_second"}
 History = dict[str, list[float]]
-"""Columns by name, each without its empty cells."""
+"""Columns by name, without empty cells."""
 
 
 def model_settings(preset: str, size: str | None = None, **changes: Any) -> ModelSettings:
@@ -76,7 +76,7 @@ def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> T
 
 
 def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> InstanceSet:
-    """Return an instance of random words for each number of sentences. Sentences of at least two words have two EDUs."""
+    """Return an instance of random words per number of sentences. Sentences of at least two words have two EDUs."""
     generator = np.random.default_rng(0)
     n_sentences, sides = sum(counts), {}
     for side in ("src", "tgt"):

@@ -73,7 +73,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         # The message is not always the last line: bars and warnings of libraries may follow while the trainer saves.
         was_stopped = any(STOPPED.search(message) for message in tail[-5:])
         if line is None and announced is not None and announced.is_failed and not was_stopped:
-            # A job that Slurm ends (time, memory, `scancel`) cannot write why into its own log: Slurm's output has it.
+            # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
             if own:
                 line = next((message for message in reversed(read_tail(own[-1])) if SLURM_LINE.match(message)), None)
             end = repr(tail[-1]) if tail else "nothing: it is empty"

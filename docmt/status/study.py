@@ -15,8 +15,7 @@ from docmt.status.trainings import STATES, Training, job_name, read_trainings
 
 BAR = 6
 NAME_WIDTH = 36
-MOST_NAMED = 4
-MOST_FAILURES = 20
+MAX_FAILURES = 20
 OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 
 
@@ -58,7 +57,7 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A trainer that was started again, by Snakemake or by hand, is no failure, whatever its old log ends with.
+    # A trainer that was started again, by Snakemake or by hand, has not failed, even if its old log ends with an error.
     running = {job_name(training) for training in trainings if training.state != "failed"}
     return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
 
@@ -97,8 +96,8 @@ def _show_trainings(trainings: list[Training]) -> str:
 def _show_failures(failures: list[Failure]) -> str:
     if not failures:
         return ""
-    newest = failures[::-1][:MOST_FAILURES]
-    lines = [f"failed: {len(failures)}" + (f", the newest {MOST_FAILURES}" if len(failures) > MOST_FAILURES else "")]
+    newest = failures[::-1][:MAX_FAILURES]
+    lines = [f"failed: {len(failures)}" + (f", the newest {MAX_FAILURES}" if len(failures) > MAX_FAILURES else "")]
     for failure in newest:
         job = f"  job {failure.job}" if failure.job else ""
         lines += [

@@ -69,7 +69,7 @@ def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Se
 
 def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
-    # Each combination of settings has its own folder of checkpoints; the newest belongs to the last trainer.
+    # Each combination of settings has a folder of checkpoints. The newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
     checkpoints = max(folders, key=lambda path: max(map(modified, path.iterdir()), default=0), default=None)
     note = read_status(checkpoints) if checkpoints else {}

@@ -136,7 +136,7 @@ def test_nvidia_smi_is_asked_for_defects(monkeypatch, tmp_path, answer, verdict)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: object())
-    assert environment.health().verdict == verdict
+    assert environment.gpu_status().verdict == verdict
 
 
 def test_the_command_says_what_is_wrong(capsys, tmp_path):

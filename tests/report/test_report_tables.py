@@ -250,7 +250,7 @@ def test_names_are_escaped_in_every_form():
     latex = to_latex(table)
     assert (
         r"a\_b \& 50\% \{x\} \$y\$ \textasciicircum{}\textasciitilde{}\textbackslash{} \textless{}i\textgreater{} "
-        r"\textbar{}\#"
+        r"\textbar\allowbreak{}\#"
     ) in latex
     assert r"\textbf{1 $\pm$ 2}$^{**}$" in latex
     assert r"\caption{T\_1. C \& D}" in latex

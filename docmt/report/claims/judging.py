@@ -18,9 +18,9 @@ from docmt.report.tables import MISSING, Table, format_score, label
 
 Verdict = Literal["holds", "does not hold", "not learned yet", "cannot be told", "untestable here", "not run"]
 
-CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
-POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
-MANY_SEEDS = 10  # as many as a patient user trains: what they cannot show is untestable
+CONFIDENCE = 0.9  # of the intervals, each end of which is a one-sided test at 5 %
+POWER = 0.8  # probability with which a test detects the smallest effect that it can show
+AFFORDABLE_SEEDS = 10  # maximum that a user can be expected to train: effects that they cannot show are untestable
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
@@ -28,7 +28,7 @@ WIDTHS = (30, 16, 24, 34, 26, 10)  # characters of the columns in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
     f"Difference: of the relation, mean and {CONFIDENCE:.0%} interval, with the smallest difference that matters. "
-    f"Where it decides nothing, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
+    f"Where it decides nothing, the smallest effect that {AFFORDABLE_SEEDS} seeds would show ({POWER:.0%} power)."
 )
 UNDECIDED = ("cannot be told", "untestable here")
 HISTORY_DIGITS = 3
@@ -39,9 +39,9 @@ class Measured:
     """One score of one run."""
 
     value: float
-    error: float = 0.0  # standard error over test items, 0 where it is not estimated
-    groups: tuple[float, ...] = ()  # scores of groups of its items (`group_means`), where they are recorded
-    is_at_least: bool = False  # the last update of a training that never reached what is looked for
+    error: float = 0.0  # standard error over test items (0: not estimated)
+    groups: tuple[float, ...] = ()  # scores of groups of items (`group_means`), if recorded
+    is_at_least: bool = False  # last update of a training that never reached the value
 
 
 Seeds = Mapping[int, Measured]
@@ -55,7 +55,7 @@ class Finding:
         seeds: seeds that all systems of the comparison have. If there are not enough, all numbers are NaN.
         mean, sd, low, high: of the difference over these seeds, with its interval. An end that no training reached is
             infinite.
-        shown: smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
+        shown: smallest effect that `AFFORDABLE_SEEDS` can show, if seeds and items vary as in these.
     """
 
     comparison: ClaimedDifference
@@ -173,7 +173,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     for term, weight in comparison.weights.items():
         if any(measured[term][seed].is_at_least for seed in seeds):
             low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
-    shown = smallest_effect(sd, MANY_SEEDS, error=error)
+    shown = smallest_effect(sd, AFFORDABLE_SEEDS, error=error)
     verdict = decide(comparison, low, high, margin=claim.margin)
     is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
     if verdict == "cannot be told" and is_near and math.isfinite(high - low):
@@ -185,11 +185,11 @@ def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Me
     """Return the standard error of a mean difference over items. `sides` are the runs of each term."""
     weights = list(comparison.weights.values())
     if not all(run.groups for side in sides for run in side):
-        # Without groups, as if each term had items of its own.
+        # Without groups, terms count as if they had different items.
         return math.hypot(
             *(weight * fmean(run.error for run in side) for weight, side in zip(weights, sides, strict=True))
         )
-    # Mostly, systems find the same items hard; that cancels here, and nothing does where their items differ.
+    # Systems mostly find the same items hard, which cancels here. If their items differ, nothing cancels.
     differences = np.dot(weights, [np.mean([run.groups for run in side], axis=0) for side in sides])
     return float(differences.std(ddof=1) / len(differences) ** 0.5)
 
@@ -281,7 +281,7 @@ def _difference(claim: Claim, finding: Finding) -> str:
     )
     if finding.verdict == "not run":
         return f"{relation}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
+    shown = f", {AFFORDABLE_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
     return f"{relation}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
 
 

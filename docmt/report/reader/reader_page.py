@@ -18,10 +18,10 @@ from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles, in_both_schemes
 
-# The parts of the script, in the order in which they need each other
+# Parts of the script, in the order of their dependencies
 SCRIPTS = ("text", "state", "tree", "documents", "changes", "generative", "items", "main")
 ATTEMPTS = 4
-MARGIN = 0.98  # how much of what seems possible is tried, since parts of a sample compress differently
+MARGIN = 0.98  # share of the estimated size that is tried, since parts of a sample compress differently
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def pack(data: dict[str, Any]) -> str:
 
 
 def fit(data: dict[str, Any], max_bytes: float) -> str:
-    """Return the packed data, or a sample of at most `max_bytes` with at least one document, found in a few attempts."""
+    """Return the packed data, or a sample of at most `max_bytes` (but one document) found in a few attempts."""
     packed = pack(data)
     if len(packed) <= max_bytes:
         return packed

@@ -17,7 +17,7 @@ from docmt.files import read_lines
 from docmt.logs import Meter
 
 # A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
-# translated together; None for those that belong to the block of a sentence above
+# translated together. None: the sentence belongs to the block of a sentence above.
 Cell = list[Any] | None
 
 
