@@ -12,16 +12,7 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
-from docmt.report.score_files import (
-    COLUMNS,
-    KEY,
-    NEEDED,
-    TYPES,
-    check_fingerprints,
-    check_items,
-    check_references,
-    gather_rows,
-)
+from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_rows, gather_rows
 
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
@@ -39,9 +30,7 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
     if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
         raise UserError(f"{path}: column {empty[0]!r} has empty cells")
-    check_items(records(scores.dropna(subset="value").fillna({"n": 0, "groups": ""})))
-    check_references(records(scores.dropna(subset="data")))
-    check_fingerprints(records(scores), fingerprints)
+    check_rows(records(scores.astype("object").where(scores.notna(), None)), fingerprints)
     return scores
 
 

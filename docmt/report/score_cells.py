@@ -238,15 +238,11 @@ def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
 def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
     """Return the column of seeds and a column per score, followed by the published score if there is one."""
 
-    def format_seeds(row: Mapping[str, Record]) -> str:
-        seeds = max(cell.get("seeds", 0) for cell in row.values())
+    def format_seeds(row: Record) -> str:
+        seeds = max(cell.get("seeds", 0) for cell in row["cells"].values())
         return str(seeds) if seeds else MISSING
 
-    columns = [
-        Column(
-            "Seeds", lambda row: format_seeds(row["cells"]), scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}"
-        )
-    ]
+    columns = [Column("Seeds", format_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}")]
     published = set(cells.loc[cells["published"].notna(), layout.column])
     for heading, metric in layout.metrics.items():
         columns.append(Column(heading, partial(_score_cell, heading=heading, metric=metric, layout=layout)))
