@@ -138,11 +138,11 @@ def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
     if name not in BUDGETS:
         return Outcome(f"there are no figures of {name} yet: send us the file (docs/gpu.md)", "not measured yet")
     sound = [row for row in rows.values() if row.verdict != "FAILED"]
-    found = {f"{row.name}.{key}": number for row in sound for key, number in row.numbers.items()}
-    shares = {key: found[key] / budget for key, budget in BUDGETS[name].items() if key in found}
+    figures = {f"{row.name}.{key}": number for row in sound for key, number in row.numbers.items()}
+    shares = {key: figures[key] / budget for key, budget in BUDGETS[name].items() if key in figures}
     low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if not share >= MIN_SHARE]
     if low:
         return Outcome("; ".join(low), "FAILED", shares)
-    if missing := [key for key in BUDGETS[name] if key not in found]:
+    if missing := [key for key in BUDGETS[name] if key not in figures]:
         return Outcome(f"not measured: {', '.join(missing)}", "not run", shares)
     return Outcome(f"{len(shares)} figures keep to their budgets", "ok", shares)

@@ -92,11 +92,11 @@ def gpu_status() -> Outcome:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
     except (OSError, subprocess.SubprocessError) as error:
         return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
-    found = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
-    value = ", ".join(f"{name} {part}" for name, part in found.items())
-    defect, errors = "", found["uncorrected ECC errors"]
+    facts = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
+    value = ", ".join(f"{name} {part}" for name, part in facts.items())
+    defect, errors = "", facts["uncorrected ECC errors"]
     if errors.isdecimal() and int(errors):
         defect = ": its memory is defective: have the GPU reset or replaced"
-    elif found["slowed down by the hardware"] == "Active":
+    elif facts["slowed down by the hardware"] == "Active":
         defect = ": look at power supply and cooling"
-    return Outcome(value + defect, "FAILED" if defect else "ok", found)
+    return Outcome(value + defect, "FAILED" if defect else "ok", facts)

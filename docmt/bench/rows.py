@@ -126,10 +126,10 @@ def _outcomes(names: Iterable[str], workers: Workers) -> Generator[Outcome, None
     """Yield the outcomes of checks in other processes, in the order in which they end."""
     start = partial(_start_worker, workers)
     # After an illegal memory access, CUDA fails in all that its process does.
-    for name, found in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
-        if isinstance(found, LostProcess):
-            found = Outcome(f"its process ended with exit code {found.exit_code}", "FAILED", name=name)
-        yield found
+    for name, result in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
+        if isinstance(result, LostProcess):
+            result = Outcome(f"its process ended with exit code {result.exit_code}", "FAILED", name=name)
+        yield result
 
 
 def _start_worker(workers: Workers) -> Callable[[str], Outcome]:

@@ -145,14 +145,14 @@ class Speed:
         started = time.perf_counter()
         with torch.no_grad(), torch.autocast(self.device.type, self.dtype):
             expected = self.module(batch)
-        found = self._update(self.graph, batch, torch.optim.Adam(self.module.parameters(), lr=0.0))
+        loss = self._update(self.graph, batch, torch.optim.Adam(self.module.parameters(), lr=0.0))
         self._wait()
         compile_seconds = time.perf_counter() - started
         for n in range(1, 6):
             self._update(self.graph, self.batch(n), torch.optim.Adam(self.module.parameters(), lr=0.0))
         numbers = self._measured(self.graph, batch)
         numbers |= {"compile_seconds": compile_seconds, "graphs": counters["stats"]["unique_graphs"] - before}
-        numbers["loss_difference"] = float((found - expected).abs() / expected)
+        numbers["loss_difference"] = float((loss - expected).abs() / expected)
         value = f"{_describe(numbers)}, {compile_seconds:.0f} s to compile, {numbers['graphs']} graphs for 6 shapes"
         if self.graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {self.graph.failure}", "FAILED", numbers)
@@ -249,9 +249,9 @@ class Speed:
 
         def timed(self: IncrementalDecoder, *arguments: Tensor) -> Tensor:
             started = time.perf_counter()
-            found = step(self, *arguments)
+            scores = step(self, *arguments)
             steps.append(time.perf_counter() - started)
-            return found
+            return scores
 
         started = time.perf_counter()
         with mock.patch.object(IncrementalDecoder, "step", timed):

@@ -177,5 +177,5 @@ def range_of(distance: float) -> str:
 
 def sort_ranges(names: Iterable[str]) -> list[str]:
     """Return ranges of distances, from the nearest to the farthest."""
-    found = set(names)
-    return [name for name in RANGES if name in found]
+    chosen = set(names)
+    return [name for name in RANGES if name in chosen]

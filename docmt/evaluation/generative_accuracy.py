@@ -45,18 +45,18 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 
 
 def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
-    found: dict[str, list[str]] = {}
+    translations: dict[str, list[str]] = {}
     for line, value in enumerate(read_jsonl(path), start=1):
         match value:
             case {"id": str(name), "sentences": list(sentences)} if all(isinstance(text, str) for text in sentences):
-                if name in found:
+                if name in translations:
                     raise UserError(f"{path}: line {line}: duplicate item id {name!r}")
-                found[name] = sentences
+                translations[name] = sentences
             case _:
                 raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode generate`')
-    if found.keys() != {item.id for item in items}:
-        raise UserError(f"{path}: its {len(found)} items are not the items of the suite: use the same suite")
-    return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]
+    if translations.keys() != {item.id for item in items}:
+        raise UserError(f"{path}: its {len(translations)} items are not the items of the suite: use the same suite")
+    return [(translations[item.id] + [""] * len(item.src))[item.sentence] for item in items]
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
@@ -77,8 +77,8 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
     start = f" {''.join(letter for letter, _ in kept)} ".find(f" {expected} ")
     if start < 0:
         return None
-    found = [place for _, place in kept[start : start + len(expected)]]
-    return found[0], found[-1] + 1
+    matched = [place for _, place in kept[start : start + len(expected)]]
+    return matched[0], matched[-1] + 1
 
 
 def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:

@@ -106,9 +106,9 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
     is_aligned = len(lines) == n_sentences
     following, start, hypotheses = iter(lines), 0, []
     for number, (name, length) in enumerate(index):
-        own = list(islice(following, length if is_aligned else 1))
+        sentences = list(islice(following, length if is_aligned else 1))
         places = {"instance": number, "document": name, "first_sentence": start, "n_sentences": length}
-        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=own))
+        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=sentences))
         start += length
     return hypotheses
 
@@ -116,12 +116,12 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
     """Return a sign of tokenization in translations that the reference lacks, or None. It makes scores wrong."""
     for sign, pattern in TOKENIZATION.items():
-        found, usual = (
+        share, usual = (
             sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
         )
         # A reference can also have such signs, in text on programming or in a corpus that is only available tokenized.
-        if found >= TOKENIZED_SHARE and found > 2 * usual:
-            return f"the translations look tokenized ({100 * found:.0f} % of the sentences have {sign})"
+        if share >= TOKENIZED_SHARE and share > 2 * usual:
+            return f"the translations look tokenized ({100 * share:.0f} % of the sentences have {sign})"
     return None
 
 

@@ -80,8 +80,8 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
 
 def find_meteor() -> tuple[Path, str]:
     """Return the paths of METEOR's jar and of Java. Raises NotComputableError if one is missing."""
-    found = importlib.util.find_spec(PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
+    package = importlib.util.find_spec(PACKAGE)
+    folders = (package and package.submodule_search_locations) or []
     jars = [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders]
     jar = next(filter(Path.is_file, jars), None)
     if jar is None:

@@ -69,10 +69,10 @@ def score_apt(test: TranslatedTest) -> list[ScoreRow]:
 def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
     """Return the metrics of the settings that a scorer computes over segments."""
     # Sentences of hypotheses that are not aligned have no counterparts in the reference.
-    found = {name: find_metric(name) for name in test.settings.metrics}
+    metrics = {name: find_metric(name) for name in test.settings.metrics}
     return {
         name: metric
-        for name, metric in found.items()
+        for name, metric in metrics.items()
         if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
     }
 

@@ -103,14 +103,14 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
 def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
     """Return the case of each source pronoun, in order. `links` are alignments of `text.pairs`."""
     n = len(text.source)
-    found = []
+    occurrences = []
     for i, source in enumerate(text.source):
         for position, word in enumerate(source):
             if word in lists.source:
                 ours = find_counterparts(position, (source, text.hypothesis[i]), links[i], lists)
                 theirs = find_counterparts(position, (source, text.reference[i]), links[n + i], lists)
-                found.append((word, classify(ours, theirs, lists)))
-    return found
+                occurrences.append((word, classify(ours, theirs, lists)))
+    return occurrences
 
 
 def find_counterparts(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
@@ -166,9 +166,9 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
 
     rows = [row("APT", [apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(pronoun for pronoun, _ in runs[0]).most_common():
-        values = [apt(found for found in run if found[0] == pronoun) for run in runs]
+        values = [apt(occurrence for occurrence in run if occurrence[0] == pronoun) for run in runs]
         rows.append(row("APT", values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
-        shares = [100 * sum(found == case for _, found in run) / n for run in runs]
+        shares = [100 * sum(other == case for _, other in run) / n for run in runs]
         rows.append(row("APT cases", shares, n=n, kind=case))
     return rows

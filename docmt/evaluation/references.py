@@ -82,13 +82,13 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
     if not paths:
         return []
     where = ", ".join(map(str, paths))
-    found: dict[str, list[tuple[str, ...]]] = {}
+    by_document: dict[str, list[tuple[str, ...]]] = {}
     for document in (document for path in paths for refset in read_refsets(path) for document in refset):
-        found.setdefault(document.id, []).append(document.src)
+        by_document.setdefault(document.id, []).append(document.src)
     first = index.ids[0]
-    texts: list[list[str]] = [[] for _ in _versions(found, first)]
+    texts: list[list[str]] = [[] for _ in _versions(by_document, first)]
     for name, length in index:
-        versions = _versions(found, name)
+        versions = _versions(by_document, name)
         if not versions:
             raise UserError(f"{where}: no reference for document {name} of the test set")
         if len(versions) != len(texts):
@@ -101,6 +101,6 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
     return texts
 
 
-def _versions(found: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
+def _versions(by_document: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
     # In a dataset, `CORPUS.SPLIT/` precedes the name that a document has in its refsets.
-    return found.get(name) or found.get(name.partition("/")[2], [])
+    return by_document.get(name) or by_document.get(name.partition("/")[2], [])

@@ -70,12 +70,12 @@ def write_scores(
 ) -> None:
     """Write the score file of one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
     rows, inputs = [], []
-    for each in scores:
-        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in each.inputs.items()}
-        inputs.append({"test": each.test, **files, **each.facts})
+    for test in scores:
+        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in test.inputs.items()}
+        inputs.append({"test": test.test, **files, **test.facts})
         # Also in the rows, since a table may only contain scores against the same text.
-        of_test = {"test": each.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
-        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in each.rows]
+        of_test = {"test": test.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
+        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in test.rows]
     write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})
 
 
@@ -84,7 +84,7 @@ def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
     odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
     if not odd:
         return dict(row)
-    found = ", ".join(f"{key} {number}" for key, number in odd.items())
-    log.warning("%s has no number, but %s", row["metric"], found)
+    shown = ", ".join(f"{key} {number}" for key, number in odd.items())
+    log.warning("%s has no number, but %s", row["metric"], shown)
     reason = NOT_COMPUTED if "value" in odd else f"{row['signature']}|{WARNING}"
-    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {found}"}
+    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {shown}"}

@@ -42,7 +42,7 @@ def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
     """Test a system by the tested metrics of the settings, over all seeds, if both systems have the same segments."""
-    found = []
+    differences = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
         count = metric.counts
@@ -59,7 +59,7 @@ def compare_translations(
         if not np.isfinite(difference):
             continue
         p, half_width = bootstrap_test(ours, theirs)
-        found.append(
+        differences.append(
             PairedDifference(
                 metric=name,
                 phenomenon=None,
@@ -72,7 +72,7 @@ def compare_translations(
                 half_width=half_width,
             )
         )
-    return found
+    return differences
 
 
 def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any
     for name, translated in systems.items():
         scores = {row["metric"]: row for row in score_translations(translated) if row.get("kind") is None}
         tested = compare_translations([translated], [baseline]) if translated is not baseline else []
-        differences = {found.metric: vars(found) for found in tested}
+        differences = {test.metric: vars(test) for test in tested}
         for label in translated.settings.metrics:
             if label not in scores:
                 continue
@@ -219,27 +219,27 @@ def compare_verdicts(
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
     phenomena = list(dict.fromkeys(of_items))
-    found = []
+    rows = []
     for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
-        own = differences[[phenomenon in (None, of_item) for of_item in of_items]]
+        changes = differences[[phenomenon in (None, of_item) for of_item in of_items]]
         # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others. With
         # several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or,
         # for few items, in all ways; with a single seed that would be McNemar's test.
         if is_single:
-            p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
+            p = binomial_p(int((changes > 0).sum()), int((changes < 0).sum()))
         else:
-            moved = own[own != 0]  # a sign does not change a difference of zero
-            p = _share_beyond(_signs(len(moved)) @ moved / len(own), float(own.mean()))
-        found.append(
+            moved = changes[changes != 0]  # a sign does not change a difference of zero
+            p = _share_beyond(_signs(len(moved)) @ moved / len(changes), float(changes.mean()))
+        rows.append(
             PairedDifference(
                 metric=metric,
                 phenomenon=phenomenon,
-                difference=100 * float(own.mean()),
+                difference=100 * float(changes.mean()),
                 p=p,
                 sign_p=None,
                 randomization_p=None,
-                n=len(own),
+                n=len(changes),
                 method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
             )
         )
-    return found
+    return rows

@@ -15,10 +15,10 @@ def records(table: pd.DataFrame) -> list[Record]:
 
 def column(table: pd.DataFrame, name: str) -> pd.Series:
     """Return one column, or missing numbers if the table does not have it."""
-    found = table[name] if name in table else pd.Series(float("nan"), index=table.index)
-    if not isinstance(found, pd.Series):
+    values = table[name] if name in table else pd.Series(float("nan"), index=table.index)
+    if not isinstance(values, pd.Series):
         raise TypeError(f"the table has several columns {name!r}")
-    return found
+    return values
 
 
 def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:

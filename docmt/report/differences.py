@@ -49,13 +49,13 @@ UNTESTED: Differences = {}
 
 def read_differences(paths: Sequence[Path]) -> Differences:
     """Read the files of `docmt evaluate difference`."""
-    found: dict[tuple[str | None, str, ScoreKey], Difference] = {}
+    differences: dict[tuple[str | None, str, ScoreKey], Difference] = {}
     for path in paths:
         for test in _read(path):
-            if found.setdefault(test.key, test) is not test:
+            if differences.setdefault(test.key, test) is not test:
                 shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
                 raise UserError(f"{path}: {shown} is there, or in a file before, already: give each difference once")
-    return found
+    return differences
 
 
 def _read(path: Path) -> Iterator[Difference]:

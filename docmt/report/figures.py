@@ -145,15 +145,15 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     if not panels:
         return []
     wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
-    found = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
-    lacking = [name for name in wanted if name not in found]
+    measured = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
+    lacking = [name for name in wanted if name not in measured]
     caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
     caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
     tables = [
-        history.table.reindex(columns=["step", *found]).dropna(subset=found, how="all").assign(**history.run)
+        history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all").assign(**history.run)
         for history in members
     ]
-    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *found])
+    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *measured])
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
     is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
@@ -240,11 +240,11 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     suites = list(dict.fromkeys(rows["suite"]))
     n_systems = rows["system"].nunique()
     width = 0.8 / n_systems
-    for i, (system, own) in enumerate(groups(rows, "system")):
-        own = own.set_index("suite").reindex(suites)
+    for i, (system, scores) in enumerate(groups(rows, "system")):
+        scores = scores.set_index("suite").reindex(suites)
         places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
-        axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
-        axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, **BARS)
+        axes.bar(places, scores["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
+        axes.errorbar(places, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
     # Chance depends on the number of candidates, so each phenomenon has its own line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
@@ -288,15 +288,15 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     sizes = dict(zip(rows["distance"], rows["n"], strict=True))
     ranges = sort_ranges(sizes)
     n_systems = rows["system"].nunique()
-    for i, (system, own) in enumerate(groups(rows, "system")):
-        own = own.set_index("distance").reindex(ranges)
+    for i, (system, scores) in enumerate(groups(rows, "system")):
+        scores = scores.set_index("distance").reindex(ranges)
         # Next to each other, so that the whiskers of many systems can be distinguished.
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
-        axes.errorbar(places, own["mean"], _whiskers(own), **BARS, **styles.marked_line(system))
+        axes.errorbar(places, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
-    axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
+    axes.plot(range(len(ranges)), [chances[distance] for distance in ranges], **GUESSING)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
-    axes.set_xticks(range(len(ranges)), [f"{each}\n({sizes[each]:,})" for each in ranges])
+    axes.set_xticks(range(len(ranges)), [f"{distance}\n({sizes[distance]:,})" for distance in ranges])
 
 
 def _plot_scores(
@@ -350,9 +350,9 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
     """Return the position of each place on the horizontal axis: numbers themselves, in order; words at equal steps."""
-    found = dict.fromkeys(places)
-    numbers = sorted(place for place in found if isinstance(place, float))
-    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(found)}
+    distinct = dict.fromkeys(places)
+    numbers = sorted(place for place in distinct if isinstance(place, float))
+    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(distinct)}
 
 
 def _points(
@@ -363,11 +363,11 @@ def _points(
     headings: Mapping[ScoreKey, str],
 ) -> pd.DataFrame:
     """Return one row per point: panel, line, system, x, mean, sd, seeds and the published number."""
-    found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
+    summaries = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
         for line, system in [(line, system) for line, systems in layout.lines.items() for system in systems]:
-            ours, published = found.get((panel, system), {}), published_number(settings, system, key)
+            ours, published = summaries.get((panel, system), {}), published_number(settings, system, key)
             if ours or published is not None:
                 point = {"panel": panel, "line": line, "system": system, "x": places[system]}
                 point |= {name: ours.get(name, math.nan) for name in ("mean", "sd")} | {"seeds": ours.get("seeds", 0)}
@@ -379,18 +379,18 @@ def _draw_points(
     axes: Axes, *, points: pd.DataFrame, runs: pd.DataFrame, positions: dict[float | str, float], styles: Styles
 ) -> None:
     """Draw error bars through the study's means with dots for seeds, and thin lines with hollow published numbers."""
-    for line, own in groups(points, "line"):
-        own = own.assign(at=[positions[place] for place in own["x"]]).sort_values("at", kind="stable")
+    for line, of_line in groups(points, "line"):
+        of_line = of_line.assign(at=[positions[place] for place in of_line["x"]]).sort_values("at", kind="stable")
         style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
-        ours, published = own.dropna(subset="mean"), own.dropna(subset="published")
+        ours, published = of_line.dropna(subset="mean"), of_line.dropna(subset="published")
         if len(ours):
             bars: LineStyle = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
             axes.errorbar(ours["at"], ours["mean"], ours["sd"], **bars, **style)
         if len(published):
             style |= {"markersize": 6, "markerfacecolor": "none", "linestyle": (0, (1, 2)), "linewidth": 0.9}
             axes.plot(published["at"], published["published"], label=f"{label}, published", **style)
-        for system, at in zip(own["system"], own["at"], strict=True):
+        for system, at in zip(of_line["system"], of_line["at"], strict=True):
             values = select(runs, system=system)["value"]
             axes.plot([at] * len(values), values, ".", color=styles.color(line), markersize=3, alpha=0.5)
     first, last = min(positions.values()), max(positions.values())

@@ -31,9 +31,9 @@ def key_findings(
 
     `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets of generated text.
     """
-    found = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
-    limits = _limits(summary, settings, updates_note, generated) if any(found) else ""
-    return [sentence for sentence in (*found, limits) if sentence]
+    results = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
+    limits = _limits(summary, settings, updates_note, generated) if any(results) else ""
+    return [sentence for sentence in (*results, limits) if sentence]
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:

@@ -105,13 +105,13 @@ def leak_footnote(
     shown: Callable[[str, str], bool],
 ) -> str:
     """Return a note on shown test sets with text from the training data. Generated datasets have another note."""
-    found = [
+    tests = [
         f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
         for dataset, test, counts in overlaps
         if (name := test.removeprefix("test_")) != test and dataset not in generated and shown(dataset, name)
         if counts.get("seen_sources_percent", 0) >= LEAK_PERCENT
     ]
-    return f"In the training text, too, so scores may be too high: {', '.join(found)}." if found else ""
+    return f"In the training text, too, so scores may be too high: {', '.join(tests)}." if tests else ""
 
 
 def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:

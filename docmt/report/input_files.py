@@ -91,14 +91,14 @@ def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
     """Read files of `docmt corpora overlap`, by dataset. Returns dataset, test and counts of each overlap."""
-    found = []
+    overlaps = []
     for dataset, content in read_measurements(paths, key="tests"):
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
             raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts, as `docmt corpora overlap` does")
-        found += [(dataset, test, counts) for test, counts in content["tests"].items()]
-    return found
+        overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
+    return overlaps
 
 
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:

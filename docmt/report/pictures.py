@@ -34,7 +34,7 @@ class Picture:
     def inline_svg(self) -> str:
         """SVG element for an HTML page: it adopts the colors of the page, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
-        svg = re.sub("|".join(COLORS), lambda found: in_both_schemes(found[0]), svg)
+        svg = re.sub("|".join(COLORS), lambda match: in_both_schemes(match[0]), svg)
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

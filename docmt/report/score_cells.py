@@ -64,14 +64,14 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     Groups are in the order of their first appearance. Systems are in one order in all groups.
     """
     names = [*layout.labels.values(), layout.column]
-    found = rows.drop_duplicates(names, keep="last")
-    labels = list(dict.fromkeys(found[names[:-1]].itertuples(index=False, name=None)))
-    systems, groups = list(dict.fromkeys(found["system"])), list(dict.fromkeys(label[:-1] for label in labels))
+    scored = rows.drop_duplicates(names, keep="last")
+    labels = list(dict.fromkeys(scored[names[:-1]].itertuples(index=False, name=None)))
+    systems, groups = list(dict.fromkeys(scored["system"])), list(dict.fromkeys(label[:-1] for label in labels))
     labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
     every = pd.DataFrame([(*label, heading) for label in labels for heading in layout.metrics], columns=names)
-    cells = every.astype({name: found[name].dtype for name in names}).merge(found, how="left", on=names)
+    cells = every.astype({name: scored[name].dtype for name in names}).merge(scored, how="left", on=names)
     bounds = cells[["low", "chance", "high"]].astype("float64").itertuples(index=False)
-    signatures = [found if isinstance(found, tuple) else () for found in cells["signatures"]]
+    signatures = [value if isinstance(value, tuple) else () for value in cells["signatures"]]
     return cells.assign(
         seeds=cells["seeds"].fillna(0).astype("int64"),
         signatures=signatures,
@@ -209,7 +209,7 @@ def score_table(
 
 def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """Return one row per table row, with its `cells` by heading. Each group ends with the row `layout.last`."""
-    found = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
+    values_below = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
     lines: list[Record] = []
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
         of_group = dict(zip(layout.groups, name, strict=True))
@@ -217,7 +217,7 @@ def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFr
             shown = {cell[layout.column]: cell for cell in of_system}
             lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
         if layout.last is not None:
-            values = {heading: found.get((*name, heading)) for heading in layout.metrics}
+            values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
             shown = {heading: {"mean" if layout.last == GUESSING else "n": value} for heading, value in values.items()}
             lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
     return pd.DataFrame(lines)

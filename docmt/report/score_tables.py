@@ -65,11 +65,11 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
 
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
     """Return the scores of translations that are not in the main table."""
-    found = dict.fromkeys(translation_scores(summary)["metric"])
+    names = dict.fromkeys(translation_scores(summary)["metric"])
     metrics, _ = choose_metrics(summary, settings)
     return _translation_table(
         summary,
-        [name for name in found if name not in metrics],
+        [name for name in names if name not in metrics],
         settings,
         key="further",
         title="Further scores",
@@ -252,7 +252,7 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         value=("value", "mean"),
         n=("n", "sum"),
         n_tests=("value", "count"),
-        signature=("signature", lambda found: "|".join(sorted(found))),
+        signature=("signature", lambda values: "|".join(sorted(values))),
     )
     averages = averages[averages["n_tests"] == len(tests)].drop(columns="n_tests")
     # Without `astype`, pandas would turn the columns that averages lack into objects.

@@ -49,7 +49,7 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
         chance=("chance", "mean"),
         low=("low", "mean"),
         high=("high", "mean"),
-        signatures=("signature", lambda found: tuple(dict.fromkeys(found.dropna()))),
+        signatures=("signature", lambda signatures: tuple(dict.fromkeys(signatures.dropna()))),
     )
     several = table["seeds"] > 1
     table.loc[several, "low"] = table["mean"] - table["sd"]

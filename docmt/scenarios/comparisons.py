@@ -201,16 +201,16 @@ class Scenarios:
 
         def find(device: torch.device, precision: str) -> tuple[list[list[list[int]]], list[float]]:
             settings = SEARCH.model_copy(update={"precision": precision})
-            found = dict(Translator(trained, settings, device=device.type).translate_sources(sources))
-            hypotheses = [found[n] for n in range(len(sources))]
+            by_number = dict(Translator(trained, settings, device=device.type).translate_sources(sources))
+            hypotheses = [by_number[n] for n in range(len(sources))]
             return [each.sentences for each in hypotheses], [each.score for each in hypotheses]
 
         expected, scores = find(CPU, "float32")
-        found, device_scores = find(self.device, "float32")
+        by_number, device_scores = find(self.device, "float32")
         _, half_scores = find(self.device, "auto")
         # With random weights, rounding can change a hypothesis, even on a CPU. A wrong kernel changes most hypotheses.
         numbers = {
-            "different hypotheses": sum(a != b for a, b in zip(found, expected, strict=True)),
+            "different hypotheses": sum(a != b for a, b in zip(by_number, expected, strict=True)),
             "scores": max(abs(a - b) for a, b in zip(device_scores, scores, strict=True)),
             "median score in half precision": statistics.median(
                 abs(a - b) for a, b in zip(half_scores, scores, strict=True)

@@ -65,17 +65,19 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         announced = workflow.jobs.get(where)
         if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
-        own = slurm_logs(folder, rule, name)
+        slurm_outputs = slurm_logs(folder, rule, name)
         # The plugin names the output of each attempt after the ID of the job in Slurm.
-        number = (announced.job if announced else None) or (own[-1].stem if own else None)
+        number = (announced.job if announced else None) or (slurm_outputs[-1].stem if slurm_outputs else None)
         line = last_error(log)
         tail = read_tail(log)
         # The message is not always the last line: bars and warnings of libraries may follow while the trainer saves.
         was_stopped = any(STOPPED.search(message) for message in tail[-5:])
         if line is None and announced is not None and announced.is_failed and not was_stopped:
             # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
-            if own:
-                line = next((message for message in reversed(read_tail(own[-1])) if SLURM_LINE.match(message)), None)
+            if slurm_outputs:
+                line = next(
+                    (message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None
+                )
             end = repr(tail[-1]) if tail else "nothing: it is empty"
             line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
         if line is not None:

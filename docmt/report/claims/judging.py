@@ -94,7 +94,7 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
         for term in claim.terms
     }
-    findings = [_compare(claim, each, measured) for each in claim.comparisons]
+    findings = [_compare(claim, comparison, measured) for comparison in claim.comparisons]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
     return Judgment(name, claim, measured, findings, control)
 
@@ -122,7 +122,7 @@ def _join(rows: Sequence[Record]) -> Measured:
         for row in rows
     ]
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
-    error = math.hypot(*(share * each for share, each in zip(shares, errors, strict=True)))
+    error = math.hypot(*(share * item_error for share, item_error in zip(shares, errors, strict=True)))
     if any(is_missing(row["groups"]) for row in rows):
         return Measured(value, error)
     groups = [[float(mean) for mean in row["groups"].split()] for row in rows]

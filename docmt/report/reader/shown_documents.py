@@ -54,10 +54,10 @@ def read_documents(
                 document["runs"][run] = list(itertools.islice(cells, len(document["src"])))
             meter.add(index.n_sentences)
     for name, paths in trees.items():
-        found = {document.id: document for path in paths for document in iterate_discourse(path)}
+        parsed = {document.id: document for path in paths for document in iterate_discourse(path)}
         for document in documents:
-            if document["id"] in found:
-                document["trees"][name] = list_edus(found[document["id"]])
+            if document["id"] in parsed:
+                document["trees"][name] = list_edus(parsed[document["id"]])
     return documents
 
 

@@ -53,7 +53,7 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
         parts = {run: _in_parts(item, of_run[number], lang) for run, of_run in payloads.items()}
         facts = _facts(item) | {"expected": item.expected, "sentence": item.sentence}
         facts["reference"] = _in_parts(item, item.reference, lang) if item.reference else None
-        facts["runs"] = {run: {"right": len(found) > 1, "payload": found} for run, found in parts.items()}
+        facts["runs"] = {run: {"right": len(text) > 1, "payload": text} for run, text in parts.items()}
         shown.append(facts)
     return shown
 
