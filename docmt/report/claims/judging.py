@@ -35,7 +35,7 @@ HISTORY_DIGITS = 3
 
 
 @dataclass(frozen=True)
-class Measured:
+class Score:
     """One score of one run."""
 
     value: float
@@ -44,11 +44,11 @@ class Measured:
     is_at_least: bool = False  # last update of a training that never reached the value
 
 
-Seeds = Mapping[int, Measured]
+Seeds = Mapping[int, Score]
 
 
 @dataclass(frozen=True)
-class Finding:
+class JudgedComparison:
     """Comparison of a claim with its verdict.
 
     Attributes:
@@ -69,14 +69,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Judgment:
+class JudgedClaim:
     """Claim of the settings with its scores by seed, a finding for each comparison, and its control."""
 
     name: str
     claim: Claim
     measured: Mapping[Term, Seeds]
-    findings: Sequence[Finding]
-    control: "Judgment | None"
+    findings: Sequence[JudgedComparison]
+    control: "JudgedClaim | None"
 
     @property
     def verdict(self) -> Verdict:
@@ -87,7 +87,7 @@ class Judgment:
         return min((finding.verdict for finding in self.findings), key=order.index)
 
 
-def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
+def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> JudgedClaim:
     """Judge a claim by the long table of scores and the training histories, if they contain its systems."""
     claim = claims[name]
     measured = {
@@ -96,10 +96,10 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
     }
     findings = [_compare(claim, comparison, measured) for comparison in claim.comparisons]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
-    return Judgment(name, claim, measured, findings, control)
+    return JudgedClaim(name, claim, measured, findings, control)
 
 
-def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Measured]:
+def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Score]:
     wanted = {"system": term.system, "dataset": term.dataset or claim.dataset, "test": claim.test}
     wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon, "kind": claim.kind}
     wanted |= {"distance": claim.distances or None}
@@ -113,7 +113,7 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Me
     return {int(seed): _join(records(of_seed)) for seed, of_seed in groups(rows, "seed")}
 
 
-def _join(rows: Sequence[Record]) -> Measured:
+def _join(rows: Sequence[Record]) -> Score:
     """Return the score over several groups of items."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
@@ -124,12 +124,12 @@ def _join(rows: Sequence[Record]) -> Measured:
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
     error = math.hypot(*(share * item_error for share, item_error in zip(shares, errors, strict=True)))
     if any(is_missing(row["groups"]) for row in rows):
-        return Measured(value, error)
+        return Score(value, error)
     groups = [[float(mean) for mean in row["groups"].split()] for row in rows]
-    return Measured(value, error, tuple(np.dot(shares, groups).tolist()))
+    return Score(value, error, tuple(np.dot(shares, groups).tolist()))
 
 
-def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Measured]:
+def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
     dataset = term.dataset or claim.dataset
     return {
         history.seed: value
@@ -139,27 +139,27 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     }
 
 
-def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
+def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
     """Return a column at an update, or the update that reaches a value. None if it was not measured."""
     name, at = claim.metric, claim.at
     needed = "dev_loss" if at == "best" and claim.reaches is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
     if claim.reaches is not None and rows:
         reached = [row["step"] for row in rows if row[name] <= claim.reaches]
-        return Measured(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
+        return Score(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
     if at == "best":  # of equal losses the first, whose weights a training keeps
         rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
     value = rows[-1].get(name, math.nan) if rows else math.nan
-    return None if is_missing(value) else Measured(float(value))
+    return None if is_missing(value) else Score(float(value))
 
 
-def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> Finding:
+def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> JudgedComparison:
     sides = [measured[term] for term in comparison.weights]
     seeds = tuple(sorted(set.intersection(*(set(side) for side in sides))))
     if len(seeds) < claim.min_seeds:
-        return Finding(comparison, "not run", seeds)
+        return JudgedComparison(comparison, "not run", seeds)
     differences = [
         comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
     ]
@@ -178,10 +178,10 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
     if verdict == "cannot be told" and is_near and math.isfinite(high - low):
         verdict = "untestable here"
-    return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
+    return JudgedComparison(comparison, verdict, seeds, mean, sd, low, high, shown)
 
 
-def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Measured]]) -> float:
+def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Score]]) -> float:
     """Return the standard error of a mean difference over items. `sides` are the runs of each term."""
     weights = list(comparison.weights.values())
     if not all(run.groups for side in sides for run in side):
@@ -247,7 +247,7 @@ def claims_table(
     )
 
 
-def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
+def _row(judgment: JudgedClaim, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
     only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
     what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
@@ -274,7 +274,7 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
     ]
 
 
-def _difference(claim: Claim, finding: Finding) -> str:
+def _difference(claim: Claim, finding: JudgedComparison) -> str:
     digits = _digits(claim)
     relation = finding.comparison.text + (
         f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
@@ -291,7 +291,7 @@ def _digits(claim: Claim) -> int:
     return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
 
 
-def _records(judgment: Judgment) -> list[dict]:
+def _records(judgment: JudgedClaim) -> list[dict]:
     """Return one record per comparison."""
     claim = judgment.claim
     names = ("statement", "paper", "place", "reported", "metric", "test")
