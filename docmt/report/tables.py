@@ -263,11 +263,6 @@ class Table:
         return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
 
     @property
-    def best(self) -> frozenset[tuple[int, int]]:
-        """Row and column of the best scores."""
-        return frozenset((i, j) for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.is_best)
-
-    @property
     def links(self) -> dict[tuple[int, int], str]:
         """Links of cells by row and column."""
         return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
