@@ -24,7 +24,7 @@ from docmt.models.systems.transformer import Transformer
 
 
 def dense_loss(model: Transformer, batch: Batch, label_smoothing: float, *, with_entropies: bool = False) -> Tensor:
-    """Label-smoothed loss of a batch of aligned instances in nats, summed over its labels as in `LossModule`."""
+    """Return the label-smoothed loss of a batch of aligned instances in nats, summed over labels as in `LossModule`."""
     packed = batch.layout
     src_BS, src_tags_BS = pad_instances(batch.src_tokens_S, packed.src_lengths_G, packed.sentences_B)
     tgt_BT, tgt_tags_BT = pad_instances(batch.tgt_inputs_N, packed.tgt_lengths_G, packed.sentences_B)
@@ -77,7 +77,7 @@ def masked_attention(*, with_entropies: bool = False) -> Iterator[None]:
     def forward(
         self: MultiHeadAttention, query_BQD: Tensor, memory_BMD: Tensor | None, masks: Callable[[str], Tensor]
     ) -> Tensor:
-        """Three projections, full QKᵀ, masked_fill and softmax, as fairseq's MultiheadAttention."""
+        """Attend as fairseq's MultiheadAttention: three projections, full QKᵀ, masked_fill and softmax."""
         inputs = (query_BQD, *([query_BQD if memory_BMD is None else memory_BMD] * 2))
         weights, biases = self.in_weight.chunk(3), self.in_bias.chunk(3)
         q, k, v = (

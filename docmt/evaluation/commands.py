@@ -361,7 +361,7 @@ def difference(
 def _read_judged(
     test: StudyTest, ties: Ties, tgt_lang: str
 ) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
-    """The metric and the items of a suite, and a function that tells which of them the output in a file has right."""
+    """Return the metric and items of a suite, and a function that returns which items an output file has right."""
     if test.contrastive is not None:
         pairs = read_suite(test.suite())
 

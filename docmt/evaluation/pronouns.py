@@ -114,7 +114,7 @@ def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists
 
 
 def find_counterparts(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words aligned with the source pronoun at a position, as the authors' program finds them."""
+    """Return the target words aligned with the source pronoun at a position, as in the authors' program."""
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
     # Only words of the lists count, unless no aligned word is in them.

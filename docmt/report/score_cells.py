@@ -151,7 +151,7 @@ def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def is_above_chance(mean: float, low: float, chance: float) -> bool:
-    """True if the interval of an accuracy is above guessing; without an interval, if the accuracy is."""
+    """True if the interval of an accuracy (without an interval, the accuracy) is above guessing."""
     return is_missing(chance) or (mean if is_missing(low) else low) > chance
 
 

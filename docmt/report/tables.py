@@ -102,7 +102,7 @@ def _format_word(value: Any) -> str:
 
 
 def group(name: str, heading: str) -> Column:
-    """A column of names that several rows share, such as datasets."""
+    """Return a column of names that several rows share, such as datasets."""
     return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
 
 
@@ -114,7 +114,7 @@ def label(
     short: Mapping[str, str] | None = None,
     is_fact: bool = False,
 ) -> Column:
-    """A column of row names, such as systems, with their short names in LaTeX, or of facts about rows."""
+    """Return a column of row names, such as systems, with short names in LaTeX, or of facts about rows."""
     heading = name if heading is None else heading
     names = short or {}
     return Column(
@@ -127,22 +127,22 @@ def label(
 
 
 def prose(name: str, heading: str | None = None) -> Column:
-    """A column of sentences."""
+    """Return a column of sentences."""
     return _column("text", _format_word, name, heading)
 
 
 def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
-    """A column of numbers with a custom format."""
+    """Return a column of numbers with a custom format."""
     return _column("number", form, name, heading)
 
 
 def count(name: str, heading: str | None = None) -> Column:
-    """A column of counts, see `format_count`."""
+    """Return a column of counts, see `format_count`."""
     return number(name, heading, form=format_count)
 
 
 def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
-    """A column of numbers with a fixed number of digits, see `format_score`."""
+    """Return a column of numbers with a fixed number of digits, see `format_score`."""
     return number(name, heading, form=partial(format_score, digits=digits))
 
 

@@ -38,7 +38,7 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     n_seeds = Counter(system for system, _ in runs)
 
     def files(dataset: str, name: str, suffix: str) -> dict[int, Path]:
-        """Files of this name by number of the run."""
+        """Return the files of this name by number of the run."""
         return {runs.index(run): file for run, file in manifest.outputs(dataset, name, suffix).items()}
 
     tests, suites = [], []
