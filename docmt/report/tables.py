@@ -37,7 +37,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 
 LATEX_COLUMNS = {"number": "r", "text": "X"}  # by kind (default: `l`)
 NARROW = r">{\raggedright}p{.17\linewidth}"  # labels next to sentences, which wrap
-MAX_LATEX_ROWS = 50  # rows that fit on a page; longer tables are broken across pages
+MAX_LATEX_ROWS = 50  # longer tables are broken across pages
 # Signs after a score, in LaTeX: significance, not comparable, at chance
 MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 
@@ -341,7 +341,7 @@ class Form:
 def latex_form(table: Table) -> Form:
     """Return a booktabs table with caption and label, and its note below in a smaller font."""
     is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
-    has_text, is_broken = "text" in table.kinds, len(table.cells) > MAX_LATEX_ROWS
+    has_text = "text" in table.kinds
     packages = ["booktabs", *(["xcolor"] if is_gray else []), *(["tabularx", "array"] if has_text else [])]
     columns = [LATEX_COLUMNS.get(kind, NARROW if has_text else "l") for kind in table.kinds]
     note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
@@ -352,7 +352,7 @@ def latex_form(table: Table) -> Form:
         ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
         for cells, row in zip(table.cells, table.rows, strict=True)
     ]
-    if is_broken and not has_text:
+    if len(table.cells) > MAX_LATEX_ROWS and not has_text:  # `tabularx` cannot be broken
         head = [
             "% Needs \\onecolumn.",
             "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}",
