@@ -1,6 +1,6 @@
 """Beam search the way the published code does it: whole-prefix caches per hypothesis for local and global attention.
 
-It shares the weights of a docmt model (see `docmt.bench.dense` for training). The caches grow by concatenation and are
+It shares the weights of a docmt model (see `docmt.bench.dense` for the loss). The caches grow by concatenation and are
 reordered (source side included) at every step.
 
 Shape letters: B instances, T target tokens, S source tokens, M beam, R = B × M rows, H heads, K head width, D width.
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from docmt.bench.dense import DenseTransformer, mean_entropy
+from docmt.bench.dense import DenseLayout, masked_attention, mean_entropy, pad_instances
 from docmt.models.attention.multi_head import Attention, FusedAttention, MultiHeadAttention, parts
 from docmt.models.systems.transformer import Transformer, sinusoids
 from docmt.text.vocabulary import BOS, EOD, EOS, MASK, PAD, UNK
@@ -44,9 +44,9 @@ class DenseDecoder:
             limits: most words of each target sentence.
         """
         n_documents, beam = len(sentences_B), self.beam
-        dense = DenseTransformer(self.model)
-        src, src_tags = dense.padded(torch.from_numpy(src_tokens), src_lengths, sentences_B)
-        memory = dense._encode(src, src_tags).repeat_interleave(beam, 0)
+        src, src_tags = pad_instances(torch.from_numpy(src_tokens), src_lengths, sentences_B)
+        with masked_attention():
+            memory = self.model.encode(src, DenseLayout(src_tags, src_tags)).repeat_interleave(beam, 0)
         self.src_tags = src_tags.repeat_interleave(beam, 0)
         self.is_padded = bool((src_tags == 0).any())
         self.caches: dict[int, list[Tensor]] = {}

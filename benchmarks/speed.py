@@ -16,13 +16,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from dense import DenseDecoder
 
-from docmt.bench.dense import DenseTransformer
+from docmt.bench.dense import dense_loss
 from docmt.decoding.beam_search import search_instances
 from docmt.decoding.inference_model import InferenceTransformer
 from docmt.decoding.settings import DecodingSettings
@@ -103,7 +104,6 @@ def bench_training(
     model = build_transformer(settings, N_SYMBOLS)
     n_instances = max(1, 4096 // n_tokens)
     batch = make_batch(n_tokens, n_instances, settings, seed=n_tokens)
-    dense, published = DenseTransformer(model), DenseTransformer(model, with_entropies=True)
     module = LossModule(model, 0.1)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
 
@@ -116,8 +116,8 @@ def bench_training(
 
     functions = {"ragged": lambda: step(lambda: module(batch))}
     if with_dense:
-        functions["dense"] = lambda: step(lambda: dense.loss(batch, 0.1))
-        functions["published"] = lambda: step(lambda: published.loss(batch, 0.1))
+        functions["dense"] = lambda: step(lambda: dense_loss(model, batch, 0.1))
+        functions["published"] = lambda: step(lambda: dense_loss(model, batch, 0.1, with_entropies=True))
     rate = matmul_rate(getattr(torch, dtype))
     times = median_times(functions, repetitions)
     seconds = statistics.median(times["ragged"])
@@ -202,7 +202,7 @@ def _use_memory(kind: str, n_tokens: int) -> None:
     settings = ModelSettings.load(SIZES["4+4 of 256"] | ARCHITECTURES["g_transformer"], where="model")
     model = build_transformer(settings, N_SYMBOLS)
     batch = make_batch(n_tokens, 1, settings, seed=1)
-    losses = {"dense": DenseTransformer(model).loss, "ragged": lambda b, e: LossModule(model, e)(b)}
+    losses = {"dense": partial(dense_loss, model), "ragged": lambda b, e: LossModule(model, e)(b)}
     for _ in range(3 if kind != "none" else 0):
         losses[kind](batch, 0.1).backward()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

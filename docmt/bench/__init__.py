@@ -1,1 +1,1 @@
-"""Acceptance of a GPU: one command that shows whether it computes what a CPU does, and how fast."""
+"""Acceptance of a GPU: one command that compares its results with a CPU and measures its speed."""

@@ -1,4 +1,4 @@
-"""`docmt bench gpu`: whether a GPU computes what a CPU does, and how fast, in one table and one file."""
+"""`docmt bench gpu`: compare the results of a GPU with a CPU and measure its speed, in one table and one file."""
 
 import math
 import os
@@ -29,8 +29,8 @@ BUDGETS: dict[str, dict[str, float]] = {
         "speed/compiled.tokens_per_second": 566_000,
     }
 }
-"""By the name of a GPU: figures of an earlier acceptance as `ROW.FIGURE`, more is better (docs/experiments/gpu.md)."""
-LEAST_SHARE = 0.9  # the share of a budget that still passes: repeated measurements vary by a few percent
+"""Figures of an earlier acceptance as `ROW.FIGURE`, by name of the GPU. More is better (docs/experiments/gpu.md)."""
+MIN_SHARE = 0.9  # minimum share of a budget, since repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -123,7 +123,7 @@ def gpu(
 
 
 def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
-    """The outcome of a check of all devices, which nobody else may use."""
+    """Return the outcome of a check on all devices, if no other job uses them."""
     from docmt.scenarios.outcomes import Outcome
 
     if names[0] != "cpu" and not claim_more(names):
@@ -132,17 +132,17 @@ def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcom
 
 
 def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
-    """The figures measured so far against the budgets of a GPU."""
+    """Compare the measured figures with the budgets of a GPU."""
     from docmt.scenarios.outcomes import Outcome
 
     if name not in BUDGETS:
         return Outcome(f"there are no figures of {name} yet: send us the file (docs/gpu.md)", "not measured yet")
     sound = [row for row in rows.values() if row.verdict != "FAILED"]
-    found = {f"{row.name}.{key}": number for row in sound for key, number in row.numbers.items()}
-    shares = {key: found[key] / budget for key, budget in BUDGETS[name].items() if key in found}
-    low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if not share >= LEAST_SHARE]
+    figures = {f"{row.name}.{key}": number for row in sound for key, number in row.numbers.items()}
+    shares = {key: figures[key] / budget for key, budget in BUDGETS[name].items() if key in figures}
+    low = [f"{key} is {100 * share:.0f} % of its budget" for key, share in shares.items() if not share >= MIN_SHARE]
     if low:
         return Outcome("; ".join(low), "FAILED", shares)
-    if missing := [key for key in BUDGETS[name] if key not in found]:
+    if missing := [key for key in BUDGETS[name] if key not in figures]:
         return Outcome(f"not measured: {', '.join(missing)}", "not run", shares)
     return Outcome(f"{len(shares)} figures keep to their budgets", "ok", shares)

@@ -1,4 +1,4 @@
-"""Driver, torch and GPU of this machine: one row each, one sentence per defect."""
+"""Rows on driver, torch and GPU of this machine, with one sentence per defect."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ HEALTH = {
 
 
 def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]:
-    """The checks of what a training on a device needs; on a CPU, only torch is looked at."""
+    """Return the checks of the requirements of a training on a device. On a CPU, only torch is checked."""
     version = f"torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
     if device.type == "cpu":
         return {"environment/torch": lambda: Outcome(f"{version}: a trial on a CPU, not an acceptance")}
@@ -79,12 +79,12 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         return needed(find_spec("triton") is not None, "installed", defect)
 
     rows = {"gpu": gpu, "torch": kernels, "attention": attention, "triton": triton, "compiler": compiler}
-    rows |= {"memory": memory, "health": health} | ({"nccl": nccl} if n_devices > 1 else {})
+    rows |= {"memory": memory, "health": gpu_status} | ({"nccl": nccl} if n_devices > 1 else {})
     return {f"environment/{name}": check for name, check in rows.items()}
 
 
-def health() -> Outcome:
-    """What nvidia-smi says of the first visible GPU."""
+def gpu_status() -> Outcome:
+    """Query driver, temperature, power and clocks of the first visible GPU with nvidia-smi."""
     identifier = str(getattr(torch.cuda.get_device_properties(0), "uuid", "0"))
     command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]
     command += ["-i", identifier if identifier == "0" else f"GPU-{identifier}"]
@@ -92,11 +92,11 @@ def health() -> Outcome:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
     except (OSError, subprocess.SubprocessError) as error:
         return Outcome(f"nvidia-smi does not answer ({error}): driver, clocks and ECC are unknown", "not run")
-    found = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
-    value = ", ".join(f"{name} {part}" for name, part in found.items())
-    defect, errors = "", found["uncorrected ECC errors"]
+    facts = dict(zip(HEALTH.values(), (part.strip() for part in done.stdout.split(",")), strict=True))
+    value = ", ".join(f"{name} {part}" for name, part in facts.items())
+    defect, errors = "", facts["uncorrected ECC errors"]
     if errors.isdecimal() and int(errors):
         defect = ": its memory is defective: have the GPU reset or replaced"
-    elif found["slowed down by the hardware"] == "Active":
+    elif facts["slowed down by the hardware"] == "Active":
         defect = ": look at power supply and cooling"
-    return Outcome(value + defect, "FAILED" if defect else "ok", found)
+    return Outcome(value + defect, "FAILED" if defect else "ok", facts)

@@ -1,4 +1,4 @@
-"""The rows of an acceptance: each check makes one, and none stops the others, not even one that ends its process."""
+"""Rows of an acceptance: each check makes one row, and no check stops the others, even if its process ends."""
 
 import contextlib
 import gc
@@ -12,8 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,10 +35,10 @@ class Workers:
 
     Attributes:
         n: number of processes.
-        names: the checks that they run.
-        make: is called once in each process, with a folder; returns the function that runs a check by its name. It must
+        names: checks that run in these processes.
+        make: is called once in each process, with a folder. Returns the function that runs a check by its name. It must
             be picklable.
-        folder: for all temporary files of the processes, which may be killed.
+        folder: for all temporary files of the processes, which can be killed.
     """
 
     n: int
@@ -59,40 +58,36 @@ def run_checks(
 ) -> None:
     """Run checks in order, print a row for each, and write all rows so far after each: a crash loses nothing.
 
-    A check that would begin after `minutes` is not run. Those of `workers` run side by side, and nothing beside others.
+    A check that would begin after `minutes` is not run. The checks of `workers` run in parallel to each other only.
     """
     deadline = time.monotonic() + 60 * minutes
-    waiting: deque[str] = deque()
 
-    def begun() -> Iterator[str]:
-        while waiting and time.monotonic() <= deadline:
-            yield waiting.popleft()
-
-    def note(outcome: Outcome) -> None:
+    def add(outcome: Outcome) -> None:
         rows[outcome.name] = outcome
         bar.update()
         tqdm.write(f"{outcome.verdict:<17}{outcome.name:<46} {outcome.value}")
-        content = {"provenance": provenance, "rows": [sendable(asdict(row)) for row in rows.values()]}
+        content = {"provenance": provenance, "rows": [anonymize(asdict(row)) for row in rows.values()]}
         write_json(out, content, checksum=False)
 
     with tqdm(total=len(checks), unit=" rows", disable=None) as bar:
         for are_apart, group in itertools.groupby(checks, lambda name: workers is not None and name in workers.names):
-            waiting.extend(group)
-            outcomes = (_outcome(name, checks[name]) for name in begun())
+            names = list(group)
+            in_time = itertools.takewhile(lambda _: time.monotonic() <= deadline, names)
+            outcomes = (_outcome(name, checks[name]) for name in in_time)
             if workers is not None and are_apart:
-                outcomes = _outcomes(begun(), workers)
+                outcomes = _outcomes(in_time, workers)
             with contextlib.closing(outcomes):  # after an error or a signal, no process is left
                 for outcome in outcomes:
-                    note(outcome)
-            while waiting:
-                name = waiting.popleft()
-                note(Outcome(f"no time left: --only {name} runs it", "not run", name=name))
+                    add(outcome)
+            for name in names:
+                if name not in rows:
+                    add(Outcome(f"no time left: --only {name} runs it", "not run", name=name))
 
 
-def sendable(value: Any) -> Any:
-    """A value of a row without folders and GPUs by which users may be known, and without numbers that JSON lacks."""
+def anonymize(value: Any) -> Any:
+    """Return a value of a row without users' folders, identifiers of GPUs, NaN and infinity."""
     if isinstance(value, dict):
-        return {key: sendable(part) for key, part in value.items()}
+        return {key: anonymize(part) for key, part in value.items()}
     if isinstance(value, str):
         folders = {os.path.expanduser("~"), tempfile.gettempdir(), sys.prefix, str(Path(__file__).parents[2])}
         for folder in sorted(folders - {"/"}, key=len, reverse=True):
@@ -102,10 +97,10 @@ def sendable(value: Any) -> Any:
 
 
 def _outcome(name: str, check: Check) -> Outcome:
-    """The outcome of a check, with its name and time; that of an error is FAILED, with its message and its place."""
+    """Run a check. Returns its outcome with name and time; an error is FAILED, with its message and its place."""
     begun = time.monotonic()
     logging.disable(logging.INFO)
-    # Trainings and searches set these for the whole process: each check begins with torch's own choice.
+    # Trainings and searches set these for the whole process, but each check begins with torch's defaults.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.enable_cudnn_sdp(True)
     try:
@@ -128,17 +123,17 @@ def _outcome(name: str, check: Check) -> Outcome:
 
 
 def _outcomes(names: Iterable[str], workers: Workers) -> Generator[Outcome, None, None]:
-    """The outcomes of checks in other processes, as they come."""
+    """Yield the outcomes of checks in other processes, in the order in which they end."""
     start = partial(_start_worker, workers)
     # After an illegal memory access, CUDA fails in all that its process does.
-    for name, found in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
-        if isinstance(found, LostProcess):
-            found = Outcome(f"its process ended with exit code {found.exit_code}", "FAILED", name=name)
-        yield found
+    for name, result in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
+        if isinstance(result, LostProcess):
+            result = Outcome(f"its process ended with exit code {result.exit_code}", "FAILED", name=name)
+        yield result
 
 
 def _start_worker(workers: Workers) -> Callable[[str], Outcome]:
-    """The function that runs a check in another process."""
+    """Return the function that runs a check in another process."""
     from torch._inductor import config as inductor
 
     torch.set_num_threads(1)  # tiny models in many processes: threads would only wait for one another

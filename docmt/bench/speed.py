@@ -1,4 +1,4 @@
-"""How fast a device trains and decodes, where the time goes, and how fast the published computation is on it."""
+"""Speed of training and decoding on a device, time by kind of kernel, and speed of the published computation."""
 
 import itertools
 import re
@@ -15,8 +15,10 @@ from unittest import mock
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, supported_activities
+from torch.utils.benchmark import Timer
 
-from docmt.bench.dense import DenseTransformer
+from docmt.bench.dense import dense_loss
+from docmt.bench.environment import GIB
 from docmt.bench.rows import Check
 from docmt.decoding.decoder_step import IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
@@ -32,23 +34,22 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients
 
-SMALL = {"tiny", "small"}  # sizes for CPUs, which are measured with a small vocabulary, and less often
+SMALL = {"tiny", "small"}  # sizes for CPUs, with a small vocabulary and fewer repetitions
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
 """Sentences of an instance, and their words: about 512 tokens, as in the papers."""
 UPDATES = 12  # of a training on several devices
-GIB = 1 << 30
 CLASSES = {
     "attention": r"attention|attend|flash|fmha|varlen|short_group",
     "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
 }
-"""Parts of the names of kernels, or of torch's operators on a CPU; the first that fits counts."""
-SLOW_STEP = 0.15  # seconds of a step of a search that are too many on a GPU: something plans or compiles anew
+"""Patterns for names of kernels, or of torch's operators on a CPU. The first match counts."""
+SLOW_STEP = 0.15  # limit in seconds for a step of a search on a GPU: a longer step plans or compiles anew
 
 
 class Speed:
-    """Measurements of G-Transformer in one size, in half precision where the device has it.
+    """Measurements of G-Transformer in one size, in half precision if the device has it.
 
-    `tokens` is the approximate size of an update on each side; `rows` holds earlier outcomes, for comparisons.
+    `tokens` is the approximate size of an update on each side. `rows` contains earlier outcomes, for comparisons.
     """
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
@@ -65,7 +66,7 @@ class Speed:
         self.repetitions = 2 if self.is_small else 10
 
     def checks(self) -> dict[str, Check]:
-        """The measurements by name, in the order in which later ones compare with earlier ones."""
+        """Return the measurements by name. Later ones compare with earlier ones."""
         checks = (self.products, self.eager, self.compiled, self.shares, self.decoding, self.published)
         return {f"speed/{check.__name__}": check for check in checks}
 
@@ -87,22 +88,16 @@ class Speed:
         return self.workload.batch(self.settings, self.device, self.dtype, n=n)
 
     def seconds(self, function: Callable[[], Any]) -> float:
-        """Mean time of a call, without waiting in between."""
-        for _ in range(2):  # to warm up
-            function()
-        self._wait()
-        started = time.perf_counter()
-        for _ in range(self.repetitions):
-            function()
-        self._wait()
-        return (time.perf_counter() - started) / self.repetitions
+        """Return the mean time of a call after warm-up calls, without waiting between calls."""
+        timer = Timer("function()", globals={"function": function}, num_threads=torch.get_num_threads())
+        return timer.timeit(self.repetitions).mean
 
     def _wait(self) -> None:
         if self.is_cuda:
             torch.cuda.synchronize()
 
     def products(self) -> Outcome:
-        """The rate of large matrix products, of which MFU is a share."""
+        """Measure the rate of large matrix products, the reference of MFU."""
         n = 512 if self.is_small else 16 * self.settings.width  # 8192 for the size base
         a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
@@ -117,7 +112,7 @@ class Speed:
         return value.detach()
 
     def _measured(self, loss: Callable[[Batch], Tensor], batch: Batch) -> dict[str, float]:
-        """Time of an update (forward, backward, Adam), rates and peak memory."""
+        """Measure time of an update (forward, backward, Adam), rates and peak memory."""
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         if self.is_cuda:
             prepare_cuda("auto")
@@ -134,12 +129,12 @@ class Speed:
         return numbers
 
     def eager(self) -> Outcome:
-        """An update without the compiler."""
+        """Measure an update without the compiler."""
         numbers = self._measured(self.module, self.batch())
         return Outcome(_describe(numbers), numbers=numbers)
 
     def compiled(self) -> Outcome:
-        """An update as one graph, and a graph of the loss's chunks; more mean that the compiler starts again."""
+        """Measure an update as one graph, with a graph for chunks of the loss. More graphs mean recompilation."""
         if self.graph is None:
             return NOT_COMPILED
         from torch._dynamo.utils import counters
@@ -150,14 +145,14 @@ class Speed:
         started = time.perf_counter()
         with torch.no_grad(), torch.autocast(self.device.type, self.dtype):
             expected = self.module(batch)
-        found = self._update(self.graph, batch, torch.optim.Adam(self.module.parameters(), lr=0.0))
+        loss = self._update(self.graph, batch, torch.optim.Adam(self.module.parameters(), lr=0.0))
         self._wait()
         compile_seconds = time.perf_counter() - started
         for n in range(1, 6):
             self._update(self.graph, self.batch(n), torch.optim.Adam(self.module.parameters(), lr=0.0))
         numbers = self._measured(self.graph, batch)
         numbers |= {"compile_seconds": compile_seconds, "graphs": counters["stats"]["unique_graphs"] - before}
-        numbers["loss_difference"] = float((found - expected).abs() / expected)
+        numbers["loss_difference"] = float((loss - expected).abs() / expected)
         value = f"{_describe(numbers)}, {compile_seconds:.0f} s to compile, {numbers['graphs']} graphs for 6 shapes"
         if self.graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {self.graph.failure}", "FAILED", numbers)
@@ -166,7 +161,7 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def shares(self) -> Outcome:
-        """Where the time of the device goes: to the loss, and by the names of kernels to attention and products."""
+        """Measure the shares of device time of the loss and, by names of kernels, of attention and matrix products."""
         batch, model = self.batch(), self.module.model
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         graph = self.graph if self.graph is not None and self.graph.compiled is not None else None
@@ -180,7 +175,7 @@ class Speed:
         hidden_ND = torch.randn(len(batch.tgt_labels_N), table_VD.shape[1], device=self.device, dtype=self.dtype)
         arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias, is_compiled
         loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments))
-        # The compiler changes neither attention nor products, but the names of all else.
+        # The compiler does not change attention and products, but all other names of kernels.
         alone, *_ = self._profiled(lambda: self._update(states, batch, optimizer))
         share = {"loss": loss.total() / used.total(), **{name: alone[name] / used.total() for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))
@@ -191,9 +186,9 @@ class Speed:
         return Outcome(f"{what}: {value}", numbers={**share, "launches": launches, "busy": busy})
 
     def _profiled(self, function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
-        """Seconds of a call by class of kernels, their number, and the share of the time that they take.
+        """Return seconds of a call by class of kernels, number of kernels, and the share of time in which one runs.
 
-        They are those of the quickest of a few calls: other work of the machine only adds time.
+        The fastest of a few calls counts, since other work of the machine only adds time.
         """
         has_kernels = ProfilerActivity.CUDA in supported_activities() and self.is_cuda
         calls = []
@@ -217,11 +212,13 @@ class Speed:
         return min(calls, key=lambda call: call[0].total())
 
     def published(self) -> Outcome:
-        """The same model and instances as the published code computes them; fewer instances where memory ends."""
-        dense, n = DenseTransformer(self.module.model, with_entropies=True), self.n_instances
+        """Measure the published computation of the same update, with fewer instances if memory runs out."""
+        model, n = self.module.model, self.n_instances
         while True:
             try:
-                numbers = self._measured(lambda batch: dense.loss(batch, 0.1), self.batch(n))
+                numbers = self._measured(
+                    lambda batch: dense_loss(model, batch, 0.1, with_entropies=True), self.batch(n)
+                )
                 break
             except torch.OutOfMemoryError:
                 if n == 1:
@@ -238,7 +235,7 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def decoding(self) -> Outcome:
-        """Beam search whose translations have as many words as their sources, and its steps; on a GPU, a full batch."""
+        """Measure beam search with as many target as source words, and its steps. On a GPU, the batch is full."""
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
         translator = Translator(trained, settings, device=self.device.type)
@@ -252,9 +249,9 @@ class Speed:
 
         def timed(self: IncrementalDecoder, *arguments: Tensor) -> Tensor:
             started = time.perf_counter()
-            found = step(self, *arguments)
+            scores = step(self, *arguments)
             steps.append(time.perf_counter() - started)
-            return found
+            return scores
 
         started = time.perf_counter()
         with mock.patch.object(IncrementalDecoder, "step", timed):
@@ -272,7 +269,7 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def scaling(self, names: Sequence[str]) -> Outcome:
-        """Updates of uncompiled trainings that are n times as large on n devices, in tokens per second."""
+        """Measure uncompiled trainings with n times larger updates on n devices, in tokens per second."""
         n, rates = len(names), []
         recipe = QUIET | {"max_steps": UPDATES, "log_every_steps": UPDATES // 2}
         recipe["max_batch_tokens"] = max(1024, self.tokens // 4)

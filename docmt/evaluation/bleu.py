@@ -16,14 +16,14 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 
 
 def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
-    """Metrics of sacreBLEU against the raw reference, lengths, and shares of instances."""
+    """Return rows of sacreBLEU's metrics against the raw reference, lengths, and shares of instances."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     raw = words = test.texts
     rows: list[ScoreRow] = []
     problem = None
     if any(metric.is_tokenized for metric in metrics.values()):
         try:
-            words = tokenized_texts(test)  # once for all metrics: that takes longer than to score
+            words = tokenized_texts(test)  # once for all metrics, since it takes longer than scoring
         except NotComputableError as error:
             problem = str(error)
     for name, metric in metrics.items():
@@ -49,7 +49,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
     else:
         rows.append(missing_row("length ratio", "the reference has no words"))
     shares: dict[str, tuple[int, int, str]] = {}
-    if not test.is_aligned:  # otherwise by construction: a share of 100 % would tell nothing
+    if not test.is_aligned:  # otherwise the share is 100 % by construction
         n_same = sum(len(hypothesis.sentences) == hypothesis.n_sentences for hypothesis in hypotheses)
         shares["sentence count preserved"] = n_same, len(hypotheses), "instances with as many sentences as the source"
     if n_forced := sum(hypothesis.forced_ends for hypothesis in hypotheses):
@@ -60,7 +60,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
 
 
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
-    """SacreBLEU's counts of each segment: of BLEU and chrF n-grams and matches, of TER edits and words."""
+    """Return the sufficient statistics of each segment, from which sacreBLEU's scorer computes its score."""
     segments = join_segments(test.hypotheses, *test.texts, unit)
     rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
     if isinstance(scorer, BLEU):
@@ -69,8 +69,8 @@ def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> Seg
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
-    """BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
-    # The formula of sacreBLEU, which computes one score at a time; resamples are thousands.
+    """Return BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
+    # The formula of sacreBLEU, which computes one score at a time, for thousands of resamples.
     length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing `exp`: the first order without a match counts half a match, the second a quarter, and so on.
@@ -83,8 +83,8 @@ def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
 
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
-    """ChrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
-    # Orders that one side is too short for do not count, as in sacreBLEU.
+    """Return chrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
+    # As in sacreBLEU, orders for which one side is too short do not count.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
     n = np.maximum(orders.sum(-1), 1)
@@ -95,6 +95,6 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
 
 
 def ter_of_counts(counts: np.ndarray) -> np.ndarray:
-    """TER of summed counts [..., 2]: edits, and words of the reference."""
+    """Return TER of summed counts [..., 2]: edits, and words of the reference."""
     edits, words = counts[..., 0], counts[..., 1]
     return np.divide(100 * edits, words, where=words > 0, out=np.where(edits > 0, 100.0, 0.0))

@@ -21,7 +21,7 @@ SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """The mean of the segments' scores, times 100; no row for hypotheses that are not aligned by sentences."""
+    """Return the mean of the segments' scores, times 100. Empty for hypotheses that are not aligned by sentence."""
     if not test.is_aligned:
         return []
     program = find_program(settings.program)
@@ -47,7 +47,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
 def with_context(
     sentences: Sequence[str], context: Sequence[str], documents: Sequence[str], n_before: int
 ) -> list[str]:
-    """Each sentence behind the `n_before` sentences of `context` before it in its document, as far as there are any."""
+    """Prepend up to `n_before` preceding sentences of `context` from the same document to each sentence."""
     joined = []
     for i, (sentence, document) in enumerate(zip(sentences, documents, strict=True)):
         before = (context[j] for j in range(max(i - n_before, 0), i) if documents[j] == document)
@@ -59,7 +59,7 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
     with tempfile.TemporaryDirectory(prefix="docmt-comet-") as folder:
         files = {name: Path(folder) / name for name in (*texts, "scores.json")}
         for name, lines in texts.items():
-            # The program splits at all line ends.
+            # The program splits at all Unicode line ends.
             write_lines(files[name], (" ".join(line.splitlines()) for line in lines), checksum=False)
         options = ["-s", "source", "-t", "hypothesis", "-r", "reference", "--to_json", "scores.json"]
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]

@@ -112,12 +112,12 @@ def _translation_scores(
 
 def _contrastive_scores(test: StudyTest, ties: Ties) -> TestScores:
     suite, path = test.suite(), Path(test.outputs[0])
-    found, origin = read_log_probabilities(path)
+    scores, origin = read_log_probabilities(path)
     if origin.get("suite") not in (None, sha256_file(suite)):
         raise UserError(f"{path}: computed on another content of {suite}: compute it again")
     where = f"{path}: provenance.contrast"
     rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
-    rows = score_contrast(read_suite(suite), found, rules)
+    rows = score_contrast(read_suite(suite), scores, rules)
     return TestScores(test.test, rows, {"reference": suite, "log_probabilities": path}, {"decoding": origin})
 
 
@@ -230,8 +230,8 @@ def import_output(
         prefix: raw text of the split, as PREFIX.{lang}.
     """
     if prefix is not None and suite is None:
-        found = read_user_hypotheses(file, read_index(index_path(prefix)))
-        write_jsonl(out, (hypothesis.model_dump() for hypothesis in found))
+        hypotheses = read_user_hypotheses(file, read_index(index_path(prefix)))
+        write_jsonl(out, (hypothesis.model_dump() for hypothesis in hypotheses))
     elif suite is not None and prefix is None:
         items = read_user_log_probabilities(file, read_suite(suite))
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
@@ -278,8 +278,8 @@ def compare(
         log.warning("%s: one document, by its blank lines or its documents.tsv: d-BLEU cannot be tested", references[0])
     systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
-        found = read_user_hypotheses(path, index, blank)
-        systems[name] = TranslatedTest(found, reference, settings, prefix, src_lang, tgt_lang, training, more)
+        translations = read_user_hypotheses(path, index, blank)
+        systems[name] = TranslatedTest(translations, reference, settings, prefix, src_lang, tgt_lang, training, more)
         if problem := find_tokenization(systems[name].sentences, reference):
             log.warning("%s: %s: detokenize them, as the reference is", path, problem)
     rows = compare_systems(systems)
@@ -349,13 +349,13 @@ def difference(
             text = _text_of(test, src_lang, tgt_lang)
             translated = _read_translations(settings, text, [*test.outputs, *test.baseline])
             n_ours = len(test.outputs)
-            found = compare_translations(translated[:n_ours], translated[n_ours:])
+            differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
             metric, items, judge = _read_judged(test, settings.contrast.ties, tgt_lang)
             ours, theirs = ([judge(Path(path)) for path in paths] for paths in (test.outputs, test.baseline))
-            found = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
+            differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
         keys = {"dataset": dataset, "test": test.test, "system": names[0], "baseline": names[1]}
-        rows += [keys | vars(tested) for tested in found]
+        rows += [keys | vars(tested) for tested in differences]
     described = provenance.describe_result(settings=settings.model_dump())
     write_json(out, {"provenance": described, "differences": rows})
 
@@ -363,7 +363,7 @@ def difference(
 def _read_judged(
     test: StudyTest, ties: Ties, tgt_lang: str
 ) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
-    """The metric and the items of a suite, and a function that tells which of them the output in a file has right."""
+    """Return the metric and items of a suite, and a function that returns which items an output file has right."""
     if test.contrastive is not None:
         pairs = read_suite(test.suite())
 
@@ -372,7 +372,7 @@ def _read_judged(
             return [is_right(item, scores, ties=ties) for item in pairs]
 
         return ACCURACY, pairs, judge
-    from docmt.evaluation.generative_accuracy import judge_payloads, read_payloads
+    from docmt.evaluation.generative_accuracy import match_expected, read_payloads
 
     items = read_generative_suite(test.suite())
-    return GENERATIVE, items, lambda path: judge_payloads(items, read_payloads(path, items), lang=tgt_lang)
+    return GENERATIVE, items, lambda path: match_expected(items, read_payloads(path, items), lang=tgt_lang)

@@ -24,7 +24,7 @@ SCORES = {
 }
 RULES = ContrastSettings()
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
-"""Ranges of distances whose items are counted together, since single distances have few: the last distance by name."""
+"""Distance bins, since single distances have few items: last distance by name."""
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
@@ -46,7 +46,7 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
 
 
 def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:
-    """Read scores of the candidates of a suite, in the order of the suite: `{"id", "scores"}` of each item.
+    """Read user-supplied scores of the candidates of a suite. Returns `{"id", "scores"}` of each item, in order.
 
     The file is JSON of `docmt decode score-candidates` (its name ends in `.json`), or text with a line for each item,
     with the scores of its candidates in their order; a higher score is better.
@@ -72,7 +72,7 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
 def score_contrast(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
 ) -> list[ScoreRow]:
-    """Accuracy in percent: over the suite, and by phenomenon, by distance and by kind."""
+    """Return accuracy in percent, over the suite and by phenomenon, by distance and by kind."""
     check_items(items, scores)
     verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
     context = "|target context:the system's own" if rules.context == "own" else ""
@@ -90,9 +90,9 @@ def accuracy_rows(
     signature: str,
     chance: Callable[[TestedItem], float] | None = None,
 ) -> list[ScoreRow]:
-    """The shares of items that are right: over a suite, and by phenomenon, by distance and by kind.
+    """Return the shares of correct items, over a suite and by phenomenon, by distance and by kind.
 
-    `chance` is the probability of guessing an item, if that makes sense.
+    `chance` is the probability of guessing an item correctly. None: rows have no chance.
     """
     results = list(zip(items, verdicts, strict=True))
     rows: list[ScoreRow] = []
@@ -129,7 +129,7 @@ def accuracy_rows(
 def check_items(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> None:
-    """Raise UserError when scores belong to an item that is not in the suite."""
+    """Raise UserError if scores belong to an item that is not in the suite."""
     known = {item.id for item in items}
     stranger = next((name for name in scores if name not in known), None)
     if stranger is not None:
@@ -139,7 +139,7 @@ def check_items(
 def scores_of(
     item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> Sequence[float]:
-    """The scores of an item's candidates."""
+    """Return the scores of an item's candidates. Raises UserError if they are missing, NaN or too many."""
     if item.id not in scores:
         raise UserError(f"{where}: the scores lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
@@ -151,9 +151,9 @@ def scores_of(
 
 
 def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
-    """Whether the right candidate scores highest."""
+    """True if the correct candidate scores highest."""
     values = scores_of(item, scores)
-    # As the scripts of Voita et al. do; a scorer that says the same of everything then gets what stands first.
+    # As in the scripts of Voita et al., where a scorer with equal scores chooses the first candidate.
     if ties == "first":
         return values.index(max(values)) == item.correct
     others = [value for i, value in enumerate(values) if i != item.correct]
@@ -161,7 +161,7 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ti
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share, as shares from 0 to 1."""
+    """Return the 95 % Wilson score interval of a share, from 0 to 1."""
     z = NormalDist().inv_cdf(0.975)
     share = right / n
     center = share + z * z / (2 * n)
@@ -171,11 +171,11 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def range_of(distance: float) -> str:
-    """The name of the range with a distance."""
+    """Return the name of the range that contains a distance."""
     return next(name for name, last in RANGES.items() if distance <= last)
 
 
 def sort_ranges(names: Iterable[str]) -> list[str]:
-    """Ranges of distances, from the nearest to the farthest."""
-    found = set(names)
-    return [name for name in RANGES if name in found]
+    """Return ranges of distances, from the nearest to the farthest."""
+    chosen = set(names)
+    return [name for name in RANGES if name in chosen]

@@ -1,9 +1,9 @@
-"""Log probability of references, and CXMI: how much a model uses context (Fernandes et al. 2021).
+"""Log probability of references, and CXMI: gain in log probability from context (Fernandes et al. 2021).
 
 CXMI, conditional cross-mutual information, is the mean over sentences of log p(reference | its instance) − log
-p(reference | its sentence alone), both by the same model. It is 0 for a model without context. A model that never saw
-single sentences may find these harder for that reason alone: compare systems with the same training data, or compare
-the log probabilities of two systems.
+p(reference | the sentence without context), both by the same model. It is 0 for a model without context. For a model
+that was not trained on single sentences, they can be harder for that reason only. Therefore compare systems with the
+same training data, or compare the log probabilities of two systems.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ def score_references(
     scorer: TargetScorer,
     trees: Sequence[DiscourseDocument] | None = None,
 ) -> dict[str, list[np.ndarray]]:
-    """Log probability of each sentence in its instance, and what context adds; by metric, float64 [sentences] each.
+    """Return log probabilities in instances and gains from context in nats, by metric; float64 [sentences].
 
-    In nats. `trees` are of the documents with these names, in the same order, for models that read them. Without any,
-    the model file's segmenter and parser make them, if it has these.
+    `trees` belong to the documents with these names, in the same order, for models that read trees. Without any, the
+    segmenter and parser of the model file make them, if there are any.
     """
     if trees is None:
         trees = bundled_trees(scorer.trained, names, [reference.src for reference in references])
@@ -51,7 +51,7 @@ def score_references(
 
 
 def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
-    """The rows of a suite: the means over last sentences of right candidates, over all items and by phenomenon."""
+    """Return the means over last sentences of correct candidates, over all items and by phenomenon."""
     rows = []
     phenomena = np.array([item.phenomenon for item in items])
     for metric, item_scores in scores.items():
@@ -64,11 +64,11 @@ def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[n
 
 
 def mean_row(metric: str, values: np.ndarray) -> ScoreRow:
-    """The mean over sentences, with its 95 % interval if there are several."""
+    """Return the mean over sentences, with its 95 % interval if there are several."""
     mean, n = float(values.mean()), len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
-        # ddof=1: the deviation of the population is estimated from these sentences.
+        # ddof=1: estimate of the population's deviation from these sentences.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
         row["groups"] = group_means(values.tolist())

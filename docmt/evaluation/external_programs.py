@@ -1,4 +1,4 @@
-"""External programs that metrics run, and what happens when one is missing."""
+"""External programs of metrics, and errors if a program is missing or fails."""
 
 import logging
 import os
@@ -15,17 +15,17 @@ log = logging.getLogger(__name__)
 
 
 class NotComputableError(Exception):
-    """A metric cannot be computed on this machine or for these languages; the message says why, in one line."""
+    """A metric cannot be computed on this machine or for these languages. The message is one line with the reason."""
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program next to this Python or on the search path."""
+    """Return the path of a program next to this Python or on the search path, or None."""
     return shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
 def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
-    """Run a program; return its standard output and standard error."""
-    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller says more
+    """Run a program. Returns its standard output and standard error."""
+    alone = {"OMP_NUM_THREADS": "1"} | os.environ  # one core, unless the caller's environment allows more
     finished = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=alone, check=False)
     if finished.returncode:
         raise failure(name, finished.stderr or finished.stdout, code=finished.returncode)
@@ -33,7 +33,7 @@ def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
 
 
 def failure(name: str, message: str, *, code: int) -> UserError:
-    """The error for a failed program, with the most telling line of its output; the log gets all of it."""
+    """Return the error for a failed program, with the most informative line of its output. The log gets all of it."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     log.error("%s printed:\n%s", name, "\n".join(lines))
     telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)
@@ -41,6 +41,6 @@ def failure(name: str, message: str, *, code: int) -> UserError:
 
 
 def missing_row(metric: str, reason: NotComputableError | str) -> ScoreRow:
-    """A row without a value for a metric that could not be computed, which is also logged."""
+    """Return a row without a value for a metric that could not be computed, and log the reason."""
     log.warning("%s is not computed: %s", metric, reason)
     return {"metric": metric, "value": None, "n": 0, "signature": f"{NOT_COMPUTED}{reason}"}

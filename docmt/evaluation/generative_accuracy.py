@@ -1,6 +1,6 @@
-"""Accuracy on generative test sets: does the translation of the payload sentence contain what is expected?
+"""Accuracy on generative test sets: share of payload sentences whose translation contains the expected words.
 
-Post and Junczys-Dowmunt (2023) find it to tell more about the use of context than preferences among given candidates.
+Post and Junczys-Dowmunt (2023) find that it reveals more about the use of context than preferences among candidates.
 """
 
 import string
@@ -24,7 +24,7 @@ RULES = {
 
 
 def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
-    """The translation of each payload sentence.
+    """Read the translation of each payload sentence.
 
     The file is the output of `docmt decode translate-suite` (`.jsonl`), or text: one line per item, its payload, or one
     line per source sentence of all items in their order.
@@ -45,13 +45,13 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 
 
 def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
-    found: dict[str, list[str]] = {}
+    translations: dict[str, list[str]] = {}
     for line, value in enumerate(read_jsonl(path), start=1):
         match value:
             case {"id": str(name), "sentences": list(sentences)} if all(isinstance(text, str) for text in sentences):
-                if name in found:
+                if name in translations:
                     raise UserError(f"{path}: line {line}: duplicate item id {name!r}")
-                found[name] = sentences
+                translations[name] = sentences
             case _:
                 raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode translate-suite`')
     if found.keys() != {item.id for item in items}:
@@ -60,35 +60,35 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
-    """Start and end, in characters, of what is expected where a translation of the payload first has it, or None."""
+    """Return start and end, in characters, of the first match of the expected words in a payload, or None."""
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
         for token in moses_splitter(lang)(payload):
             start = payload.find(token, end)
-            # A token that the tokenizer made of other characters is not found in the text: it is the whole payload.
+            # A token with characters changed by the tokenizer is not found in the text: the match is the whole payload.
             if token.lower() == expected:
                 return (start, start + len(token)) if start >= 0 else (0, len(payload))
             end = start + len(token) if start >= 0 else end
         return None
     places = [place for place, character in enumerate(payload) for _ in character.lower()]
     kept = [pair for pair in zip(payload.lower(), places, strict=True) if pair[0] not in string.punctuation]
-    # As in ctxpro, `expected` keeps its punctuation: what has some is never found.
+    # As in ctxpro, `expected` keeps its punctuation, so that words with punctuation are never found.
     start = f" {''.join(letter for letter, _ in kept)} ".find(f" {expected} ")
     if start < 0:
         return None
-    found = [place for _, place in kept[start : start + len(expected)]]
-    return found[0], found[-1] + 1
+    matched = [place for _, place in kept[start : start + len(expected)]]
+    return matched[0], matched[-1] + 1
 
 
-def judge_payloads(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
-    """Whether each item is right. A missing translation, an empty one, is wrong."""
+def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
+    """Return for each item True if it is correct. A missing or empty translation is wrong."""
     pairs = zip(items, payloads, strict=True)
     return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
-    """Accuracy in percent, in rows as of `score_contrast`; there is no chance."""
+    """Return accuracy in percent, in rows as of `score_contrast`, without chance."""
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
-    verdicts = judge_payloads(items, payloads, lang=lang)
+    verdicts = match_expected(items, payloads, lang=lang)
     return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

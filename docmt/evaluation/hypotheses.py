@@ -23,7 +23,7 @@ TOKENIZED_SHARE = 0.05
 
 
 class Hypothesis(BaseModel):
-    """The translation of one instance: one line of a hypotheses file (docs/files.md)."""
+    """Translation of one instance: one line of a hypotheses file (docs/files.md)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -56,7 +56,7 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
         except ValidationError as error:
             problem = error.errors()[0]
             key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
-            reason = problem["msg"].removeprefix("Value error, ")  # pydantic's words before ours
+            reason = problem["msg"].removeprefix("Value error, ")  # prefix by pydantic
             raise UserError(f"{where}{key}: {reason}") from None
         number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
         if number != line - 1:
@@ -81,11 +81,11 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
 
 
 def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
-    """Read translations of a split; each document becomes one instance.
+    """Read user-supplied translations of a split. Each document becomes one instance.
 
-    The file is docmt's own JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line
-    for each sentence of the split, or with a line for each document, which is then not aligned by sentences.
-    With `blank` (`read_user_references`), text may also have a line for each line of the reference.
+    The file is docmt's JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line for each sentence
+    of the split, or with a line for each document, which is then not aligned by sentence. With `blank`
+    (`read_user_references`), text can also have a line for each line of the reference.
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
@@ -106,22 +106,22 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
     is_aligned = len(lines) == n_sentences
     following, start, hypotheses = iter(lines), 0, []
     for number, (name, length) in enumerate(index):
-        own = list(islice(following, length if is_aligned else 1))
+        sentences = list(islice(following, length if is_aligned else 1))
         places = {"instance": number, "document": name, "first_sentence": start, "n_sentences": length}
-        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=own))
+        hypotheses.append(Hypothesis(**places, aligned=is_aligned, sentences=sentences))
         start += length
     return hypotheses
 
 
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
-    """A sign of tokenization in translations that the reference lacks, or None; scores of such text are wrong."""
+    """Return a sign of tokenization in translations that the reference lacks, or None. It makes scores wrong."""
     for sign, pattern in TOKENIZATION.items():
-        found, usual = (
+        share, usual = (
             sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
         )
-        # A reference may have such signs too, in text on programming or in a corpus that exists only so.
-        if found >= TOKENIZED_SHARE and found > 2 * usual:
-            return f"the translations look tokenized ({100 * found:.0f} % of the sentences have {sign})"
+        # A reference can also have such signs, in text on programming or in a corpus that is only available tokenized.
+        if share >= TOKENIZED_SHARE and share > 2 * usual:
+            return f"the translations look tokenized ({100 * share:.0f} % of the sentences have {sign})"
     return None
 
 
@@ -131,10 +131,10 @@ def join_segments(
     references: Sequence[Sequence[str]],
     unit: Unit,
 ) -> tuple[list[str], list[list[str]]]:
-    """The segments of the translations and of each reference: sentences, instances or documents, joined by spaces.
+    """Return the segments of the translations and of each reference, as sentences joined by spaces.
 
-    `translations` are the sentences of each instance, and `references` the sentences of the split in each reference:
-    both as they are, or both tokenized. The unit `sentences` needs aligned hypotheses.
+    `translations` are the sentences of each instance, `references` the sentences of the split in each reference. Both
+    are raw, or both are tokenized. The unit `sentences` needs aligned hypotheses.
     """
     if unit == "sentences":
         return [sentence for sentences in translations for sentence in sentences], [list(text) for text in references]

@@ -25,9 +25,9 @@ PARAPHRASE = "paraphrase"
 class Language:
     """METEOR 1.5's settings for a language."""
 
-    code: str  # METEOR's name for it
-    weights: dict[str, float]  # of its matchers, by name
-    is_normalized: bool = False  # whether METEOR has a tokenizer for it (`-norm`); otherwise it gets our tokens
+    code: str  # METEOR's name of the language
+    weights: dict[str, float]  # of the matchers, by name
+    is_normalized: bool = False  # True if METEOR has a tokenizer (`-norm`), otherwise it reads docmt's tokens
 
 
 STEMS = {"exact": 1.0, "stem": 0.5}
@@ -47,7 +47,7 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 
 
 def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
-    """METEOR over the segments of each of the metrics."""
+    """Return METEOR over the segments of each of the metrics."""
     if not metrics:
         return []
     is_independent = test.settings.meteor_language == "independent"
@@ -79,9 +79,9 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
 
 
 def find_meteor() -> tuple[Path, str]:
-    """The paths of METEOR's jar and of Java. Raises NotComputableError when either is missing."""
-    found = importlib.util.find_spec(PACKAGE)
-    folders = (found and found.submodule_search_locations) or []
+    """Return the paths of METEOR's jar and of Java. Raises NotComputableError if one is missing."""
+    package = importlib.util.find_spec(PACKAGE)
+    folders = (package and package.submodule_search_locations) or []
     jars = [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders]
     jar = next(filter(Path.is_file, jars), None)
     if jar is None:
@@ -97,7 +97,7 @@ def find_meteor() -> tuple[Path, str]:
 
 
 def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
-    """METEOR's options for a language, and whether there is a paraphrase table for it next to the jar."""
+    """Return METEOR's options for a language, and True if a paraphrase table for it is next to the jar."""
     table = jar.parent / "data" / f"paraphrase-{language.code}.gz"
     has_table = PARAPHRASE in language.weights and table.is_file()
     modules = {name: weight for name, weight in language.weights.items() if name != PARAPHRASE or has_table}
@@ -109,7 +109,10 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """The score of segments, from 0 to 1, and the program's settings; as many references follow for each segment."""
+    """Return the score of the segments, from 0 to 1, and the program's settings.
+
+    `references` contains all references of the first segment, then all references of the second, and so on.
+    """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, segments in zip(paths, (hypotheses, references), strict=True):
@@ -120,6 +123,6 @@ def run_meteor(
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # It exits with 0 when the numbers of lines differ, so its exit code says nothing.
+        # METEOR exits with 0 if the numbers of lines differ, so its exit code is not enough.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]

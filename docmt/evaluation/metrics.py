@@ -1,7 +1,7 @@
-"""All metrics: how each is called, computed and shown, what it needs, and the settings that choose among them.
+"""All metrics with their functions, requirements and display, and the settings that choose among them.
 
 The report and the table in docs/evaluation.md follow. To add a metric, write a function that returns its rows (or, for
-a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`; `make docs` updates the pages.
+a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`. `make docs` updates the pages.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,6 @@ ACCURACY, GENERATIVE = ACCURACIES = ("contrastive accuracy", "generative accurac
 CXMI, LOG_PROBABILITY = OF_REFERENCES = ("CXMI", "log probability")
 COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
-FEWEST_SEGMENTS, FEWEST_ITEMS = (6, 12), (6, 8)
-"""Fewest segments, and fewest items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
 """What a tokenizer imports, and the package that brings it."""
@@ -48,33 +46,33 @@ TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab
 
 # The modules of scorers are imported when they are called: sacreBLEU and the tokenizers take long to import.
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
-    """Rows of sacreBLEU's metrics."""
+    """Return rows of sacreBLEU's metrics."""
     from docmt.evaluation.bleu import score_bleu as score
 
     return score(test, chosen_metrics(test, score_bleu))
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
-    """Score rows of METEOR."""
+    """Return rows of METEOR."""
     from docmt.evaluation.meteor import score_meteor as score
 
     return score(test, chosen_metrics(test, score_meteor))
 
 
 def score_apt(test: TranslatedTest) -> list[ScoreRow]:
-    """Rows of APT."""
+    """Return rows of APT."""
     from docmt.evaluation.pronouns import score_pronouns
 
     return score_pronouns(test)
 
 
 def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
-    """The metrics of the settings that a scorer computes over segments."""
+    """Return the metrics of the settings that a scorer computes over segments."""
     # Sentences of hypotheses that are not aligned have no counterparts in the reference.
-    found = {name: find_metric(name) for name in test.settings.metrics}
+    metrics = {name: find_metric(name) for name in test.settings.metrics}
     return {
         name: metric
-        for name, metric in found.items()
+        for name, metric in metrics.items()
         if metric.scorer is scorer and metric.unit and (test.is_aligned or metric.unit != "sentences")
     }
 
@@ -87,7 +85,7 @@ def sacre_metric(
     on_request: bool = False,
     lower_is_better: bool = False,
 ) -> Metric:
-    """A metric of sacreBLEU over raw text, tested for significance."""
+    """Return a metric of sacreBLEU over raw text, tested for significance."""
 
     def count(test: TranslatedTest) -> SegmentCounts:
         from docmt.evaluation.bleu import count_segments  # imports sacreBLEU
@@ -107,7 +105,7 @@ def sacre_metric(
 
 
 words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
-"""A metric of sacreBLEU over words of a tokenizer; differences are tested over raw text alone."""
+"""A metric of sacreBLEU over words of a tokenizer. Differences are only tested over raw text."""
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
@@ -145,7 +143,7 @@ METRICS: dict[str, Metric] = {
 
 
 def selectable_metrics() -> list[str]:
-    """The metrics that `evaluation.metrics` may name."""
+    """Return the metrics that `evaluation.metrics` can name."""
     return [
         name
         for name, metric in METRICS.items()
@@ -190,7 +188,7 @@ class CometSettings(Settings):
 
     @property
     def model_file(self) -> str:
-        """The file of the checkpoint."""
+        """File of the checkpoint."""
         path = Path(self.checkpoint)
         return self.checkpoint if path.suffix == ".ckpt" else str(path / "checkpoints" / "model.ckpt")
 
@@ -218,7 +216,7 @@ class EvaluationSettings(ScoringSettings):
 
 
 def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
-    """Refuse metrics that count words of a language in which they find none."""
+    """Raise UserError for metrics that count words of a language in which they find none."""
     language, tokenizer = language_of(tgt_lang), settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = BLEU_TOKENIZERS.get(language, "13a")
@@ -236,12 +234,12 @@ def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of a name, which may come from a score file of another program."""
+    """Return the metric of a name. Score files of other programs can have unknown names."""
     return METRICS.get(name, Metric(""))
 
 
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:
-    """The versions of the packages that compute some metrics: another version may compute another score."""
+    """Return the versions of the packages that compute some metrics, since scores can differ between versions."""
     needs = {need for name in names for need in find_metric(name).needs}
     packages = ["sacrebleu", "sacremoses", "jieba"]
     packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
@@ -249,7 +247,7 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
 
 
 def score_translations(test: TranslatedTest) -> list[ScoreRow]:
-    """All metrics that the settings name, and those that are always reported."""
+    """Return the rows of all metrics that the settings name, and of those that are always reported."""
     check_target_language(test.settings, test.tgt_lang)
     chosen = {METRICS[name].scorer for name in test.settings.metrics}
     scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in chosen))

@@ -29,7 +29,7 @@ class TestText:
     ] = None
 
     def read(self) -> tuple[DocumentIndex, list[str], list[list[str]]]:
-        """The document index, the reference and the further references."""
+        """Read the document index, the reference and the further references."""
         index, reference = read_reference(self.prefix, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
         return index, reference, read_more_references(self.references or [], index, reference)
 
@@ -37,7 +37,7 @@ class TestText:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ScoredRun:
-    """Options that say which run is scored."""
+    """Options that identify the scored run."""
 
     dataset: Annotated[str, option("name of the dataset.")]
     system: Annotated[str, option("name of the system.")]
@@ -69,12 +69,12 @@ class StudyTest(Settings):
         return self
 
     def suite(self) -> Path:
-        """The file of the suite."""
+        """Return the file of the suite."""
         return Path(self.contrastive or self.generative or "")
 
 
 def read_tests(_: Any, tokens: Sequence[Any]) -> list[StudyTest]:
-    """The value of `--tests`."""
+    """Parse the value of `--tests`."""
     values = read_argument(tokens[0].value, where="--tests")
     if not (isinstance(values, list) and values):
         raise UserError('--tests: give a list of tests, [{"test": NAME, …}, …]')

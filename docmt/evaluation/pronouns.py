@@ -29,7 +29,7 @@ WEIGHTS = {
     "no reference": 0.0,
     "neither": 0.0,
 }
-"""Weight of each case; in the last three the source pronoun has no counterpart on at least one side."""
+"""Weight of each case. In the last three, the source pronoun has no counterpart on at least one side."""
 WINDOW = 2  # words on each side that are searched for a pronoun
 LISTS = Path(__file__).parent / "data/pronouns"
 
@@ -48,7 +48,7 @@ class PronounLists(Settings):
 
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
-        """Read the lists of a pair. Raises NotComputableError when there are none."""
+        """Read the lists of a language pair. Raises NotComputableError if there are none."""
         path = LISTS / f"{language_of(src_lang)}-{language_of(tgt_lang)}.yaml"
         if not path.is_file():
             known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
@@ -63,7 +63,7 @@ class PronounLists(Settings):
         return value
 
     def normalize(self, word: str) -> str:
-        """The first word of the group of identical ones, or the word itself."""
+        """Return the first word of the group of identical words, or the word itself."""
         return next((group[0] for group in self.identical if word in group), word)
 
 
@@ -72,9 +72,9 @@ Occurrence = tuple[str, str]
 
 
 def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
-    """APT as the mean over alignments by eflomal; no rows for hypotheses that are not aligned by sentences.
+    """Return APT as the mean over alignments by eflomal. Empty for hypotheses that are not aligned by sentence.
 
-    Without the aligner or lists of pronouns, the value is None, and the signature and the log say why.
+    Without the aligner or lists of pronouns, the value is None, and the signature and the log contain the reason.
     """
     if not test.is_aligned:
         return []
@@ -101,20 +101,20 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
 
 
 def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
-    """The case of each source pronoun, in order; `links` are alignments of `text.pairs`."""
+    """Return the case of each source pronoun, in order. `links` are alignments of `text.pairs`."""
     n = len(text.source)
-    found = []
+    occurrences = []
     for i, source in enumerate(text.source):
         for position, word in enumerate(source):
             if word in lists.source:
                 ours = find_counterparts(position, (source, text.hypothesis[i]), links[i], lists)
                 theirs = find_counterparts(position, (source, text.reference[i]), links[n + i], lists)
-                found.append((word, classify(ours, theirs, lists)))
-    return found
+                occurrences.append((word, classify(ours, theirs, lists)))
+    return occurrences
 
 
 def find_counterparts(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """The target words aligned with the source pronoun at a position, as the authors' program finds them."""
+    """Return the target words aligned with the source pronoun at a position, as in the authors' program."""
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
     # Only words of the lists count, unless no aligned word is in them.
@@ -134,7 +134,7 @@ def find_counterparts(position: int, pair: Pair, links: set[Link], lists: Pronou
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
-    """The case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
+    """Return the case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
     ours = {lists.normalize(word) for word in hypothesis}
     theirs = {lists.normalize(word) for word in reference}
     if not theirs:
@@ -148,10 +148,10 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
 
 
 def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
-    """Rows of APT: the whole, each source pronoun (by `kind`), and the share of each case (`APT cases`, by `kind`).
+    """Return rows of APT: total, source pronouns (by `kind`), and shares of the cases (`APT cases`, by `kind`).
 
-    The runs are over the same source pronouns with different alignments. A value is their mean, None without source
-    pronouns; `low` and `high` are the lowest and the highest run.
+    The runs are over the same source pronouns with different alignments. A value is their mean, or None without source
+    pronouns. `low` and `high` are the lowest and the highest run.
     """
     n = len(runs[0])
 
@@ -166,9 +166,9 @@ def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str
 
     rows = [row("APT", [apt(run) for run in runs], n=n)]
     for pronoun, count in Counter(pronoun for pronoun, _ in runs[0]).most_common():
-        values = [apt(found for found in run if found[0] == pronoun) for run in runs]
+        values = [apt(occurrence for occurrence in run if occurrence[0] == pronoun) for run in runs]
         rows.append(row("APT", values, n=count, kind=pronoun))
     for case in WEIGHTS if n else ():
-        shares = [100 * sum(found == case for _, found in run) / n for run in runs]
+        shares = [100 * sum(other == case for _, other in run) / n for run in runs]
         rows.append(row("APT cases", shares, n=n, kind=case))
     return rows

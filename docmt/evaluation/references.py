@@ -13,7 +13,7 @@ MARKED = (".sgm", ".sgml", ".xml")  # suffixes of files with refsets
 
 
 def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
-    """The document index and the raw reference sentences of a split, which have as many lines as the source."""
+    """Read the document index and the raw reference sentences of a split, which has as many lines as the source."""
     index = read_index(index_path(prefix))
     for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
         lines = read_lines(path)
@@ -28,13 +28,13 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
 
 
 def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
-    """Read the references of a test set without a study.
+    """Read user-supplied references of a test set without a study.
 
-    The first file has a line for each sentence. PREFIX.documents.tsv beside it tells its documents apart or, without
-    such a file, its blank lines do.
+    The first file has a line for each sentence. PREFIX.documents.tsv next to it delimits its documents; without such a
+    file, blank lines do.
 
     Returns:
-        The documents, the sentences of each reference, and for each line of the first file whether it is blank between
+        The documents, the sentences of each reference, and for each line of the first file True if it is blank between
         documents.
     """
     first, *others = paths
@@ -52,7 +52,7 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
 
 
 def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
-    """The lines of a file; without the blank ones of the reference, if it has as many lines as the reference."""
+    """Read the lines of a file, without the reference's blank lines if it has as many lines as the reference."""
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     if len(lines) != len(blank):
         return lines
@@ -65,7 +65,7 @@ def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
 def read_more_references(
     paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str], blank: Sequence[bool] = ()
 ) -> list[list[str]]:
-    """Further references of a split; files with lines come first, which may have the blank lines of the first one.
+    """Read further references of a split. Plain files come first and can have the blank lines of the first reference.
 
     A refset that equals the known reference is left out.
     """
@@ -82,13 +82,13 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
     if not paths:
         return []
     where = ", ".join(map(str, paths))
-    found: dict[str, list[tuple[str, ...]]] = {}
+    by_document: dict[str, list[tuple[str, ...]]] = {}
     for document in (document for path in paths for refset in read_refsets(path) for document in refset):
-        found.setdefault(document.id, []).append(document.src)
+        by_document.setdefault(document.id, []).append(document.src)
     first = index.ids[0]
-    texts: list[list[str]] = [[] for _ in _versions(found, first)]
+    texts: list[list[str]] = [[] for _ in _versions(by_document, first)]
     for name, length in index:
-        versions = _versions(found, name)
+        versions = _versions(by_document, name)
         if not versions:
             raise UserError(f"{where}: no reference for document {name} of the test set")
         if len(versions) != len(texts):
@@ -101,6 +101,6 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
     return texts
 
 
-def _versions(found: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
+def _versions(by_document: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
     # In a dataset, `CORPUS.SPLIT/` precedes the name that a document has in its refsets.
-    return found.get(name) or found.get(name.partition("/")[2], [])
+    return by_document.get(name) or by_document.get(name.partition("/")[2], [])

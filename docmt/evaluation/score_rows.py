@@ -14,14 +14,14 @@ from docmt.provenance import describe_result
 
 log = logging.getLogger(__name__)
 
-NOT_COMPUTED = "not computed: "  # begins a signature without a value; the reason follows
-WARNING = "warning:"  # begins a part of a signature that tells what is wrong with the scored text
+NOT_COMPUTED = "not computed: "  # prefix of a signature without a value, before the reason
+WARNING = "warning:"  # prefix of a part of a signature that names a defect of the scored text
 NUMBERS = ("value", "low", "high", "chance")
 N_GROUPS = 20  # of items, see `group_means`
 
 
 class ScoreRow(TypedDict):
-    """One score of a run on a test, in percent; None when it could not be computed (docs/files.md)."""
+    """One score of a run on a test, in percent. None if it could not be computed (docs/files.md)."""
 
     metric: str
     value: float | None
@@ -37,11 +37,11 @@ class ScoreRow(TypedDict):
 
 
 def group_means(values: Sequence[float]) -> str | None:
-    """The means of `N_GROUPS` groups of consecutive items; None for fewer items.
+    """Return the means of `N_GROUPS` groups of consecutive items, or None for fewer items.
 
-    Runs on the same items have the same groups: how the differences of their means vary from group to group is what
-    the choice of items adds to the difference of the runs (batch means). Consecutive, because items that depend on each
-    other, such as the pairs of a generated suite, follow each other.
+    Runs on the same items have the same groups. The variation of the differences of their means from group to group
+    estimates the contribution of the choice of items to the difference of the runs (batch means). Groups are
+    consecutive because items that depend on each other, such as the pairs of a generated suite, follow each other.
     """
     if len(values) < N_GROUPS:
         return None
@@ -55,8 +55,8 @@ class TestScores:
 
     Attributes:
         test: name of the test split or suite.
-        inputs: the files that were read, by role; `reference` is what the scores were computed against.
-        facts: what the provenance says of this test beside the checksums of its inputs.
+        inputs: files that were read, by role. The scores were computed against `reference`.
+        facts: facts for the provenance of this test, in addition to the checksums of its inputs.
     """
 
     test: str
@@ -68,23 +68,23 @@ class TestScores:
 def write_scores(
     path: Path, scores: Sequence[TestScores], *, run: Mapping[str, Any], settings: Mapping[str, Any], **facts: Any
 ) -> None:
-    """Write the score file of one run. `run` has `dataset`, `system` and `seed`; `facts` join the provenance."""
+    """Write the score file of one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
     rows, inputs = [], []
-    for each in scores:
-        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in each.inputs.items()}
-        inputs.append({"test": each.test, **files, **each.facts})
-        # In the rows, too: only scores against the same text may stand in one table.
-        of_test = {"test": each.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
-        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in each.rows]
+    for test in scores:
+        files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in test.inputs.items()}
+        inputs.append({"test": test.test, **files, **test.facts})
+        # Also in the rows, since a table may only contain scores against the same text.
+        of_test = {"test": test.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
+        rows += [{**run, **of_test, **with_finite_numbers(row)} for row in test.rows]
     write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with None in place of NaN and infinity; its signature and the log say so."""
+    """Return the row with None instead of NaN and infinity, with a remark in its signature and the log."""
     odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
     if not odd:
         return dict(row)
-    found = ", ".join(f"{key} {number}" for key, number in odd.items())
-    log.warning("%s has no number, but %s", row["metric"], found)
+    shown = ", ".join(f"{key} {number}" for key, number in odd.items())
+    log.warning("%s has no number, but %s", row["metric"], shown)
     reason = NOT_COMPUTED if "value" in odd else f"{row['signature']}|{WARNING}"
-    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {found}"}
+    return {**row, **dict.fromkeys(odd), "signature": f"{reason}no number, but {shown}"}

@@ -1,7 +1,7 @@
-"""What metrics are made of: the settings of scores, a translated test, the counts of its segments, and `Metric`.
+"""Parts of metrics: settings of scores, a translated test, the counts of its segments, and `Metric`.
 
 Scorers such as `bleu` and `meteor` import this module; `metrics` lists all metrics with their scorers. numpy and
-sacreBLEU are imported where they are needed, since planning a study reads this module and computes nothing.
+sacreBLEU are imported inside functions, since planning a study imports this module and computes nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-"""Tokenizers of BLEU by language, as sacreBLEU chooses them; `13a` for others."""
+"""Tokenizers of BLEU by language, as in sacreBLEU (default: `13a`)."""
 TER_CHARACTERS = ("zh", "ja")
 """Languages of which TER compares characters."""
 
@@ -53,7 +53,7 @@ class ScoringSettings(Settings):
 
 @dataclass(frozen=True)
 class TranslatedTest:
-    """The translation of a test split, and what it is scored against."""
+    """Translation of a test split with its references."""
 
     hypotheses: Sequence[Hypothesis]  # all instances of the split, in order
     reference: Sequence[str]  # the sentences of the split, untokenized
@@ -72,7 +72,7 @@ class TranslatedTest:
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of all hypotheses; as many as the source has if they are aligned."""
+        """Sentences of all hypotheses, as many as in the source if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
     @property
@@ -82,11 +82,11 @@ class TranslatedTest:
 
     @property
     def documents(self) -> list[str]:
-        """The document of each source sentence."""
+        """Document of each source sentence."""
         return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
 
     def read_source(self) -> list[str]:
-        """The source sentences."""
+        """Read the source sentences."""
         path = text_path(self.prefix, self.src_lang)
         lines = read_lines(path)
         if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
@@ -97,18 +97,18 @@ class TranslatedTest:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether each sentence is the translation of a known source sentence by construction."""
+        """True if each sentence is the translation of a known source sentence by construction."""
         return all(hypothesis.aligned for hypothesis in self.hypotheses)
 
     def counts(self, count: "CountSegments") -> "SegmentCounts":
-        """`count` of this test, `counts` of a metric; computed once, since a baseline has many comparisons."""
+        """Return the counts of a metric. They are cached, since a baseline has many comparisons."""
         if count not in self._counted:
             self._counted[count] = count(self)
         return self._counted[count]
 
 
 class SegmentCounts(NamedTuple):
-    """Numbers of each segment from whose sums a score follows."""
+    """Numbers of each segment whose sums determine a score."""
 
     rows: "np.ndarray"  # float64 [segments, numbers]
     score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
@@ -124,17 +124,17 @@ class Metric:
     """One metric."""
 
     about: str  # how it is computed, in words
-    scorer: Scorer | None = None  # of its rows and those of its siblings; None where another command computes them
+    scorer: Scorer | None = None  # computes its rows with related metrics (None: another command computes them)
     sacre: MakeSacre | None = None
-    is_tokenized: bool = False  # whether sacreBLEU gets `tokenized_texts`
-    unit: Unit | None = None  # what it takes as one segment; None when it has none
-    needs: tuple[str, ...] = ()  # beyond Python; a metric with needs is computed only when the settings name it
-    always: bool = False  # reported by its scorer even when no setting names it
-    on_request: bool = False  # computed only when the settings name it, although it needs nothing
+    is_tokenized: bool = False  # True if sacreBLEU reads `tokenized_texts`
+    unit: Unit | None = None  # its segments (None: no segments)
+    needs: tuple[str, ...] = ()  # external requirements; such a metric is only computed if the settings name it
+    always: bool = False  # reported by its scorer even if no setting names it
+    on_request: bool = False  # only computed if the settings name it, although it needs nothing
     is_main: bool = False  # a column of the report's main table by default
     digits: int = 2  # after the decimal point in tables
     lower_is_better: bool = False
-    counts: CountSegments | None = None  # for paired tests; None: not tested
+    counts: CountSegments | None = None  # for paired tests (None: not tested)
 
 
 def bleu(settings: ScoringSettings, tgt_lang: str) -> "BLEU":
@@ -156,14 +156,14 @@ def multi_bleu(settings: ScoringSettings, tgt_lang: str, *, lowercase: bool = Fa
 
 
 def chrf(settings: ScoringSettings, tgt_lang: str, *, word_order: int = 0) -> "SacreMetric":
-    """Build chrF; with a word order of 2, chrF++."""
+    """Build chrF, or chrF++ with a word order of 2."""
     from sacrebleu.metrics.chrf import CHRF
 
     return CHRF(lowercase=settings.lowercase, word_order=word_order)
 
 
 def ter(settings: ScoringSettings, tgt_lang: str) -> "SacreMetric":
-    """Build TER; of Chinese and Japanese, over characters."""
+    """Build TER, over characters for Chinese and Japanese."""
     from sacrebleu.metrics.ter import TER
 
     by_character = language_of(tgt_lang) in TER_CHARACTERS

@@ -1,8 +1,7 @@
 """Paired significance tests of systems against a baseline.
 
-The tests take several seeds: the difference is that of the means over seeds, and chance is what the choice of test
-segments (or items) contributes, since the same segments are resampled for all runs. How much seeds vary, standard
-deviations show.
+The tests cover several seeds: the difference is that of the means over seeds, and chance is the choice of test segments
+(or items), since the same segments are resampled for all runs. Standard deviations show the variation between seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,28 +19,30 @@ from docmt.evaluation.scoring import SegmentCounts, TranslatedTest
 
 N_SAMPLES = 1000
 SEED = 12345
+MIN_SEGMENTS, MIN_ITEMS = (6, 12), (6, 8)
+"""Minimum of segments, and of items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of a system to the baseline by one metric."""
+    """Difference of a system from the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None  # of the items of a suite; None for all of them, and for translations
+    phenomenon: str | None  # of the items of a suite (None: all items, or translations)
     difference: float  # of the mean scores over seeds, in percent points
     p: float  # two-sided, by `method`
-    sign_p: float | None  # of further tests, as the next; None for accuracies
+    sign_p: float | None  # of the sign test (None: accuracies)
     randomization_p: float | None  # without a default, so that files of versions without it are refused
     n: int  # segments or items
     method: str
-    half_width: float | None = None  # of the 95 % interval of the difference, by the bootstrap; None for accuracies
+    half_width: float | None = None  # half the 95 % interval by the bootstrap (None: accuracies)
 
 
 def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Paired tests, over all seeds, by the tested metrics of the settings that both have over the same segments."""
-    found = []
+    """Test a system by the tested metrics of the settings, over all seeds, if both systems have the same segments."""
+    differences = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
         count = metric.counts
@@ -58,7 +59,7 @@ def compare_translations(
         if not np.isfinite(difference):
             continue
         p, half_width = bootstrap_test(ours, theirs)
-        found.append(
+        differences.append(
             PairedDifference(
                 metric=name,
                 phenomenon=None,
@@ -71,21 +72,21 @@ def compare_translations(
                 half_width=half_width,
             )
         )
-    return found
+    return differences
 
 
 def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any]]:
     """Score systems as the workflow does, and test each against the first one.
 
-    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals; a number that does
-    not exist is None.
+    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals. Missing numbers
+    are None.
     """
     baseline, *_ = systems.values()
     rows = []
     for name, translated in systems.items():
         scores = {row["metric"]: row for row in score_translations(translated) if row.get("kind") is None}
         tested = compare_translations([translated], [baseline]) if translated is not baseline else []
-        differences = {found.metric: vars(found) for found in tested}
+        differences = {test.metric: vars(test) for test in tested}
         for label in translated.settings.metrics:
             if label not in scores:
                 continue
@@ -113,7 +114,7 @@ def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) 
 
 
 def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> np.ndarray:
-    """The difference of mean scores in each resample of the segments; float64 [samples]."""
+    """Return the difference of mean scores in each resample of the segments; float64 [samples]."""
     # The same draws for all runs and both systems: that is what makes the test paired. Times the rows, they are the
     # summed counts of all resamples.
     drawn = _draws(len(ours[0].rows))
@@ -122,12 +123,12 @@ def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) ->
 
 
 def _draws(n: int) -> np.ndarray:
-    """How often each resample draws each of n segments; float64 [samples, segments]."""
+    """Return the number of times that each resample draws each of n segments; float64 [samples, segments]."""
     return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
 
 
 def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> tuple[float, float | None]:
-    """The two-sided p value of paired bootstrap resampling (Koehn 2004), and half the width of the 95 % interval."""
+    """Return the two-sided p value of paired bootstrap resampling (Koehn 2004) and half the 95 % interval."""
     from scipy.stats import norm, t  # takes a second
 
     n = len(ours[0].rows)
@@ -145,7 +146,7 @@ def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts
 
 
 def _half_width(resampled: np.ndarray, n: int) -> float | None:
-    """Half the width of the 95 % interval around a score or difference, from its resamples of n segments."""
+    """Return half the width of the 95 % interval of a score or difference, from its resamples of n segments."""
     from scipy.stats import norm, t  # takes a second
 
     if n == 1:
@@ -156,8 +157,8 @@ def _half_width(resampled: np.ndarray, n: int) -> float | None:
 
 
 def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """The p value of approximate randomization: how often the difference is as large when segments change sides."""
-    # The two translations of a segment change places in all pairs of runs at once: seeds share what is hard.
+    """Return the p value of approximate randomization: share of swaps of segments with as large a difference."""
+    # The two translations of a segment change places in all pairs of runs at once, since seeds share hard segments.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(lcm(len(ours), len(theirs))):
@@ -171,7 +172,7 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
 
 
 def _signs(n: int) -> np.ndarray:
-    """Signs of n segments: all combinations if those are fewer than the samples, else random ones; [samples, n]."""
+    """Return signs of n segments; [samples, n]. These are all combinations if there are few, otherwise random."""
     # All combinations have the observed one among them, so that p is exact and never below 2 / 2ⁿ.
     if 2**n < N_SAMPLES:
         return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
@@ -179,19 +180,19 @@ def _signs(n: int) -> np.ndarray:
 
 
 def _share_beyond(under_null: np.ndarray, observed: float) -> float:
-    """The two-sided p value of an observed difference; the observation itself counts as one random sample.
+    """Return the two-sided p value of an observed difference. The observation itself counts as one random sample.
 
     Fewer differences than `N_SAMPLES` come from all combinations of signs, and one of these is the observation.
     """
     # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
-    # A resample without a score (0 / 0) is no evidence against chance: it counts as beyond, too.
+    # A resample without a score (0 / 0) is not evidence against chance, so it also counts as beyond.
     beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
     return (beyond + 1) / (N_SAMPLES + 1) if len(under_null) == N_SAMPLES else beyond / len(under_null)
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """The p value of the sign test of Collins et al. (2005), over pairs of runs in their order."""
-    # For each segment, whether the baseline's score rises or falls when its translation is replaced by the system's.
+    """Return the p value of the sign test of Collins et al. (2005), over pairs of runs in order."""
+    # Change of the baseline's score if the translation of one segment is replaced by the system's.
     changes = [
         their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
         for our, their in zip(ours, theirs, strict=False)
@@ -202,7 +203,7 @@ def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -
 
 
 def binomial_p(wins: int, losses: int) -> float:
-    """The exact two-sided p value of wins and losses that are equally likely."""
+    """Return the exact two-sided p value of wins and losses that are equally likely."""
     from scipy.stats import binomtest  # takes a second
 
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
@@ -211,34 +212,34 @@ def binomial_p(wins: int, losses: int) -> float:
 def compare_verdicts(
     metric: str, of_items: Sequence[str], system: Sequence[Sequence[bool]], baseline: Sequence[Sequence[bool]]
 ) -> list[PairedDifference]:
-    """McNemar's exact test of an accuracy, over a suite and by phenomenon.
+    """Test an accuracy over a suite and by phenomenon, with McNemar's exact test for a single seed.
 
     `of_items` are the phenomena of the items, `system` and `baseline` the verdicts on them, for each seed.
     """
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
     phenomena = list(dict.fromkeys(of_items))
-    found = []
+    rows = []
     for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
-        own = differences[[phenomenon in (None, of_item) for of_item in of_items]]
+        changes = differences[[phenomenon in (None, of_item) for of_item in of_items]]
         # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others. With
         # several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or,
         # for few items, in all ways; with a single seed that would be McNemar's test.
         if is_single:
-            p = binomial_p(int((own > 0).sum()), int((own < 0).sum()))
+            p = binomial_p(int((changes > 0).sum()), int((changes < 0).sum()))
         else:
-            moved = own[own != 0]  # the others keep their difference of zero whatever their sign
-            p = _share_beyond(_signs(len(moved)) @ moved / len(own), float(own.mean()))
-        found.append(
+            moved = changes[changes != 0]  # a sign does not change a difference of zero
+            p = _share_beyond(_signs(len(moved)) @ moved / len(changes), float(changes.mean()))
+        rows.append(
             PairedDifference(
                 metric=metric,
                 phenomenon=phenomenon,
-                difference=100 * float(own.mean()),
+                difference=100 * float(changes.mean()),
                 p=p,
                 sign_p=None,
                 randomization_p=None,
-                n=len(own),
+                n=len(changes),
                 method="McNemar, exact" if is_single else f"items' signs at random, {N_SAMPLES} samples",
             )
         )
-    return found
+    return rows

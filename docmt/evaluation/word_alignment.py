@@ -1,4 +1,4 @@
-"""Word alignments by eflomal (Östling and Tiedemann 2016), which is run as a program."""
+"""Word alignments by the external program eflomal (Östling and Tiedemann 2016)."""
 
 import logging
 import re
@@ -40,19 +40,19 @@ class Text:
 
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
-        """The words of a test whose hypotheses are aligned."""
+        """Return the words of a test whose hypotheses are aligned."""
         split_source, split_target = map(lower_case_splitter, (test.src_lang, test.tgt_lang))
         sides = (test.sentences, test.reference)
         return cls([*map(split_source, test.read_source())], *([*map(split_target, side)] for side in sides))
 
     @property
     def pairs(self) -> list[Pair]:
-        """Source and hypothesis of each sentence, then source and reference of each."""
+        """Source and hypothesis of each sentence, then source and reference of each sentence."""
         return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:
-    """The words of the first sentence pairs of the training text, if there is any."""
+    """Read the words of the first sentence pairs of the training text, if there is any."""
     if test.training is None:
         return []
     languages = test.src_lang, test.tgt_lang
@@ -68,7 +68,7 @@ def read_training(test: TranslatedTest) -> list[Pair]:
 
 
 def describe_aligner() -> str:
-    """Name, version and procedure of the aligner, for signatures."""
+    """Return name, version and procedure of the aligner, for signatures."""
     try:
         version = metadata.version("eflomal")
     except metadata.PackageNotFoundError:  # installed for another Python
@@ -79,9 +79,9 @@ def describe_aligner() -> str:
 def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     """Align sentence pairs together, in both directions, and merge the two (grow-diag-final-and).
 
-    Two runs over the same text may differ: eflomal chooses its own seed.
+    Two runs over the same text can differ, since eflomal chooses a random seed.
     """
-    # Empty sentences and those longer than `MAX_WORDS` get no links; the latter are counted in the log.
+    # Empty and too long sentences have no links. The log contains the number of too long sentences.
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
     if n_long:

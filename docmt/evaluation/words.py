@@ -1,4 +1,4 @@
-"""The words that metrics count, and their name in signatures."""
+"""Words of metrics, and the name of their tokenizer in signatures."""
 
 from collections.abc import Callable
 from importlib import metadata
@@ -11,7 +11,7 @@ from docmt.text.tokenizer import chinese_words, moses_splitter
 
 
 def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[str]]:
-    """A function from a sentence to its words; `tokenizer` as in `evaluation.word_tokenizer`.
+    """Return a function from a sentence to its words. `tokenizer` is a value of `evaluation.word_tokenizer`.
 
     Raises NotComputableError for a language without blanks that docmt cannot split.
     """
@@ -19,13 +19,13 @@ def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[st
 
 
 def lower_case_splitter(lang: str) -> Callable[[str], list[str]]:
-    """A function from a sentence to its words in lower case."""
+    """Return a function from a sentence to its words in lower case."""
     split = word_splitter(lang)
     return lambda sentence: [word.lower() for word in split(sentence)]
 
 
 def describe_words(lang: str, tokenizer: str = "auto") -> str:
-    """The name and version of the tokenizer of `word_splitter` in signatures."""
+    """Return name and version of the tokenizer of `word_splitter`, for signatures."""
     tokenizer = _tokenizer_of(lang, tokenizer)
     package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
     return f"{tokenizer}-{language_of(lang)} ({package} {metadata.version(package)})"
@@ -40,7 +40,7 @@ def _tokenizer_of(lang: str, tokenizer: str) -> str:
 
 
 def tokenized_texts(test: TranslatedTest) -> tuple[list[list[str]], list[list[str]]]:
-    """The texts of a test, with spaces between all words."""
+    """Return the texts of a test with spaces between all words."""
     split = word_splitter(test.tgt_lang, test.settings.word_tokenizer)
     hypotheses, references = test.texts
     texts = progress([*hypotheses, *references], label="tokenize", unit="instances")

@@ -27,14 +27,15 @@ def choose_cases(
     system: Path,
     baseline: Path,
 ) -> pd.DataFrame:
-    """The sentences with the largest difference of sentence chrF, with source, context, reference and translations.
+    """Choose the sentences with the largest difference of sentence chrF.
 
     `prefix` is the raw text of the split, as `PREFIX.{lang}`; `system` and `baseline` are files of hypotheses.
 
     Returns:
-        Rows with the columns `COLUMNS`, case by case; none where no sentence is better.
+        Rows with the columns `COLUMNS`: for each case context, source, reference and translations. Empty if no sentence
+        is better.
     """
-    from sacrebleu.metrics.chrf import CHRF  # here, because the report needs the tables alone
+    from sacrebleu.metrics.chrf import CHRF  # imported here, since the report only reads the result
 
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
     source = read_lines(text_path(prefix, src_lang))
@@ -66,5 +67,5 @@ def choose_cases(
 
 
 def read_cases(path: Path) -> pd.DataFrame:
-    """Read the values of a case study that was written as CSV."""
+    """Read a case study that was written as CSV."""
     return read_table(path, needed=COLUMNS, words=("case", "part", "text")).fillna({"text": ""})

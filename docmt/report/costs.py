@@ -16,10 +16,10 @@ from docmt.report.manifest import Manifest
 log = logging.getLogger(__name__)
 
 HOUR = 3600
-OTHER = "other"  # the stage of a rule that is not listed, such as one of the user's own
-# Rules whose time is not counted: a page cannot contain its own, and the reader may be made before or after it.
+OTHER = "other"  # stage of an unlisted rule, such as a user-defined one
+# Rules without costs: a page cannot contain its own costs, and the reader can be made before or after it.
 PAGES = ("render", "render_reader")
-# Where a job of a rule records its device, in the folder of its run
+# File in the folder of a run in which a job of a rule records its device
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
@@ -29,14 +29,14 @@ RECORDS = {
 
 
 class SessionRecord(BaseModel):
-    """A stretch of a training between two starts."""
+    """Part of a training between two starts."""
 
     from_update: int
     seconds: float
 
 
 class JobFacts(BaseModel):
-    """What a job on a device recorded about itself (docs/files.md). Other keys are ignored."""
+    """Facts that a job on a device recorded (docs/files.md). Other keys are ignored."""
 
     device: str
     n_devices: int
@@ -46,7 +46,7 @@ class JobFacts(BaseModel):
 
 
 def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
-    """Jobs, core-hours and GPU-hours of each stage; None without benchmarks."""
+    """Return jobs, core-hours and GPU-hours of each stage. None without benchmarks."""
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -75,10 +75,10 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """The processor and GPU time of a job in seconds, from `FOLDER/RULE/NAME.tsv`.
+    """Read the processor and GPU time of a job in seconds, from `FOLDER/RULE/NAME.tsv`.
 
-    `run_folders` has the folder of each run, where a job records its device and sessions, by
-    `{dataset}_{system}_seed{seed}`. A file that is not a benchmark is named in the log and has no times.
+    `run_folders` maps `{dataset}_{system}_seed{seed}` to the folder of the run, where a job records its device and
+    sessions. If the file is not a benchmark, a warning names it and the result is None.
     """
     rule, name = benchmark.parent.name, benchmark.stem
     try:
@@ -103,15 +103,15 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
         cpu_seconds = facts.cpu_seconds or math.nan
     all_seconds = seconds + sum(session.seconds for session in facts.sessions[:-1])
     cpu_seconds *= all_seconds / seconds if seconds > 0 else 1
-    # The GPUs that were used, not those requested: a job that finds none runs on the CPU.
+    # Used GPUs instead of requested ones: a job without a GPU runs on the CPU.
     n_gpus = 0 if facts.device == "cpu" else facts.n_devices
     return 0.0 if math.isnan(cpu_seconds) else cpu_seconds, n_gpus * all_seconds
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
-    """The facts that a job recorded: in a file of their own, or under `provenance` in its output.
+    """Read the facts that a job recorded, in a separate file or under `provenance` in its output.
 
-    Returns None where there is no such file.
+    None if the file does not exist.
     """
     if not path.is_file():
         return None

@@ -8,8 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from docmt.errors import UserError
-from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS
-from docmt.evaluation.significance import PairedDifference
+from docmt.evaluation.significance import MIN_ITEMS, MIN_SEGMENTS, PairedDifference
 from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
@@ -33,7 +32,7 @@ class Difference(PairedDifference):
 
     @property
     def highest_p(self) -> float:
-        """The p value that decides: all tests must fall below a level, since each finds too much in some data."""
+        """Largest p value, which decides on marks, since each test finds too many differences in some data."""
         return max(self.p, self.randomization_p or 0.0)
 
     @property
@@ -50,13 +49,13 @@ UNTESTED: Differences = {}
 
 def read_differences(paths: Sequence[Path]) -> Differences:
     """Read the files of `docmt evaluate difference`."""
-    found: dict[tuple[str | None, str, ScoreKey], Difference] = {}
+    differences: dict[tuple[str | None, str, ScoreKey], Difference] = {}
     for path in paths:
         for test in _read(path):
-            if found.setdefault(test.key, test) is not test:
+            if differences.setdefault(test.key, test) is not test:
                 shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
                 raise UserError(f"{path}: {shown} is there, or in a file before, already: give each difference once")
-    return found
+    return differences
 
 
 def _read(path: Path) -> Iterator[Difference]:
@@ -75,7 +74,7 @@ def _read(path: Path) -> Iterator[Difference]:
 
 
 def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> str:
-    """Meaning of the marks of a table; nothing without any test."""
+    """Return the meaning of the marks of a table. Empty without any test."""
     if not tested:
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
@@ -84,11 +83,11 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
 
 
 def few_segments_footnote(tested: Sequence[Difference]) -> str:
-    """Which marks scores cannot have because they are over too few segments; nothing when none."""
+    """Return a note on marks that scores cannot have, because they have too few segments. Empty if there are enough."""
     named: dict[str, dict[str, None]] = {}
     for test in tested:
-        # The fewest segments, or items of suites (which have no test by randomization), for `*` and for `**`.
-        single, double = FEWEST_ITEMS if test.randomization_p is None else FEWEST_SEGMENTS
+        # Minimum of segments, or of items of suites (which have no test by randomization), for `*` and `**`.
+        single, double = MIN_ITEMS if test.randomization_p is None else MIN_SEGMENTS
         if test.n < double:
             marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"
             named.setdefault(marks, {})[f"{test.dataset}/{test.test} {test.metric} ({test.n})"] = None

@@ -1,4 +1,4 @@
-"""The pictures of the report: trainings, accuracy by phenomenon and by distance, scores over a fact about systems."""
+"""Pictures of the report: training curves, accuracy by phenomenon and by distance, scores over a fact about systems."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from docmt.report.input_files import History
 from docmt.report.pictures import Draw, Picture, draw_picture
 from docmt.report.score_cells import published_number
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
-from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, Look, Styles
+from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, LineStyle, Styles
 from docmt.report.summary import (
     MIN_ITEMS,
     PaperColumns,
@@ -63,14 +63,14 @@ TRAINING = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture with the numbers that it shows, in full precision."""
+    """A picture with its numbers in full precision."""
 
     picture: Picture
     values: pd.DataFrame
 
 
 def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
-    """The colors of a study: lines and systems of its figures first, so that one figure alone looks the same."""
+    """Return the colors of a study. Lines and systems of figures come first, as in a single figure."""
     return Styles([*settings.legend, *others], settings)
 
 
@@ -83,7 +83,7 @@ def draw_plot(
     paper_columns: PaperColumns,
     histories: list[History],
 ) -> Plot | None:
-    """One of the pictures of the settings' `figures` and `curves`, by its name; None when nothing of it was measured.
+    """Draw a picture of the settings' `figures` or `curves`, by its name. None without any of its measurements.
 
     `scores` is the long table, `paper_columns` are facts from the config. Histories of other systems are left out.
     """
@@ -104,9 +104,10 @@ def write_plot(prefix: Path, plot: Plot) -> None:
 def training_curves(
     histories: Sequence[History], styles: Styles, origins: Mapping[str, Sequence[str]] | None = None
 ) -> list[Picture]:
-    """Losses and attention entropies over updates, one picture of each kind per dataset; two where systems are many.
+    """Draw losses and attention entropies over updates, per dataset one picture of each kind, or two for many systems.
 
-    `origins` has the systems whose updates made the models of a system, the last training first: their updates count.
+    `origins` lists the trained systems whose updates led to the models of a system, the last training first. All of
+    their updates count.
     """
     histories = [_with_all_updates(history, histories, origins or {}) for history in histories]
     systems = list(dict.fromkeys(history.system for history in histories))
@@ -120,7 +121,7 @@ def training_curves(
 
 
 def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
-    """The history with updates counted from the start of the first model, on average over its seeds."""
+    """Return the history with updates counted from the start of the first model, on average over its seeds."""
     before = 0.0
     for origin in origins.get(history.system, [])[1:]:
         runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
@@ -128,12 +129,12 @@ def _with_all_updates(history: History, histories: Sequence[History], origins: M
     return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
 
 
-# For each quantity of a system: its values by update, one series per seed, and its line style
-Lines = list[tuple[list[pd.Series], Look]]
+# Values by update and line style of each quantity of a system, with one series per seed
+Lines = list[tuple[list[pd.Series], LineStyle]]
 
 
 def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
-    """A picture of columns of histories; where bands would hide each other, one more with a panel per system."""
+    """Plot columns of histories. If bands would hide each other, a second picture has a panel per system."""
     members = [
         history
         for history in histories
@@ -144,18 +145,18 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
     if not panels:
         return []
     wanted = list(dict.fromkeys(quantity for group in layout.panels.values() for quantity in group))
-    found = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
-    lacking = [name for name in wanted if name not in found]
+    measured = [name for name in wanted if any(measured_values(history, name) is not None for history in members)]
+    lacking = [name for name in wanted if name not in measured]
     caption = f"{layout.note} Line: mean over seeds; band: lowest to highest seed; each seed is a thin line.".strip()
     caption += f" Not measured: {', '.join(lacking)}." if lacking else ""
     tables = [
-        history.table.reindex(columns=["step", *found]).dropna(subset=found, how="all").assign(**history.run)
+        history.table.reindex(columns=["step", *measured]).dropna(subset=measured, how="all").assign(**history.run)
         for history in members
     ]
-    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *found])
+    values = pd.concat(tables, ignore_index=True).reindex(columns=["dataset", "system", "seed", "step", *measured])
     every = [lines for of_panel in panels.values() for lines in of_panel.values()]
     n_systems = len({system for of_panel in panels.values() for system in of_panel})
-    is_crowded = n_systems > MOST_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
+    is_crowded = n_systems > MAX_BANDS and any(len(series) > 1 for lines in every for series, _ in lines)
     draw = partial(draw_picture, x_label="updates", y_label=layout.y_label, is_long=key.startswith("entropies"))
     together = [
         (title, partial(_draw_curves, shown=list(of_panel.values()), has_band=not is_crowded))
@@ -177,7 +178,7 @@ def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Seque
 
 
 def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> dict[str, dict[str, Lines]]:
-    """The measurements, by heading and system."""
+    """Return the measurements by heading and system."""
     datasets = list(dict.fromkeys(history.dataset for history in histories))
     panels: dict[str, dict[str, Lines]] = {}
     for dataset, heading in [(dataset, heading) for dataset in datasets for heading in layout.panels]:
@@ -187,34 +188,34 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
             runs = [history for history in histories if (history.dataset, history.system) == (dataset, system)]
             for place, quantity in enumerate(quantities):
                 series = [values for run in runs if (values := measured_values(run, quantity)) is not None]
-                look = styles.look(system)
-                if len(quantities) > 1:  # the color is the system's, so dashes tell its quantities apart
-                    look |= {"linestyle": DASHES[place % len(DASHES)]}
-                    look |= {"label": f"{look['label']}, {quantity.replace('_', ' ')}"}
+                style = styles.marked_line(system)
+                if len(quantities) > 1:  # the color identifies the system, and dashes its quantities
+                    style |= {"linestyle": DASHES[place % len(DASHES)]}
+                    style |= {"label": f"{style['label']}, {quantity.replace('_', ' ')}"}
                 if series:
-                    panels.setdefault(title, {}).setdefault(system, []).append((series, look))
+                    panels.setdefault(title, {}).setdefault(system, []).append((series, style))
     return panels
 
 
 def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
-    """The mean over seeds where all have measurements; with a band, also their range and each seed."""
+    """Draw the mean over seeds, where all seeds have measurements, and with a band their range and each seed."""
     curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
-    curves += [(series, look, has_band and len(series) > 1) for lines in shown for series, look in lines]
-    for series, look, has_spread in curves:
+    curves += [(series, style, has_band and len(series) > 1) for lines in shown for series, style in lines]
+    for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
         # Seeds that stopped early would shift the mean, so it ends with the first of them.
         if len(series) > 1:
             table = table.dropna()
         if has_spread:
             for values in series:
-                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=look["color"])
+                axes.plot(values.index, values.to_numpy(), linewidth=0.5, alpha=0.45, color=style["color"])
             low, high = table.min(axis=1), table.max(axis=1)
-            axes.fill_between(table.index, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **look)
+            axes.fill_between(table.index, low, high, color=style["color"], alpha=0.18, linewidth=0)
+        axes.plot(table.index, table.mean(axis=1), markevery=max(1, len(table) // N_MARKS), **style)
 
 
 def measured_values(history: History, name: str) -> pd.Series | None:
-    """The finite values of a column by update, or None when there are none."""
+    """Return the finite values of a column by update, or None without any."""
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
     # A training that was resumed logs the updates after its checkpoint twice.
@@ -222,7 +223,7 @@ def measured_values(history: History, name: str) -> pd.Series | None:
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
+    """Draw contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
     return [
         draw_picture(
             [("", partial(_draw_bars, rows=rows, styles=styles))],
@@ -239,11 +240,11 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     suites = list(dict.fromkeys(rows["suite"]))
     n_systems = rows["system"].nunique()
     width = 0.8 / n_systems
-    for i, (system, own) in enumerate(groups(rows, "system")):
-        own = own.set_index("suite").reindex(suites)
+    for i, (system, scores) in enumerate(groups(rows, "system")):
+        scores = scores.set_index("suite").reindex(suites)
         places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
-        axes.bar(places, own["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
-        axes.errorbar(places, own["mean"], _whiskers(own), fmt="none", ecolor=INK, **BARS)
+        axes.bar(places, scores["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
+        axes.errorbar(places, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
     # Chance depends on the number of candidates, so each phenomenon has its own line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
@@ -254,13 +255,13 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
-    """Lengths of the error bars below and above each mean; 0 where there is no interval."""
+    """Return the lengths of the error bars below and above each mean, 0 without an interval; float64 [2, rows]."""
     mean, low, high = (column(rows, name).to_numpy(dtype=float, na_value=np.nan) for name in ("mean", "low", "high"))
     return np.nan_to_num(np.clip([mean - low, high - mean], 0, None))
 
 
 def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Contrastive accuracy over ranges of distances, a panel per phenomenon with at least two of them."""
+    """Draw contrastive accuracy over ranges of distances, a panel per phenomenon with at least two ranges."""
     pictures = []
     for dataset, rows in groups(name_suites(contrastive_scores(summary, by="distance")), "dataset"):
         panels: list[tuple[str, Draw]] = [
@@ -287,21 +288,21 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     sizes = dict(zip(rows["distance"], rows["n"], strict=True))
     ranges = sort_ranges(sizes)
     n_systems = rows["system"].nunique()
-    for i, (system, own) in enumerate(groups(rows, "system")):
-        own = own.set_index("distance").reindex(ranges)
-        # Beside each other, so that the whiskers of many systems can be told apart.
+    for i, (system, scores) in enumerate(groups(rows, "system")):
+        scores = scores.set_index("distance").reindex(ranges)
+        # Next to each other, so that the whiskers of many systems can be distinguished.
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
-        axes.errorbar(places, own["mean"], _whiskers(own), **BARS, **styles.look(system))
+        axes.errorbar(places, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
-    axes.plot(range(len(ranges)), [chances[each] for each in ranges], **GUESSING)
+    axes.plot(range(len(ranges)), [chances[distance] for distance in ranges], **GUESSING)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
-    axes.set_xticks(range(len(ranges)), [f"{each}\n({sizes[each]:,})" for each in ranges])
+    axes.set_xticks(range(len(ranges)), [f"{distance}\n({sizes[distance]:,})" for distance in ranges])
 
 
 def _plot_scores(
     name: str, settings: ReportSettings, styles: Styles, *, scores: pd.DataFrame, paper_columns: PaperColumns
 ) -> Plot | None:
-    """Scores over a fact about systems: a panel per test and metric, a line per group of systems."""
+    """Plot scores over a fact about systems: a panel per test and metric, a line per group of systems."""
     layout = settings.figures[name]
     rows = choose_rows(scores.sort_values("seed", kind="stable"), layout)
     if rows.empty:
@@ -332,7 +333,7 @@ def _plot_scores(
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
-    """The place of each system on the horizontal axis: words that are numbers, all of them, become numbers."""
+    """Return the place of each system on the horizontal axis. If all places are numbers, they become numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
@@ -348,10 +349,10 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
-    """Each place on the horizontal axis: numbers in order where they are, words at equal steps as they appear."""
-    found = dict.fromkeys(places)
-    numbers = sorted(place for place in found if isinstance(place, float))
-    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(found)}
+    """Return the position of each place on the horizontal axis: numbers themselves, in order; words at equal steps."""
+    distinct = dict.fromkeys(places)
+    numbers = sorted(place for place in distinct if isinstance(place, float))
+    return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(distinct)}
 
 
 def _points(
@@ -361,8 +362,8 @@ def _points(
     places: Mapping[str, float | str],
     headings: Mapping[ScoreKey, str],
 ) -> pd.DataFrame:
-    """One row per point: panel, line, system, x, mean, sd, seeds and the published number."""
-    found = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
+    """Return one row per point: panel, line, system, x, mean, sd, seeds and the published number."""
+    summaries = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
         for line, system in [(line, system) for line, systems in layout.series.items() for system in systems]:
@@ -377,19 +378,19 @@ def _points(
 def _draw_points(
     axes: Axes, *, points: pd.DataFrame, runs: pd.DataFrame, positions: dict[float | str, float], styles: Styles
 ) -> None:
-    """Error bars through our means, with dots for seeds; thin lines with hollow marks through published numbers."""
-    for line, own in groups(points, "line"):
-        own = own.assign(at=[positions[place] for place in own["x"]]).sort_values("at", kind="stable")
-        style: Look = styles.line(line) | {"marker": styles.marker(line)}
+    """Draw error bars through the study's means with dots for seeds, and thin lines with hollow published numbers."""
+    for line, of_line in groups(points, "line"):
+        of_line = of_line.assign(at=[positions[place] for place in of_line["x"]]).sort_values("at", kind="stable")
+        style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}
         label = styles.label(line)
-        ours, published = own.dropna(subset="mean"), own.dropna(subset="published")
+        ours, published = of_line.dropna(subset="mean"), of_line.dropna(subset="published")
         if len(ours):
-            bars: Look = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
+            bars: LineStyle = {"markersize": 5, "capsize": 2.5, "elinewidth": 0.9, "label": label}
             axes.errorbar(ours["at"], ours["mean"], ours["sd"], **bars, **style)
         if len(published):
             style |= {"markersize": 6, "markerfacecolor": "none", "linestyle": (0, (1, 2)), "linewidth": 0.9}
             axes.plot(published["at"], published["published"], label=f"{label}, published", **style)
-        for system, at in zip(own["system"], own["at"], strict=True):
+        for system, at in zip(of_line["system"], of_line["at"], strict=True):
             values = select(runs, system=system)["value"]
             axes.plot([at] * len(values), values, ".", color=styles.color(line), markersize=3, alpha=0.5)
     first, last = min(positions.values()), max(positions.values())

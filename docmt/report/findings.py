@@ -1,4 +1,4 @@
-"""The box above the first table: three sentences at most, as in the abstract of a paper, made from the scores."""
+"""Box above the first table: at most three sentences on the scores, as in the abstract of a paper."""
 
 from collections.abc import Sequence
 
@@ -7,16 +7,16 @@ import pandas as pd
 from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, keep, records
 from docmt.report.differences import Difference, Differences
-from docmt.report.footnotes import unlike_parts
+from docmt.report.footnotes import differing_signatures
 from docmt.report.score_cells import is_above_chance
 from docmt.report.score_tables import choose_metrics
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MAX_FORCED = 50  # percentage of a system's sentences that reach the length limit, above which it is named
-MAX_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
-MIN_BLEU = 1  # below this, no system translates, and none is called the best
+MAX_FORCED = 50  # percentage of sentences at the length limit above which a system is named
+MAX_NAMED = 4  # tests and phenomena that a sentence names, followed by the number of others
+MIN_BLEU = 1  # below this, no system translates, and no system is the best
 
 
 def key_findings(
@@ -27,17 +27,17 @@ def key_findings(
     *,
     generated: Sequence[str] = (),
 ) -> list[str]:
-    """Three sentences at most: the best system against the baseline, what contrastive sets show, what limits both.
+    """Return at most three sentences: best system against the baseline, contrastive sets, limitations.
 
-    `updates_note` is the footnote of systems with more or fewer updates; the text of `generated` datasets is generated.
+    `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets of generated text.
     """
-    found = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
-    limits = _limits(summary, settings, updates_note, generated) if any(found) else ""
-    return [sentence for sentence in (*found, limits) if sentence]
+    results = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
+    limits = _limits(summary, settings, updates_note, generated) if any(results) else ""
+    return [sentence for sentence in (*results, limits) if sentence]
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
-    """The best system on each test by the first metric of the main table, against the baseline."""
+    """Return a sentence on the best system on each test by the first metric of the main table, against the baseline."""
     rows = translation_scores(summary)
     names, _ = choose_metrics(summary, settings)
     if not names:
@@ -73,7 +73,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
 
 
 def _against(tested: Difference | None, subject: str, digits: int, *, is_study_tested: bool) -> str:
-    """The difference of a system to the baseline with its interval and test."""
+    """Return the difference from the baseline with its interval and test."""
     if tested is None:
         return " (not tested)" if is_study_tested else " (not tested, as report.baseline names no system)"
     ends = [tested.difference + side * (tested.half_width or 0) for side in (0, -1, 1)]
@@ -86,12 +86,12 @@ def _against(tested: Difference | None, subject: str, digits: int, *, is_study_t
 
 
 def _are_unlike(rows: Sequence[Record]) -> bool:
-    """Whether some scores of a test were computed otherwise than the others: the table highlights none of them."""
-    return bool(unlike_parts({row["system"]: row["signatures"] for row in rows}))
+    """True if some scores of a test were computed in another way, so that the table highlights none of them."""
+    return bool(differing_signatures({row["system"]: row["signatures"] for row in rows}))
 
 
 def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:
-    """The systems that are best as displayed, and their score."""
+    """Return the labels of the systems with the best displayed score, and the score."""
     first = ranked[0]
     leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
     labels = [settings.label(row["system"]) for row in leaders]
@@ -101,7 +101,7 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """The best systems by phenomenon, and the phenomena in which none is above chance."""
+    """Return a sentence on the best systems by phenomenon, and the phenomena in which none is above chance."""
     rows = name_suites(contrastive_scores(summary))
     n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
     best: dict[str, list[str]] = {}
@@ -140,7 +140,7 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
-    """An enumeration in words, with the number of what is left out."""
+    """Join names as an enumeration, with the number of omitted names."""
     shown = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
     *most, last = shown or [""]
     return f"{', '.join(most)}{conjunction}{last}" if most else last

@@ -27,20 +27,20 @@ def updates_footnote(
     settings: ReportSettings,
     summary: pd.DataFrame,
 ) -> str:
-    """Notes on systems with fewer or more updates than the system that they are compared with.
+    """Return notes on systems with fewer or more updates than the system that they are compared with.
 
     Args:
         histories: of all trained runs.
-        origins: the trained systems whose updates made the models of a system, the last training first.
+        origins: the trained systems whose updates led to the models of a system, the last training first.
         systems: the systems in a table.
-        settings: of the report. All are compared with its baseline, or, without one, with the longest trained.
-        summary: scores that may exculpate the updates: a system that was trained less and yet is nowhere worse, or more
-            and yet is nowhere better, is left out.
+        settings: of the report. All systems are compared with its baseline or, without one, with the longest trained.
+        summary: scores that can rule out an effect of updates. A system with fewer updates that is nowhere worse, or
+            with more updates that is nowhere better, is left out.
 
     Returns:
-        Sentences, or nothing. Counts are means over the datasets on which both compared systems were trained. Also
-        where new parameters learned for fewer updates than those that a model was initialized with, since more updates
-        in all do not make up for that.
+        Sentences, or an empty text. Counts are means over the datasets on which both systems were trained. A sentence
+        also names systems whose new parameters had fewer updates than the model that they were initialized with, since
+        more updates in total do not make up for that.
     """
     steps: dict[str, dict[str, list[float]]] = {}
     for history in histories:
@@ -54,7 +54,7 @@ def updates_footnote(
     if not trained:
         return ""
     totals = {system: {dataset: sum(own) for dataset, own in found.items()} for system, found in trained.items()}
-    # The baseline decides, even if others were trained longer: it is what their scores are read against.
+    # The baseline decides even if others were trained longer, since readers compare scores with it.
     longest = max(totals, key=lambda system: fmean(totals[system].values()))
     compared = settings.baseline if settings.baseline in totals else longest
     # The updates of each system and of the compared one, on the datasets that both were trained on.
@@ -85,8 +85,8 @@ def updates_footnote(
 
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
-    """The signs of the differences of two systems in the main tables; both where one is zero or nothing is known."""
-    rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # of those computed
+    """Return the signs of the differences of two systems in the main tables. Both if one is zero or none is known."""
+    rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # without missing scores
     ours, theirs = select(rows, system=system), select(rows, system=compared)
     pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
     differences = (pairs["mean"] - pairs["mean_compared"]).tolist()
@@ -104,23 +104,23 @@ def leak_footnote(
     *,
     shown: Callable[[str, str], bool],
 ) -> str:
-    """The test sets that are shown, of which some text is in the training text; generated ones have another note."""
-    found = [
+    """Return a note on shown test sets with text from the training data. Generated datasets have another note."""
+    tests = [
         f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
         for dataset, test, counts in overlaps
         if (name := test.removeprefix("test_")) != test and dataset not in generated and shown(dataset, name)
         if counts.get("seen_sources_percent", 0) >= LEAK_PERCENT
     ]
-    return f"In the training text, too, so scores may be too high: {', '.join(found)}." if found else ""
+    return f"In the training text, too, so scores may be too high: {', '.join(tests)}." if tests else ""
 
 
-def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
-    """Parts of signatures in which some rows differ from most rows, with the parts of these rows.
+def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
+    """Return parts of signatures in which some rows differ from most rows, with the parts of most rows.
 
     Args:
         signatures: of all seeds, by row.
     """
-    # Warnings are remarks on the text, not on the computation; what was not computed has no number to compare.
+    # Warnings are remarks on the text, not on the computation. Missing scores have no number to compare.
     parts = {
         row: [
             tuple(part for part in signature.split("|") if not part.startswith(WARNING))
@@ -146,7 +146,11 @@ def unlike_parts(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str
 
 
 def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
-    """Warnings and reasons of missing scores, from the titles of rows, which may be alike, and signatures by column."""
+    """Return warnings and reasons of missing scores.
+
+    Args:
+        rows: title of each row (titles can be equal) with its signatures by column.
+    """
     remarks: dict[str, dict[int, str]] = {}
     for i, (title, columns) in enumerate(rows):
         for name, signatures in columns.items():

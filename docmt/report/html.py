@@ -1,4 +1,4 @@
-"""HTML pages from templates. Light: the reader needs neither pandas nor matplotlib."""
+"""HTML pages from templates. The reader imports this module, which therefore uses neither pandas nor matplotlib."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_environment() -> jinja2.Environment:
-    """Jinja2 for pages: text is escaped, and a misspelt variable is an error."""
+    """Return Jinja2 for pages: text is escaped, and a misspelt variable is an error."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -20,5 +20,5 @@ def html_environment() -> jinja2.Environment:
 
 
 def read_template(*names: str) -> str:
-    """The files of a page that are no templates, one after the other."""
+    """Concatenate static files of a page (CSS, JavaScript)."""
     return "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)

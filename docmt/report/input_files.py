@@ -1,4 +1,4 @@
-"""The input of the report: the long table of scores, and the files that the manifest lists."""
+"""Input of the report: the long table of scores, and the files of the manifest."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,20 +12,11 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column, records
 from docmt.report.manifest import Manifest
-from docmt.report.score_files import (
-    COLUMNS,
-    KEY,
-    NEEDED,
-    TYPES,
-    check_fingerprints,
-    check_items,
-    check_references,
-    gather_rows,
-)
+from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_rows, gather_rows
 
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
-    """The long table of score files, empty without any; raises UserError as `gather_rows` does."""
+    """Read score files as the long table, empty without any. Raises UserError as `gather_rows` does."""
     rows = gather_rows(paths, fingerprints=fingerprints) if paths else []
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
@@ -39,14 +30,12 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
         raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
     if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
         raise UserError(f"{path}: column {empty[0]!r} has empty cells")
-    check_items(records(scores.dropna(subset="value").fillna({"n": 0, "groups": ""})))
-    check_references(records(scores.dropna(subset="data")))
-    check_fingerprints(records(scores), fingerprints)
+    check_rows(records(scores.astype("object").where(scores.notna(), None)), fingerprints)
     return scores
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file of numbers, and of text in the columns `words`; only an empty cell is a missing value."""
+    """Read a CSV file of numbers, with text in the columns `words`. Only an empty cell is a missing value."""
     try:
         # Names are data: a system may be called "NA", and a commit may be made of digits only.
         types: dict[Hashable, Any] = dict.fromkeys(words, "string")
@@ -72,7 +61,7 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
 
 @dataclass(frozen=True)
 class History:
-    """The history of one run: a table of numbers, one row per logging step; missing where not measured."""
+    """History of one run: a table of numbers, one row per logging step, with missing values."""
 
     dataset: str
     system: str
@@ -95,25 +84,25 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of one kind, read as by `read_table`; an empty table without any."""
+    """Join CSV files of one kind, read as by `read_table`. Empty without any."""
     tables = [read_table(path, needed=needed, words=words) for path in paths]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read the files of `docmt corpora overlap`, given by dataset: dataset, test and counts of each overlap."""
-    found = []
+    """Read files of `docmt corpora overlap`, by dataset. Returns dataset, test and counts of each overlap."""
+    overlaps = []
     for dataset, content in read_measurements(paths, key="tests"):
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
             raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts, as `docmt corpora overlap` does")
-        found += [(dataset, test, counts) for test, counts in content["tests"].items()]
-    return found
+        overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
+    return overlaps
 
 
 def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """Read JSON files that hold a mapping, or another one under `key`, given by name."""
+    """Read JSON files that contain a mapping, or a mapping under `key`, by name."""
     contents = []
     for name, path in paths.items():
         content = read_json(path)
@@ -126,12 +115,12 @@ def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> l
 
 
 def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts of a file that are single values, without the name of the test."""
+    """Return the counts of a file that are single values, without the name of the test."""
     return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
 
 
 def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`; counts of single inputs are in their own files and left out."""
+    """Flatten nested counts to `outer: inner`, without the counts of single inputs, which have separate files."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

@@ -1,4 +1,4 @@
-"""Manifests of the report and of the reader: which runs they show, and which files they read."""
+"""Manifests of the report and of the reader: their runs and input files."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -28,12 +28,12 @@ RunPattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class Manifest(Settings):
-    """What a report is made of. Names are shown in its tables; paths are relative to the working directory."""
+    """Inputs of a report. Tables show the names. Paths are relative to the working directory."""
 
     runs: dict[str, dict[str, list[int]]]
     """Trained runs: seeds by dataset and system."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
-    """Folder of a run; its `history.csv` is read."""
+    """Folder of a run with `history.csv`."""
     statistics: dict[str, PathField] = {}
     """CSV files of `docmt instances statistics`, by dataset."""
     overlaps: dict[str, PathField] = {}
@@ -55,17 +55,17 @@ class Manifest(Settings):
     parsers: dict[str, PathField] = {}
     """`evaluation.json` files, by parser."""
     systems: list[str] = []
-    """Systems in the order of their colors; others follow."""
+    """Systems in the order of their colors, before all others."""
     origins: dict[str, list[str]] = {}
-    """The trained systems whose updates made the models of a system, the last training first."""
+    """Trained systems whose updates led to the models of a system, the last training first."""
     generated: list[str] = []
     """Datasets whose test documents are generated from the templates of their training documents."""
     reader: str | None = None
-    """Where the page with the translations is, as a link from the report; null for none."""
+    """Link from the report to the page with the translations. null: no link."""
     stages: dict[str, list[str]] = {}
-    """Rules of each stage, in the order of the workflow; the costs have a row per stage."""
+    """Rules of each stage, in the order of the workflow. The costs have a row per stage."""
     benchmarks: PathField | None = None
-    """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`; null leaves out the costs."""
+    """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`. null: no costs."""
 
     def folder(self, dataset: str, system: str, seed: int) -> Path:
         return _folder(self.run_folder, dataset, system, seed)
@@ -85,15 +85,15 @@ class ReaderManifest(Settings):
     runs: dict[str, dict[str, list[int]]]
     """Runs whose output is shown: seeds by dataset and system."""
     legend: list[str] = []
-    """Names in the order of their colors, the same as in the pictures of the report; others follow."""
+    """Names in the order of their colors, as in the pictures of the report, before all others."""
     languages: dict[str, list[str]]
     """Source and target language of each dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
     """Folder of a run, with `decoding/test_{test}.jsonl`, `decoding/suite_{suite}.json` and
     `decoding/generated_{suite}.jsonl`."""
     given: dict[str, dict[str, list[str]]] = {}
-    """By dataset and system, the output that a system made elsewhere has: `test_{test}`, `suite_{suite}`,
-    `generated_{suite}`. Systems without an entry have all of it."""
+    """Available outputs of external systems, by dataset and system: `test_{test}`, `suite_{suite}`,
+    `generated_{suite}`. Systems without an entry have all outputs."""
     tests: dict[str, dict[str, PathField]] = {}
     """Prefixes of the raw text of test splits, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
@@ -106,11 +106,11 @@ class ReaderManifest(Settings):
     """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
 
     def shown_runs(self, dataset: str) -> list[tuple[str, int]]:
-        """The runs of a dataset: systems with their seeds."""
+        """Return the runs of a dataset: systems with their seeds."""
         return [(system, seed) for system, seeds in self.runs.get(dataset, {}).items() for seed in seeds]
 
     def outputs(self, dataset: str, name: str, suffix: str) -> dict[tuple[str, int], Path]:
-        """The output of this name for a dataset, by the runs that have it."""
+        """Return the output files of this name for a dataset, by the runs that have one."""
         given = self.given.get(dataset, {})
         return {
             (system, seed): _folder(self.run_folder, dataset, system, seed) / f"decoding/{name}{suffix}"

@@ -1,4 +1,4 @@
-"""The report: which sections it has, from which data, in which order; one HTML page, tables and figures as files."""
+"""The report: its sections with their data, and the files that it consists of."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -45,14 +45,14 @@ from docmt.report.study_tables import (
 from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
-# The tables that are printed; the last of them has the note of the settings
+# Printed tables. The last one has the note of the settings.
 MAIN_TABLES = ("results", "contrastive", "generative")
 FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need first
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: tables, then pictures."""
+    """Section of the page: tables, then pictures."""
 
     key: str
     title: str
@@ -61,13 +61,13 @@ class Section:
 
     @property
     def is_folded(self) -> bool:
-        """Whether readers open it with a click."""
+        """True if readers open the section with a click."""
         return self.key in FOLDED
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page shows."""
+    """Contents of the page."""
 
     title: str
     findings: list[str]
@@ -88,7 +88,7 @@ class Report:
         return [picture for section in self.sections for picture in section.pictures]
 
     def printed(self) -> str:
-        """The tables of the study, the main table and the contrastive table as plain text."""
+        """Return the study's paper tables and the main score tables as plain text."""
         tables = [(section.key, table) for section in self.sections for table in section.tables]
         shown = [to_text(table) for key, table in tables if key == "tables" or table.key in MAIN_TABLES]
         return "\n\n".join(shown) or "no scores of translations or contrastive test sets"
@@ -101,7 +101,7 @@ def build_report(
     paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
 ) -> Report:
-    """Make tables and pictures of the long table, and of the files that the manifest lists."""
+    """Build the report from the long table of scores and the files of a manifest."""
     manifest = manifest or Manifest(runs={})
     summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)
@@ -165,10 +165,10 @@ def build_report(
 def _main_tables(
     summary: pd.DataFrame, settings: ReportSettings, differences: Differences, footnotes: Sequence[str]
 ) -> tuple[Table | None, Table | None, Table | None]:
-    """Translation scores, contrastive and generative accuracy, with the note of the settings and footnotes."""
+    """Return the tables of translation, contrastive and generative scores, with notes."""
     translation = main_table(summary, settings, differences)
     contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
-    # The user's note is shown once, under the last table that there is; footnotes follow it.
+    # The user's note is shown once, under the last existing table, before the footnotes.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]
     return (
@@ -179,7 +179,7 @@ def _main_tables(
 
 
 def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSettings) -> list[Section]:
-    """The sections on trees and on data."""
+    """Return the sections on trees and on data."""
     statistics = read_tables(manifest.statistics.values(), needed=INSTANCE_KEYS, words=INSTANCE_KEYS)
     counts = read_tables(manifest.tree_statistics.values(), needed=["name"], words=["name"])
     labels = ("name", "relation")
@@ -203,7 +203,7 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
 def _measured_table(
     make: Callable[[Contents], Table | None], paths: Mapping[str, Path], *, key: str | None = None
 ) -> Table | None:
-    """A table of JSON files; each makes one alone, too, so that an error names the file."""
+    """Make one table of several JSON files. Each file is also formatted by itself, so that an error names the file."""
     contents = read_measurements(paths, key=key)
     for name, content in contents:
         try:
@@ -219,7 +219,7 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 
 
 def _add_note(table: Table | None, *sentences: str, before: str = "") -> Table | None:
-    """The table with sentences after its note, and one before it."""
+    """Return the table with sentences after its note, and one before the note."""
     return table and replace(table, note=" ".join(filter(None, (before, table.note, *sentences))))
 
 
@@ -236,8 +236,8 @@ def _describe(scores: pd.DataFrame) -> str:
 
 
 def write_report(folder: Path, report: Report) -> None:
-    """Write `report.html`, `tables/` and `figures/`; each appears only when complete."""
-    # The page comes last: where it is, the files that it names are complete.
+    """Write `report.html`, `tables/` and `figures/`. Each appears only when it is complete."""
+    # The page comes last, so that the files that it names are complete.
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
@@ -253,7 +253,7 @@ def write_report(folder: Path, report: Report) -> None:
     html = page.get_template("report.html.txt").render(
         report=report,
         style=read_template("report.css"),
-        # In the order in which they need each other.
+        # In the order of their dependencies.
         script=read_template("elements.js", "tables.js"),
     )
     with atomic_writer(folder / "report.html") as file:

@@ -1,4 +1,4 @@
-"""The engine of all pictures: panels, legend and files."""
+"""Panels, legend and files of a picture."""
 
 import io
 import math
@@ -21,7 +21,7 @@ Draw = Callable[[Axes], None]  # draws the contents of one panel
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its title and caption; the key names its files."""
+    """A picture with its title and caption. The key names its files."""
 
     key: str
     title: str
@@ -32,9 +32,9 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """The SVG element for an HTML page: it takes on the page's colors, and its ids are unique there."""
+        """SVG element for an HTML page: it adopts the colors of the page, and its ids are unique there."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
-        svg = re.sub("|".join(COLORS), lambda found: in_both_schemes(found[0]), svg)
+        svg = re.sub("|".join(COLORS), lambda match: in_both_schemes(match[0]), svg)
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
         svg = re.sub(r'(<svg [^>]*?)height="[^"]*"', rf'\1role="img" aria-label="{self.key}"', svg, count=1)
         svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
@@ -53,7 +53,7 @@ def draw_picture(
     height: float = 3.3,
     is_long: bool = False,
 ) -> Picture:
-    """Every picture of the report: panels row by row (None leaves a place empty), and one legend below them all.
+    """Draw panels row by row (None leaves a place empty) with one legend below.
 
     `x_label` is at each horizontal axis, `y_label` at the first panel of each row. A row is `height` inches high. The
     page folds a picture that `is_long`.
@@ -69,12 +69,12 @@ def draw_picture(
                 continue
             heading, draw = panel
             axes.set(title=textwrap.fill(heading, 100 // n_columns), xlabel=x_label)
-            draw(axes)  # after the labels, since it may set its own ticks and limits
+            draw(axes)  # after the labels, since it can set ticks and limits
             if place % n_columns == 0:
                 axes.set_ylabel(y_label)
         handles = [axes.get_legend_handles_labels() for axes in figure.axes]
         entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
-        # About this many characters fit below the panels; each entry takes 8 more for its line and margins.
+        # About this many characters fit below the panels. Each entry needs 8 more for its line and margins.
         room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
         columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
@@ -82,5 +82,5 @@ def draw_picture(
         # Without date and software, the same figure gives the same bytes.
         figure.savefig(svg, format="svg", transparent=True, metadata={"Date": None})
         figure.savefig(png, format="png", dpi=160, facecolor="white", metadata={"Software": None})
-    # The key becomes a file name and an id, and dataset names are the user's.
+    # The key becomes a file name and an id, but contains user-supplied dataset names.
     return Picture(re.sub(r"[^A-Za-z0-9_-]", "_", key), title, caption, svg.getvalue(), png.getvalue(), is_long)

@@ -1,4 +1,4 @@
-"""Published numbers as data: one YAML file per paper, laid out like the paper's tables."""
+"""Published numbers, from one YAML file per paper, arranged as the tables of the paper."""
 
 import functools
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ FOLDER = Path(__file__).parent / "published"
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """One cell of a published table, in percent.
+    """A cell of a published table, in percent.
 
-    The config calls its row `PAPER/ROW`, the paper itself `label`; dataset, metric and phenomenon (of a contrastive
-    test, else None) have our names.
+    The config names its row `PAPER/ROW`, the paper `label`. Dataset, metric and phenomenon (of a contrastive test, or
+    None) have docmt's names.
     """
 
     paper: str
@@ -30,7 +30,7 @@ class PublishedNumber:
 
 @dataclass(frozen=True)
 class PublishedStatistics:
-    """Counts of one split in a published table; `counts` lacks what the paper does not give."""
+    """Counts of one split in a published table. `counts` only has the columns of the paper."""
 
     paper: str
     table: str
@@ -45,7 +45,7 @@ def _read_papers() -> list[tuple[str, dict[str, Any]]]:
 
 @functools.cache
 def load_published() -> tuple[PublishedNumber, ...]:
-    """All published scores, in the order of papers, tables and rows. A row may be in several tables."""
+    """Read all published scores, in the order of papers, tables and rows. A row can be in several tables."""
     numbers = []
     for paper, content in _read_papers():
         for table, body in content["tables"].items():
@@ -64,7 +64,7 @@ def load_published() -> tuple[PublishedNumber, ...]:
 
 @functools.cache
 def load_published_statistics() -> tuple[PublishedStatistics, ...]:
-    """All published statistics of data sets."""
+    """Read all published statistics of datasets."""
     return tuple(
         PublishedStatistics(content["paper"], table, dataset, split, counts)
         for _, content in _read_papers()
@@ -77,7 +77,7 @@ def load_published_statistics() -> tuple[PublishedStatistics, ...]:
 def find_published(
     row: str | None, dataset: str | None, *, metric: str, phenomenon: str | None = None
 ) -> PublishedNumber | None:
-    """The first published number of a row on a data set, or None."""
+    """Return the first published number of a row on a dataset, or None."""
     for number in load_published():
         if (number.row, number.dataset, number.metric, number.phenomenon) == (row, dataset, metric, phenomenon):
             return number

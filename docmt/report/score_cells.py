@@ -1,7 +1,7 @@
-"""Cells of tables of scores: means over seeds, with published numbers, marks of paired tests, and the best in bold.
+"""Cells of score tables: means over seeds, published numbers, marks of paired tests, best scores in bold.
 
-A table begins as a frame with one row per cell (`place_cells`). Three functions add columns to it: `add_published`,
-`add_marks` and `add_best`. `score_table` makes a table of it.
+A table begins as a frame with one row per cell (`place_cells`). Three functions add columns to the frame:
+`add_published`, `add_marks` and `add_best`. `score_table` makes a table of it.
 """
 
 import itertools
@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from docmt.evaluation.metrics import Metric
+from docmt.evaluation.scoring import Metric
 from docmt.report.dataframes import Record, is_missing, means, records
 from docmt.report.differences import UNTESTED, Difference, Differences, describe_marks, few_segments_footnote
-from docmt.report.footnotes import signatures_footnote, unlike_parts
+from docmt.report.footnotes import differing_signatures, signatures_footnote
 from docmt.report.publications import PublishedNumber, find_published
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
@@ -29,17 +29,17 @@ TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomizatio
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows and columns of a table of scores.
+    """Rows and columns of a score table.
 
     Attributes:
-        labels: columns of `summarize` that name a row of the table, by heading; the last one is `system`.
-        column: the column of `summarize` that names a column of the table.
-        metrics: the metric of each of the table's columns, by heading and in order.
-        find_key: the score in a cell, or None where there cannot be one.
-        averaged: the scores behind columns that are averages of others, by heading.
-        facts: words about each system, by the heading of their column; these columns follow the labels.
-        find_items: the items in the reader behind a cell; None where there are none.
-        last: a row below each group of systems, `GUESSING` or `ITEMS`.
+        labels: columns of `summarize` that name a row of the table, by heading. The last one is `system`.
+        column: column of `summarize` that names a column of the table.
+        metrics: metric of each table column, by heading and in order.
+        find_key: returns the score of a cell, or None if the cell cannot have a score.
+        averaged: scores that are averaged in a column, by heading.
+        facts: words on each system, by the heading of their column. These columns follow the labels.
+        find_items: returns the reader's filters for the items of a cell. None: the table has no links.
+        last: row below each group of systems, `GUESSING` or `ITEMS`.
     """
 
     labels: Mapping[str, str]
@@ -53,25 +53,25 @@ class Layout:
 
     @property
     def groups(self) -> list[str]:
-        """The columns whose rows belong together: systems on the same test."""
+        """Columns whose values group the rows: systems on the same test."""
         return list(self.labels.values())[:-1]
 
 
 def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """The frame of a table: one row per cell, row by row; without a score, `mean` and the like are missing.
+    """Return the frame of a table: one row per cell, row by row. Cells without a score have missing values.
 
-    Adds `key`, the `ScoreKey`, and `is_at_chance`: whether the interval or deviation of an accuracy includes guessing.
-    Groups are in the order of their first appearance, systems in one order in all groups.
+    Adds `key` (`ScoreKey`) and `is_at_chance` (True if the interval or deviation of an accuracy includes guessing).
+    Groups are in the order of their first appearance. Systems are in one order in all groups.
     """
     names = [*layout.labels.values(), layout.column]
-    found = rows.drop_duplicates(names, keep="last")
-    labels = list(dict.fromkeys(found[names[:-1]].itertuples(index=False, name=None)))
-    systems, groups = list(dict.fromkeys(found["system"])), list(dict.fromkeys(label[:-1] for label in labels))
+    scored = rows.drop_duplicates(names, keep="last")
+    labels = list(dict.fromkeys(scored[names[:-1]].itertuples(index=False, name=None)))
+    systems, groups = list(dict.fromkeys(scored["system"])), list(dict.fromkeys(label[:-1] for label in labels))
     labels.sort(key=lambda label: (groups.index(label[:-1]), systems.index(label[-1])))
     every = pd.DataFrame([(*label, heading) for label in labels for heading in layout.metrics], columns=names)
-    cells = every.astype({name: found[name].dtype for name in names}).merge(found, how="left", on=names)
+    cells = every.astype({name: scored[name].dtype for name in names}).merge(scored, how="left", on=names)
     bounds = cells[["low", "chance", "high"]].astype("float64").itertuples(index=False)
-    signatures = [found if isinstance(found, tuple) else () for found in cells["signatures"]]
+    signatures = [value if isinstance(value, tuple) else () for value in cells["signatures"]]
     return cells.assign(
         seeds=cells["seeds"].fillna(0).astype("int64"),
         signatures=signatures,
@@ -81,7 +81,7 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> PublishedNumber | None:
-    """The published number that the settings match with one of our scores, or None."""
+    """Return the published number that the settings match with a score of the study, or None."""
     dataset = settings.published_dataset(key.dataset, key.test)
     return find_published(settings.published.get(system), dataset, metric=key.metric, phenomenon=key.phenomenon)
 
@@ -92,7 +92,7 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
     for cell in records(cells):
         keys = layout.averaged.get(cell[layout.column], [cell["key"]] if cell["key"] else [])
         numbers = [number for key in keys if (number := published_number(settings, cell["system"], key))]
-        # An average of only some of the numbers would be compared with another average of ours.
+        # An average of only some published numbers would be compared with the study's average of all scores.
         if keys and len(numbers) == len(keys):
             source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
             values.append((sum(number.value for number in numbers) / len(numbers), source))
@@ -103,22 +103,22 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
 
 
 def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
-    """Add `tested`, the paired test against the baseline, and `marks`: of the test, and † of scores that differ.
+    """Add `tested`, the paired test against the baseline, and `marks` (of the test, and † for incomparable scores).
 
-    Also `unlike`: how a score and the others of its test and metric were computed, where this differs. Then no test
-    beside it has a mark.
+    Also adds `unlike` (how the computation differs from the other scores of the test and metric) and `is_mixed`. If
+    some scores of a test and metric were computed in another way, no paired test on them has a mark.
     """
     unlike: dict[Any, tuple[str, str]] = {}
     mixed: set[Any] = set()
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
-        if parts := unlike_parts(dict(zip(members.index, members["signatures"], strict=True))):
+        if parts := differing_signatures(dict(zip(members.index, members["signatures"], strict=True))):
             unlike |= parts
             mixed.update(members.index)
     tested: list[Difference | None] = []
     marks = []
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        # A test finds 0.0001 BLEU significant where all sentences of both systems are alike but one.
+        # A test finds 0.0001 BLEU significant if all sentences of both systems but one are equal.
         is_marked = (
             test
             and i not in mixed
@@ -133,9 +133,9 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
 
 
 def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Add `is_best`: whether a score is the best of its group as displayed, above chance and over equal segments.
+    """Add `is_best`: True for the best displayed score of a group if it is above chance and all scores are comparable.
 
-    All of a tie are the best, but for a tie of all.
+    Several tied scores are all best, unless all scores of the group are tied.
     """
     best = []
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
@@ -151,12 +151,12 @@ def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def is_above_chance(mean: float, low: float, chance: float) -> bool:
-    """Whether the interval of an accuracy, or without one the accuracy, lies above guessing."""
+    """True if the interval of an accuracy (without an interval, the accuracy) is above guessing."""
     return is_missing(chance) or (mean if is_missing(low) else low) > chance
 
 
 def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
-    """Whether scores are over the same segments: instances are sentences to one system and documents to another."""
+    """True if scores are over the same segments. Instances are sentences in one system and documents in another."""
     return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
 
 
@@ -174,11 +174,10 @@ def score_table(
     compare: bool = True,
     is_long: bool = False,
 ) -> Table:
-    """A table of mean ± deviation, from rows of `summarize`, one per cell.
+    """Make a table of mean ± deviation from rows of `summarize`, one row per cell.
 
-    The caption is the unit, with that of deviations. The note explains all signs, missing scores and marks, and names
-    the sources of published numbers. `compare` highlights the best systems of each group. Scores that were computed
-    otherwise than the others of their test and metric are marked, and nothing beside them is highlighted.
+    The caption contains the unit. The note explains all signs, missing scores and marks, and names the sources of
+    published numbers. `compare` highlights the best systems of each group.
     """
     cells = add_published(place_cells(rows, layout), layout, settings)
     cells = add_marks(cells, layout, differences, baseline or settings.baseline)
@@ -209,8 +208,8 @@ def score_table(
 
 
 def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """One row per row of the table, with its `cells` by heading; each group ends with the row `layout.last`."""
-    found = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
+    """Return one row per table row, with its `cells` by heading. Each group ends with the row `layout.last`."""
+    values_below = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
     lines: list[Record] = []
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
         of_group = dict(zip(layout.groups, name, strict=True))
@@ -218,7 +217,7 @@ def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFr
             shown = {cell[layout.column]: cell for cell in of_system}
             lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
         if layout.last is not None:
-            values = {heading: found.get((*name, heading)) for heading in layout.metrics}
+            values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
             shown = {heading: {"mean" if layout.last == GUESSING else "n": value} for heading, value in values.items()}
             lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
     return pd.DataFrame(lines)
@@ -237,17 +236,13 @@ def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
 
 
 def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
-    """The number of seeds, then each score with the published one beside it, where there is any."""
+    """Return the column of seeds and a column per score, followed by the published score if there is one."""
 
-    def format_seeds(row: Mapping[str, Record]) -> str:
-        seeds = max(cell.get("seeds", 0) for cell in row.values())
+    def format_seeds(row: Record) -> str:
+        seeds = max(cell.get("seeds", 0) for cell in row["cells"].values())
         return str(seeds) if seeds else MISSING
 
-    columns = [
-        Column(
-            "Seeds", lambda row: format_seeds(row["cells"]), scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}"
-        )
-    ]
+    columns = [Column("Seeds", format_seeds, scope=lambda seeds: f"{seeds} seed{'s' * (seeds != '1')}")]
     published = set(cells.loc[cells["published"].notna(), layout.column])
     for heading, metric in layout.metrics.items():
         columns.append(Column(heading, partial(_score_cell, heading=heading, metric=metric, layout=layout)))
@@ -275,7 +270,7 @@ def _format_published(cells: Mapping[str, Record], *, heading: str, digits: int)
 
 
 def _full_values(frame: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """The full-precision values after the labels and facts; columns without any value are left out."""
+    """Return the values in full precision after labels and facts, without empty columns."""
     rows: list[dict[str, Any]] = []
     for cells in frame["cells"]:
         values: dict[str, Any] = {}
@@ -294,7 +289,7 @@ def _full_values(frame: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def _signature_notes(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> list[str]:
-    """Which scores are not comparable, why scores are missing, and warnings about translations."""
+    """Return notes on scores that are not comparable, on missing scores and on suspect translations."""
     notes, remarks = [], []
     by_row = [*layout.groups, "system"]
     for names, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[name] for name in by_row)):

@@ -1,4 +1,4 @@
-"""Score files as rows of the long table. Without pandas, whose import takes longer than to write the table."""
+"""Score files as rows of the long table, without pandas: importing pandas takes longer than writing the table."""
 
 import csv
 import math
@@ -39,7 +39,7 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 
 
 def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of all score files, in order, with commit, fingerprint and package versions."""
+    """Read the rows of all score files, in order, with commit, fingerprint and package versions."""
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
     for path in paths:
@@ -52,9 +52,7 @@ def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> l
             rows.append(row)
     if not rows:
         raise UserError("no scores: the given files contain no rows")
-    check_items(row for row in rows if row["value"] is not None)
-    check_references(rows)
-    check_fingerprints(rows, fingerprints)
+    check_rows(rows, fingerprints)
     return rows
 
 
@@ -77,7 +75,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_types(row: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """The row with values of `TYPES`: whole numbers from JSON may be 3.0 in one file and 3 in another."""
+    """Return the row with values of `TYPES`: JSON files may contain whole numbers as 3.0 or as 3."""
     missing = next((key for key in NEEDED if key not in row or (key in KEY and row[key] in (None, ""))), None)
     if missing:
         raise UserError(f"{where} has no key {missing!r}")
@@ -107,44 +105,34 @@ def _whole_number(value: Any) -> int:
 VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_number, "float64": float}
 
 
-def check_items(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise UserError when a value is over no items, or its groups are not those of `group_means`."""
+def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = ()) -> None:
+    """Raise UserError for inconsistent rows. Missing values are None.
+
+    A value is over at least one item, and its groups are as of `group_means`. All rows of one test and metric were
+    scored against the same text, with the settings and data of the study: `fingerprints` are those of its scores
+    (default: any).
+    """
+    first: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for row in rows:
+        shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test"))
         try:
             groups = [float(mean) for mean in (row.get("groups") or "").split()]
         except ValueError:
             groups = [math.nan]
-        if not (row["n"] or 0) > 0 or (groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))):
-            shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test", "metric"))
+        has_odd_groups = groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))
+        if row["value"] is not None and (not (row["n"] or 0) > 0 or has_odd_groups):
             raise UserError(
-                f"scores of {shown}: a value needs an n above 0 (it has {row['n']}) and, if any, {N_GROUPS} numbers as "
-                f"groups: compute it again"
+                f"scores of {shown}, metric {row['metric']}: a value needs an n above 0 (it has {row['n']}) and, if "
+                f"any, {N_GROUPS} numbers as groups: compute it again"
             )
-
-
-def check_references(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Raise UserError when rows of one test and metric were scored against different texts."""
-    first: dict[tuple[str, ...], Mapping[str, Any]] = {}
-    for row in rows:
-        if row["data"]:
-            known = first.setdefault((row["dataset"], row["test"], row["metric"]), row)
-            if known["data"] != row["data"]:
-                raise UserError(
-                    f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "
-                    f"scored against another text (SHA-256 {row['data']}…) than system {known['system']} "
-                    f"({known['data']}…): score both against the same"
-                )
-
-
-def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str]) -> None:
-    """Raise UserError when a row was made with settings or data of another study than that of the `expected` ones.
-
-    Without any of these, all rows are accepted.
-    """
-    known = set(expected)
-    for row in rows:
-        if known and row["fingerprint"] not in known:
-            shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test"))
+        known = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
+        if known.get("data") != row.get("data"):
+            raise UserError(
+                f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "
+                f"scored against another text (SHA-256 {row['data']}…) than system {known['system']} "
+                f"({known['data']}…): score both against the same"
+            )
+        if fingerprints and row["fingerprint"] not in fingerprints:
             raise UserError(
                 f"scores of {shown}: made with other settings or data than this study's (their fingerprint is "
                 f"{row['fingerprint']}): remove the score file and run Snakemake again, without --rerun-triggers"
@@ -152,7 +140,7 @@ def check_fingerprints(rows: Iterable[Mapping[str, Any]], expected: Sequence[str
 
 
 def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write the long table as CSV; a missing value is an empty cell."""
+    """Write the long table as CSV. Missing values are empty cells."""
     with atomic_writer(path) as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""Tables of scores: systems by metrics, suites, distances or kinds, and those laid out as in a paper."""
+"""Score tables: systems by metrics, suites, distances or kinds, and the paper tables of the settings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ PHENOMENA = {
 
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
-    """Systems by the metrics of the settings, for each test set; without metrics over segments that differ."""
+    """Return systems by the metrics of the settings, for each test set, without metrics over differing segments."""
     metrics, incomparable = choose_metrics(summary, settings)
     return _translation_table(
         summary,
@@ -64,12 +64,12 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
 
 
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
-    """The remaining scores of translations."""
-    found = dict.fromkeys(translation_scores(summary)["metric"])
+    """Return the scores of translations that are not in the main table."""
+    names = dict.fromkeys(translation_scores(summary)["metric"])
     metrics, _ = choose_metrics(summary, settings)
     return _translation_table(
         summary,
-        [name for name in found if name not in metrics],
+        [name for name in names if name not in metrics],
         settings,
         key="further",
         title="Further scores",
@@ -83,7 +83,7 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
 
 
 def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
-    """The metrics of the settings that have scores: those that compare all systems, and the others."""
+    """Return the metrics of the settings that have scores: the comparable ones, and the others."""
     rows = translation_scores(summary)
     chosen: tuple[list[str], list[str]] = [], []
     for name in settings.metrics:
@@ -117,7 +117,7 @@ def contrastive_table(
     *,
     metric: str = ACCURACY,
 ) -> Table | None:
-    """Systems by phenomena; for contrastive accuracy with a row for guessing under each dataset."""
+    """Return systems by phenomena. Contrastive accuracy has a row for guessing under each dataset."""
     rows = name_suites(contrastive_scores(summary, metric=metric))
     if rows.empty:
         return None
@@ -150,18 +150,18 @@ def contrastive_table(
 
 
 def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:
-    """The scores over whole suites, by dataset and name of the suite."""
+    """Return the scores over whole suites, by dataset and name of the suite."""
     return dict(zip(zip(rows["dataset"], rows["suite"], strict=True), score_keys(rows), strict=True))
 
 
 def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:
-    """The items of a suite, in the words of the reader's address."""
+    """Return the reader's filters for the items of a suite."""
     phenomenon = {"phenomenon": key.phenomenon} if key.phenomenon else {}
     return {"set": f"{key.dataset}/{key.test}", **phenomenon, **filters}
 
 
 def split_table(summary: pd.DataFrame, settings: ReportSettings, *, by: str, metric: str = ACCURACY) -> Table | None:
-    """Contrastive or generative accuracy by `distance` or by `kind`."""
+    """Return contrastive or generative accuracy by `distance` or by `kind`."""
     rows = name_suites(contrastive_scores(summary, by=by, metric=metric))
     if rows.empty:
         return None
@@ -198,9 +198,9 @@ def paper_table(
     paper_columns: PaperColumns,
     differences: Differences = UNTESTED,
 ) -> Table | None:
-    """One of the tables that the settings describe, by its name there; None when none of it has been scored.
+    """Return the paper table of this name in the settings, or None if it has no scores.
 
-    As in a paper, it has a row per system, facts about it from the config, then tests by metrics.
+    It has a row per system, with facts from the config, then scores by test and metric.
     """
     chosen = settings.tables[name]
     rows = choose_rows(scores, chosen)
@@ -239,7 +239,7 @@ def paper_table(
 
 
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and the mean over all tests of each metric of each run that has all of them."""
+    """Return the rows, and for each run that has all tests the mean of each metric over the tests."""
     tests = rows[["dataset", "test"]].drop_duplicates()
     places = rows["dataset"] + "/" + rows["test"]
     signatures = [
@@ -247,12 +247,12 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         for signature, place in zip(rows["signature"].fillna(""), places, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
-    # The sum of segments tells averages over other segments apart, the signatures those computed otherwise.
+    # The sum of segments identifies averages over other segments, and signatures identify other computations.
     averages = runs.agg(
         value=("value", "mean"),
         n=("n", "sum"),
         n_tests=("value", "count"),
-        signature=("signature", lambda found: "|".join(sorted(found))),
+        signature=("signature", lambda values: "|".join(sorted(values))),
     )
     averages = averages[averages["n_tests"] == len(tests)].drop(columns="n_tests")
     # Without `astype`, pandas would turn the columns that averages lack into objects.

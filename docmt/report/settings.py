@@ -156,7 +156,7 @@ class CurveFigure(Settings):
 
 
 def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
-    """Whether a test set or suite of a dataset is among the `tests` of a table or figure."""
+    """True if a test set or suite of a dataset is among the `tests` of a table or figure."""
     return layout.tests is None or dataset in layout.tests or f"{dataset}/{test}" in layout.tests
 
 
@@ -213,7 +213,7 @@ class ReportSettings(Settings):
         return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
 
     def published_dataset(self, dataset: str, test: str) -> str | None:
-        """The published data set that corresponds to a test set or suite."""
+        """Return the published dataset that corresponds to a test set or suite, or None."""
         return self.datasets.get(f"{dataset}/{test}", self.datasets.get(dataset))
 
     def label(self, system: str) -> str:

@@ -1,4 +1,4 @@
-"""The style sheet of all pictures and pages: a hue for each family of systems, a mark and dashes for each system."""
+"""Style of all pictures and pages: a hue for each family of systems, a mark and dashes for each system."""
 
 import re
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ DARK_COLORS = {
 COLORS = tuple(DARK_COLORS)
 N_HUES = 5
 DASHES = ("-", "--", ":", "-.")
-# Marks of matplotlib, each with a sign like it for text. Marks and dashes together tell systems apart without colors.
+# Marks of matplotlib with similar signs for text. Marks and dashes together distinguish systems without colors.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
 HATCHES = ("", "//", "..", "xx")
 
-Look = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
+LineStyle = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
 # The other systems in a panel of one system
-OTHERS: Look = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-GUESSING: Look = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-BARS: Look = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
+OTHERS: LineStyle = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
+GUESSING: LineStyle = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+BARS: LineStyle = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
 
 # Settings of matplotlib
 STYLE: dict[Any, Any] = {
@@ -64,24 +64,24 @@ STYLE: dict[Any, Any] = {
 
 
 def in_both_schemes(color: str) -> str:
-    """One of `COLORS` as CSS, with its counterpart for dark pages."""
+    """Return one of `COLORS` as CSS, with its counterpart for dark pages."""
     return f"light-dark({color}, {DARK_COLORS[color]})"
 
 
 def family_of(system: str) -> str:
-    """The first word of a name: `rst` of `rst_mix` and of `RST-Transformer`."""
+    """Return the first word of a name, such as `rst` of `rst_mix` and of `RST-Transformer`."""
     return next(iter(re.findall(r"[^\W_]+", system.lower())), system)
 
 
 class Styles:
-    """A color, dashes and a mark for each name in the legends, the same in every picture.
+    """Color, dashes and mark of each name in the legends, the same in every picture.
 
-    Systems of one family have one hue. Its two shades alternate, so that marks tell more than two members apart.
+    Systems of one family have one hue. Its two shades alternate, and marks distinguish more than two members.
     """
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._settings = settings
-        self._places: dict[str, tuple[int, int, int]] = {}  # of label: place, number of the family, place in the family
+        self._places: dict[str, tuple[int, int, int]] = {}  # by label: place, number of the family, place in the family
         families: dict[str, int] = {}
         for system in systems:
             family, label = family_of(system), settings.label(system)
@@ -91,38 +91,38 @@ class Styles:
                 families[family] = families.get(family, 0) + 1
 
     def label(self, system: str) -> str:
-        """The name in the legend."""
+        """Return the name in the legend."""
         # matplotlib leaves names that begin with `_` out of legends.
         label = self._settings.label(system)
         return f" {label}" if label.startswith("_") else label
 
     def color(self, system: str) -> str:
-        """The color of lines, bars and bands."""
+        """Return the color of lines, bars and bands."""
         _, family, member = self._place(system)
         shade = (member + family // N_HUES) % 2
         return COLORS[family % N_HUES + N_HUES * shade]
 
-    def line(self, system: str) -> Look:
-        """Color and dashes."""
+    def line(self, system: str) -> LineStyle:
+        """Return color and dashes."""
         place, _, _ = self._place(system)
         return {"color": self.color(system), "linestyle": DASHES[place // len(MARKERS) % len(DASHES)]}
 
     def marker(self, system: str) -> str:
-        """The mark at measurements."""
+        """Return the mark at measurements."""
         return list(MARKERS)[self._place(system)[0] % len(MARKERS)]
 
-    def look(self, system: str) -> Look:
-        """A line with its marks and its name in the legend."""
+    def marked_line(self, system: str) -> LineStyle:
+        """Return the style of a line with marks and its name in the legend."""
         return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
 
-    def bar(self, system: str) -> Look:
-        """A bar with the pattern of its place in the family, and its name in the legend."""
+    def bar(self, system: str) -> LineStyle:
+        """Return the style of a bar with the pattern of its place in the family, and its name in the legend."""
         _, family, member = self._place(system)
         hatch = HATCHES[(member + family // len(COLORS)) % len(HATCHES)]
         return {"color": self.color(system), "hatch": hatch, "label": self.label(system)}
 
     def sign(self, system: str) -> str:
-        """The mark in text."""
+        """Return the mark in text."""
         return MARKERS[self.marker(system)]
 
     def _place(self, system: str) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The rows of tables and pictures: means and deviations over seeds, ranges of distances, choices and headings."""
+"""Rows of tables and pictures: means and deviations over seeds, ranges of distances, selected rows, headings."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ PaperColumns = Mapping[str, Mapping[str, str]]
 
 
 class ScoreKey(NamedTuple):
-    """The identity of a score: test and metric; on a contrastive test set also the phenomenon."""
+    """Identity of a score: test and metric, and the phenomenon on a contrastive test set."""
 
     dataset: str
     test: str
@@ -30,16 +30,16 @@ class ScoreKey(NamedTuple):
 
 
 def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFrame:
-    """One row per score, over all seeds.
+    """Return one row per score, over all seeds.
 
     Args:
         scores: the long table.
-        extra: further columns to keep, the same for all seeds of a score.
+        extra: further columns to keep, equal for all seeds of a score.
 
     Returns:
         The columns of `GROUP` and `extra`, and mean, sd (sample deviation, missing with a single seed), seeds (number
-        of values), n, chance, low and high (the interval of the score file with a single seed, else mean ± sd), and
-        signatures (of all seeds, each once).
+        of values), n, chance, low and high (interval of the score file with a single seed, otherwise mean ± sd), and
+        signatures (of all seeds, without duplicates).
     """
     table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),
@@ -49,7 +49,7 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
         chance=("chance", "mean"),
         low=("low", "mean"),
         high=("high", "mean"),
-        signatures=("signature", lambda found: tuple(dict.fromkeys(found.dropna()))),
+        signatures=("signature", lambda signatures: tuple(dict.fromkeys(signatures.dropna()))),
     )
     several = table["seeds"] > 1
     table.loc[several, "low"] = table["mean"] - table["sd"]
@@ -58,7 +58,7 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
-    """The long table with one row per range of distances in place of one row per distance.
+    """Return the long table with a row per range of distances instead of a row per distance.
 
     Ranges with fewer than `MIN_ITEMS` items are left out.
     """
@@ -73,7 +73,7 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         signature=("signature", "first"),
     )
     pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
-    # Intervals of single distances cannot be pooled: the pooled counts give the interval.
+    # Intervals of single distances cannot be pooled, so the interval follows from the pooled counts.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
@@ -82,12 +82,12 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def translation_scores(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rows on whole translations, without rows on single pronouns or cases."""
+    """Return the rows on whole translations, without rows on single pronouns or cases."""
     return keep(summary, ~column(summary, "metric").isin(ACCURACIES) & column(summary, "kind").isna())
 
 
 def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: str = ACCURACY) -> pd.DataFrame:
-    """The rows with contrastive or generative accuracy: over whole phenomena, or by `distance` or `kind`."""
+    """Return the rows with contrastive or generative accuracy: over whole phenomena, or by `distance` or `kind`."""
     rows = select(summary, metric=metric)
     if by is None:
         return keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
@@ -95,13 +95,13 @@ def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: 
 
 
 def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
-    """The scored test, metric and phenomenon of each row."""
+    """Return the scored test, metric and phenomenon of each row."""
     phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
     return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 
 
 def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add a column `suite`: the phenomenon where it is unambiguous within its dataset, else test and phenomenon."""
+    """Add a column `suite`: the phenomenon if it is unambiguous within its dataset, otherwise test and phenomenon."""
     whole = "whole suite" if "all" in set(rows["phenomenon"]) else "all"
     named = rows.assign(suite=rows["phenomenon"].fillna(whole))
     is_unambiguous = named.groupby(["dataset", "suite"])["test"].transform("nunique") == 1
@@ -109,7 +109,7 @@ def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_paper_columns(argument: str) -> PaperColumns:
-    """Read the value of `--paper-columns`."""
+    """Parse the value of `--paper-columns`."""
     try:
         columns = json.loads(argument)
     except json.JSONDecodeError as error:
@@ -120,7 +120,7 @@ def read_paper_columns(argument: str) -> PaperColumns:
 
 
 def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
-    """The rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
+    """Return the rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
     accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
     kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
     kept = select(kept, metric=layout.metrics, system=layout.systems)
@@ -130,7 +130,7 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:
-    """Headings of columns: by test in the order of scoring, the average last, and then by metric."""
+    """Return headings of columns: by test in the order of scoring, the average last, and then by metric."""
     suites = dict(zip(score_keys(rows), name_suites(rows)["suite"], strict=True))
     tests = list(dict.fromkeys((key.dataset, key.test) for key in suites))
     keys = sorted(
@@ -142,7 +142,7 @@ def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[S
 
 
 def _heading(key: ScoreKey, suite: str, *, among: Sequence[ScoreKey]) -> str:
-    """The shortest unambiguous heading: a test is named only among several, and only as fully as needed."""
+    """Return the shortest unambiguous heading. A test is named only if there are several, as fully as needed."""
     datasets = {other.dataset for other in among}
     if key.metric in ACCURACIES:
         suite += " (generative)" if key.metric == GENERATIVE else ""

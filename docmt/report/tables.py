@@ -1,4 +1,4 @@
-"""A table, made from a frame and a list of columns, and its forms: CSV, text, Markdown, LaTeX, HTML."""
+"""A table, made from a frame and a list of columns, in CSV, plain text, Markdown and LaTeX."""
 
 import re
 import textwrap
@@ -24,7 +24,7 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "|": r"\textbar{}",
+    "|": r"\textbar\allowbreak{}",
     "±": r"$\pm$",
     "−": "$-$",
     "–": "--",
@@ -35,7 +35,9 @@ LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
 }
 
 
-LATEX_COLUMNS = {"number": "r", "text": r"p{.5\linewidth}"}  # by kind; others are `l`
+LATEX_COLUMNS = {"number": "r", "text": "X"}  # by kind (default: `l`)
+NARROW = r">{\raggedright}p{.17\linewidth}"  # labels next to sentences, which wrap
+MAX_LATEX_ROWS = 50  # longer tables are broken across pages
 # Signs after a score, in LaTeX: significance, not comparable, at chance
 MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 
@@ -45,11 +47,11 @@ class Cell:
     """A cell of a table.
 
     Attributes:
-        marks: `MARKS` of a score.
-        short: the text in LaTeX, if it is another.
+        marks: `MARKS` after a score.
+        short: text in LaTeX, if it differs.
         is_best: shown in bold.
         is_at_chance: shown in gray.
-        link: the address of the items behind a number in the reader, after #.
+        link: address of the items behind a number in the reader, after #.
     """
 
     text: str
@@ -73,11 +75,11 @@ class Column:
     """A column of a table.
 
     Attributes:
-        make: the cell of a row of the frame.
-        kind: numbers are right-aligned. A cell of a `group` is blank where it repeats the cell above.
-        name: a column of the frame, without which this column is left out; None for columns that are always there.
-        scope: words for the only value of a column, such as `2 seeds`. With these, a column with one value is left out,
-            and the words follow the title.
+        make: returns the cell of a row of the frame.
+        kind: numbers are right-aligned. A cell of a `group` is blank if it repeats the cell above.
+        name: column of the frame. The table omits this column if the frame does not have it. None: always shown.
+        scope: words for a column with a single value, such as `2 seeds`. The words replace the column and follow the
+            title.
     """
 
     heading: str
@@ -100,7 +102,7 @@ def _format_word(value: Any) -> str:
 
 
 def group(name: str, heading: str) -> Column:
-    """Names that several rows share, such as datasets."""
+    """Return a column of names that several rows share, such as datasets."""
     return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
 
 
@@ -112,7 +114,7 @@ def label(
     short: Mapping[str, str] | None = None,
     is_fact: bool = False,
 ) -> Column:
-    """Names of rows, such as systems, with their names in LaTeX tables, or facts about rows."""
+    """Return a column of row names, such as systems, with short names in LaTeX, or of facts about rows."""
     heading = name if heading is None else heading
     names = short or {}
     return Column(
@@ -125,27 +127,27 @@ def label(
 
 
 def prose(name: str, heading: str | None = None) -> Column:
-    """Sentences."""
+    """Return a column of sentences."""
     return _column("text", _format_word, name, heading)
 
 
 def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
-    """Numbers in a form of their own."""
+    """Return a column of numbers with a custom format."""
     return _column("number", form, name, heading)
 
 
 def count(name: str, heading: str | None = None) -> Column:
-    """Counts, see `format_count`."""
+    """Return a column of counts, see `format_count`."""
     return number(name, heading, form=format_count)
 
 
 def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
-    """Numbers with a fixed number of digits, see `format_score`."""
+    """Return a column of numbers with a fixed number of digits, see `format_score`."""
     return number(name, heading, form=partial(format_score, digits=digits))
 
 
 def format_score(value: float | None, deviation: float | None = None, *, digits: int = 2) -> str:
-    """`23.45`, `23.45 ± 0.12` when there is a deviation, or a dash when there is no value."""
+    """Return `23.45`, `23.45 ± 0.12` with a deviation, or a dash for a missing value."""
     if is_missing(value):
         return MISSING
     text = f"{value:.{digits}f}"
@@ -153,7 +155,7 @@ def format_score(value: float | None, deviation: float | None = None, *, digits:
 
 
 def format_count(value: float | None) -> str:
-    """A whole number with separators, another number with one digit, or a dash when there is none."""
+    """Return a whole number with separators, another number with one digit, or a dash for a missing value."""
     if value is None or is_missing(value):
         return MISSING
     number = float(value)
@@ -166,13 +168,13 @@ class Table:
 
     Attributes:
         key: name of its files.
-        frame: one row per row of the table. A column `is_muted` tells rows that are not ours (guessing, published
-            counts).
-        full: values in full precision for the CSV file; None: the frame.
-        note: sentences under the table, the user's and footnotes.
-        new_block: column of the frame whose changes begin a new block of rows; None: the columns of kind `group`.
-        is_long: whether the page folds it.
-        widths: characters of each column in plain text, where long cells are wrapped.
+        frame: one row per table row. A column `is_muted` marks rows that are no systems of the study (guessing,
+            published counts).
+        full: values in full precision for the CSV file. None: the frame.
+        note: sentences under the table, user-supplied or footnotes.
+        new_block: column of the frame whose changes begin a new block of rows. None: the columns of kind `group`.
+        is_long: True if the page folds the table.
+        widths: characters of each column in plain text, in which long cells are wrapped.
     """
 
     key: str
@@ -188,7 +190,7 @@ class Table:
 
     @cached_property
     def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
-        """The columns that are shown, the cells of each row, and the words for columns with one value."""
+        """Shown columns, cells of each row, and words for columns with a single value."""
         columns = [column for column in self.columns if column.name is None or column.name in self.frame]
         made = [[column.make(row) for column in columns] for row in records(self.frame)]
         cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
@@ -203,40 +205,40 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """The columns whose values the frame has, without those that have one value."""
+        """Columns of the frame without the columns that have a single value."""
         return self._parts[0]
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The cells of all rows, before repeated labels are blanked."""
+        """Cells of all rows, before repeated labels are blanked."""
         return self._parts[1]
 
     @property
     def scope(self) -> str:
-        """The values that all rows share, as a sentence; nothing without any."""
+        """Values that all rows share, as a sentence. Empty without any."""
         words = ", ".join(self._parts[2])
         return f"{words[:1].upper()}{words[1:]}." if words else ""
 
     @property
     def heading(self) -> str:
-        """The title, with the values that all rows share."""
+        """Title with the values that all rows share."""
         words = ", ".join(self._parts[2])
         return f"{self.title} ({words})" if words else self.title
 
     @cached_property
     def header(self) -> list[str]:
-        """The headings of the columns."""
+        """Headings of the columns."""
         return [column.heading for column in self.shown]
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The texts of the cells; labels that repeat the row above are blank."""
+        """Texts of the cells. Labels that repeat the row above are blank."""
         texts = [[cell.shown for cell in row] for row in self.cells]
         return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
 
     @cached_property
     def _repeats(self) -> list[int]:
-        """For each row, the number of leading groups that repeat the row above.
+        """Number of leading groups that repeat the row above, for each row.
 
         Counting ends at the first cell that differs, so that equal splits of two datasets are both named.
         """
@@ -257,27 +259,22 @@ class Table:
 
     @property
     def muted(self) -> frozenset[int]:
-        """Rows that are not ours."""
+        """Rows that are no systems of the study."""
         return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
 
     @property
-    def best(self) -> frozenset[tuple[int, int]]:
-        """Row and column of the best scores."""
-        return frozenset((i, j) for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.is_best)
-
-    @property
     def links(self) -> dict[tuple[int, int], str]:
-        """The links of cells by row and column."""
+        """Links of cells by row and column."""
         return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kind of each column."""
+        """Kind of each column."""
         return [column.kind for column in self.shown]
 
     @property
     def width(self) -> int:
-        """Characters of the widest cells of all columns, with a gap of two; sentences are wrapped."""
+        """Characters of the widest cells of all columns, with a gap of two. Sentences are wrapped."""
         columns = zip(self.kinds, self.header, *self.rows, strict=True)
         return sum(40 if kind == "text" else 2 + max(map(len, cells)) for kind, *cells in columns)
 
@@ -288,13 +285,13 @@ class Table:
 
     @property
     def lead(self) -> int:
-        """The first column after the labels and seeds: on a narrow page, the columns after it are a touch away."""
+        """First column after the labels and seeds. A narrow page folds the columns after it."""
         n_labels = sum(kind in ("group", "label") for kind in self.kinds)
         return n_labels + (self.header[n_labels : n_labels + 1] == ["Seeds"])
 
     @property
     def pinned(self) -> int:
-        """The column that stays in sight when a narrow page scrolls: the systems, or the first one."""
+        """Column that stays visible when a narrow page scrolls: the systems, or the first column."""
         return self.header.index("System") if "System" in self.header else 0
 
 
@@ -313,12 +310,12 @@ def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv",
 
 
 def to_csv(table: Table) -> str:
-    """The values in full precision."""
+    """Return the values in full precision."""
     return (table.frame if table.full is None else table.full).to_csv(index=False)
 
 
 def to_text(table: Table) -> str:
-    """Plain text for a terminal, with the note but without the caption; wrapped cells in a grid without title."""
+    """Return plain text for a terminal, with the note. Tables with wrapped cells are a grid without title."""
     if table.widths:
         return tabulate(table.rows, table.header, "grid", maxcolwidths=list(table.widths), disable_numparse=True)
     # Without `disable_numparse`, tabulate would read cells such as "1e5" or "007" as numbers and rewrite them.
@@ -327,53 +324,55 @@ def to_text(table: Table) -> str:
     return f"{table.heading}\n\n{body}{note}"
 
 
-# A line of a form of a table; with cells, a list: the text before, between and after them, then the cells
+# A line of a `Form`. A line of cells is a list: the text before, between and after the cells, then the cells.
 Line = str | list[str]
 
 
 @dataclass(frozen=True)
 class Form:
-    """A table in LaTeX or Markdown, line by line, so that the page can leave out rows and columns."""
+    """A table in LaTeX or Markdown, line by line. The page can omit rows and columns."""
 
     head: Sequence[Line]
     rows: Sequence[Line]
-    rule: str  # the line before each row that begins a new group; empty for none
+    rule: str  # line before each row that begins a new block (empty: none)
     foot: Sequence[Line]
 
 
 def latex_form(table: Table) -> Form:
-    """A booktabs table with caption and label, and its notes below it in a smaller font."""
+    """Return a booktabs table with caption and label, and its note below in a smaller font."""
     is_gray = any(cell.is_at_chance for row in table.cells for cell in row)
-    packages = " and ".join(f"\\usepackage{{{name}}}" for name in ("booktabs", *(["xcolor"] if is_gray else [])))
-    columns = [LATEX_COLUMNS.get(kind, "l") for kind in table.kinds]
+    has_text = "text" in table.kinds
+    packages = ["booktabs", *(["xcolor"] if is_gray else []), *(["tabularx", "array"] if has_text else [])]
+    columns = [LATEX_COLUMNS.get(kind, NARROW if has_text else "l") for kind in table.kinds]
     note = [f"\\par\\smallskip\n{{\\footnotesize\\raggedright {escape_latex(table.note)}\\par}}"] if table.note else []
-    caption = f"{table.heading}. {table.caption}".strip()
-    environment = "table*" if table.width > COLUMN_WIDTH else "table"
-    return Form(
-        [
-            f"% Needs {packages}.",
-            f"\\begin{{{environment}}}[t]",
-            "\\centering",
+    caption = f"\\caption{{{escape_latex(f'{table.heading}. {table.caption}'.strip())}}}"
+    label = f"\\label{{tab:{table.key}}}"
+    header: Line = ["", " & ", " \\\\", *map(escape_latex, table.header)]
+    rows: list[Line] = [
+        ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
+        for cells, row in zip(table.cells, table.rows, strict=True)
+    ]
+    if len(table.cells) > MAX_LATEX_ROWS and not has_text:  # `tabularx` cannot be broken
+        head = [
+            "% Needs \\onecolumn.",
+            "\\begingroup\\scriptsize\\setlength{\\tabcolsep}{3pt}",
+            ["\\begin{longtable}{", "", "}", *columns],
+        ]
+        head += [f"{caption}{label} \\\\", "\\toprule", header, "\\midrule", "\\endhead"]
+        foot = ["\\bottomrule", "\\end{longtable}", "\\endgroup", *note]
+        packages.append("longtable")
+    else:
+        environment = "table*" if table.width > COLUMN_WIDTH else "table"
+        body, width = ("tabularx", "{\\linewidth}") if has_text else ("tabular", "")
+        head = [f"\\begin{{{environment}}}[t]", "\\centering"]
+        head += [
             *(["\\footnotesize"] if table.width > PAGE_WIDTH else []),
-            ["\\begin{tabular}{", "", "}", *columns],
-            "\\toprule",
-            ["", " & ", " \\\\", *map(escape_latex, table.header)],
-            "\\midrule",
-        ],
-        [
-            ["", " & ", " \\\\", *(_latex_cell(cell) if shown else "" for cell, shown in zip(cells, row, strict=True))]
-            for cells, row in zip(table.cells, table.rows, strict=True)
-        ],
-        "\\midrule",
-        [
-            "\\bottomrule",
-            "\\end{tabular}",
-            *note,
-            f"\\caption{{{escape_latex(caption)}}}",
-            f"\\label{{tab:{table.key}}}",
-            f"\\end{{{environment}}}",
-        ],
-    )
+            [f"\\begin{{{body}}}{width}{{", "", "}", *columns],
+        ]
+        head += ["\\toprule", header, "\\midrule"]
+        foot = ["\\bottomrule", f"\\end{{{body}}}", *note, caption, label, f"\\end{{{environment}}}"]
+    needed = " and ".join(f"\\usepackage{{{name}}}" for name in packages)
+    return Form([f"% Needs {needed}.", *head], rows, "\\midrule", foot)
 
 
 def _latex_cell(cell: Cell) -> str:
@@ -386,7 +385,7 @@ def _latex_cell(cell: Cell) -> str:
 
 
 def markdown_form(table: Table) -> Form:
-    """A pipe table."""
+    """Return a pipe table."""
     rows = [
         [
             f"**{escape_markdown(text)}**" if cell.is_best else escape_markdown(text)
@@ -410,31 +409,31 @@ def _join_lines(form: Form, breaks: frozenset[int]) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """A pipe table, without title, caption and note."""
+    """Return a pipe table without title, caption and note."""
     return _join_lines(markdown_form(table), table.breaks)
 
 
 def to_latex(table: Table) -> str:
-    """A booktabs table with caption and label."""
+    """Return a booktabs table with caption and label."""
     return _join_lines(latex_form(table), table.breaks) + "\n"
 
 
 def one_line(text: str) -> str:
-    """Text with blanks for its line ends, which would end a row or a paragraph."""
+    """Replace line ends by blanks, since they would end a row or a paragraph."""
     return " ".join(text.splitlines())
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX typesets literally, in a line."""
+    """Escape text for LaTeX, in one line."""
     escaped = "".join(LATEX.get(character, character) for character in one_line(text))
     # At the start of a row, these would belong to the line end before it: `\\*`, `\\[2pt]`.
     return f"{{}}{escaped}" if escaped.lstrip().startswith(("*", "[")) else escaped
 
 
 def escape_markdown(text: str) -> str:
-    """Text that Markdown shows literally, in a line."""
+    """Escape text for Markdown, in one line."""
     text = re.sub(r"([\\`*|\[\]<>~$]|&(?=#?\w+;))", r"\\\1", one_line(text))
     # A paragraph that begins so would be a heading or a list: `# `, `- `, `1. `.
     text = re.sub(r"^(\s*(?:\d+(?=[.)]))?)([-+#=.)])(?=[-+#=]*(?:\s|$))", r"\1\\\2", text)
-    # An underscore inside a word is plain text in Markdown; at its edge it would start emphasis.
+    # An underscore inside a word is plain text in Markdown. At its edge, it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

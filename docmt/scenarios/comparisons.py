@@ -1,7 +1,7 @@
-"""Scenarios: what docmt computes with a tiny model on a device, against the same on the CPU in float32.
+"""Scenarios: docmt's computations with a tiny model on a device, compared with the CPU in float32.
 
-There is one list of them. `docmt bench gpu` runs each as a row of its table; `pytest -m gpu` runs each as a test, on a
-GPU or on the stand-in of one (`tests/standin`).
+There is one list of them. `docmt bench gpu` runs each as a row of its table. `pytest -m gpu` runs each as a test, on a
+GPU or on the stand-in for a GPU (`tests/standin`).
 """
 
 import contextlib
@@ -31,24 +31,24 @@ from docmt.training.optimizer import build_optimizer
 from docmt.training.settings import TrainingSettings
 
 PRESETS = [name for n, name in enumerate(ARCHITECTURES) if ARCHITECTURES[name] not in [*ARCHITECTURES.values()][:n]]
-"""Architectures without second names of a model."""
+"""Architectures without duplicates under a second name."""
 COMPILED_FIRST = ("sentence_transformer", "g_transformer", "rst_mix", "global_context", "cadec")
-"""One of each kind of graph; each takes half a minute to compile."""
+"""One preset for each kind of graph. Compiling a preset takes half a minute."""
 COUNTS = [3, 2, 4, 1, 2, 3, 2, 3]  # sentences of the instances
 N_SYMBOLS = 32
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 CPU = torch.device("cpu")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-# Relative to what is compared. Of a model this small, rounding can spoil a large share of a gradient.
+# Relative to the expected values. In such a small model, rounding can change a large share of a gradient.
 LIMITS = {"float32 loss": 1e-5, "float32 gradient": 1e-4, "float32 step": 1e-2}
 LIMITS |= {"bfloat16 loss": 0.01, "bfloat16 gradient": 0.25, "float16 loss": 0.002, "float16 gradient": 0.1}
 LOGGED_EVERY = 4
 CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
-"""Share of drafts that are corrupted references; which words a model draws for the others depends on rounding."""
+"""Share of drafts that are corrupted references. The words that a model draws for others depend on rounding."""
 
 
 def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
-    """Names of scenarios, `KIND/PRESET` or `probe`, in the order in which they say most; and the rest of `compiled`."""
+    """Return names of scenarios, `KIND/PRESET` or `probe`, the most informative first, and the rest of `compiled`."""
 
     def named(*kinds: str, presets: Sequence[str] = PRESETS) -> list[str]:
         return [f"{kind}/{preset}" for kind in kinds for preset in presets]
@@ -62,7 +62,7 @@ def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def _same_draws() -> Iterator[None]:
-    """The drafts of CADec alike on all devices: corrupted references, drawn on the CPU."""
+    """Draw the drafts of CADec on the CPU, so that they are equal on all devices: all are corrupted references."""
     draw = torch.rand
 
     def rand(*size: Any, device: Any = None, **options: Any) -> torch.Tensor:
@@ -73,19 +73,19 @@ def _same_draws() -> Iterator[None]:
 
 
 class Scenarios:
-    """The scenarios on a device, as a function of their names; a folder gets their files."""
+    """Scenarios on a device, called by name. Their files are in a folder."""
 
     def __init__(self, device: torch.device, folder: Path) -> None:
         self.device = device
         self.workload = Workload(folder, COUNTS, shortest=0, longest=8, n_symbols=N_SYMBOLS)
 
     def __call__(self, name: str) -> Outcome:
-        """The outcome of a scenario, given as `scenario_names` has it."""
+        """Return the outcome of a scenario, by its name in `scenario_names`."""
         kind, *presets = name.split("/")
         return getattr(self, kind.replace("-", "_"))(*presets)
 
     def update(self, preset: str) -> Outcome:
-        """Forward, backward and Adam on one batch, in all precisions (in half, the median of three)."""
+        """Compare forward, backward and Adam on one batch in all precisions (median of three in half precision)."""
         numbers: dict[str, float] = {}
         for precision, dtype in PRECISIONS.items():
             gradients = []
@@ -96,14 +96,14 @@ class Scenarios:
                 if seed == 0:
                     numbers[f"{precision} loss"] = distance(found["loss"], expected["loss"])
                 if precision == "float32":
-                    # Adam makes steps of the same size of gradients that are only noise.
+                    # Adam makes steps of the same size for gradients that are only noise.
                     is_clear = expected["gradient"].abs() > 1e-4 * expected["gradient"].abs().max()
                     numbers["float32 step"] = distance(found["step"][is_clear], expected["step"][is_clear])
             numbers[f"{precision} gradient"] = statistics.median(gradients)
         return judge(numbers, LIMITS)
 
     def _step(self, preset: str, device: torch.device, dtype: torch.dtype, seed: int) -> dict[str, torch.Tensor]:
-        """Loss, gradient and change of the weights."""
+        """Return loss, gradient and change of the weights."""
         settings = model_settings(preset)
         module = LossModule(random_model(settings, N_SYMBOLS, seed=seed), 0.1).to(device).train()
         optimizer = build_optimizer(module, set(), TrainingSettings())
@@ -118,7 +118,7 @@ class Scenarios:
         return {"loss": loss.detach().cpu(), "gradient": gradient.cpu(), "step": step.cpu()}
 
     def compiled(self, preset: str) -> Outcome:
-        """The loss and its gradient as a compiled graph in bfloat16, against the plain computation."""
+        """Compare loss and gradient of a compiled graph in bfloat16 with the plain computation."""
         settings = model_settings(preset)
         kernel = kernel_for(self.device, torch.bfloat16, settings.width // settings.heads)
         module = LossModule(random_model(settings, N_SYMBOLS), 0.1).to(self.device).train()
@@ -128,7 +128,7 @@ class Scenarios:
         from torch import _dynamo
         from torch._inductor import config
 
-        # torch counts graphs by the code that they are made of, which all presets share; few are allowed.
+        # torch counts graphs by their code, which all presets share, and allows few.
         _dynamo.reset()
         results, started = [], time.monotonic()
         for module.compiled in (None, graph):
@@ -150,8 +150,8 @@ class Scenarios:
         return judge(numbers, limits, note=f"{time.monotonic() - started:.0f} s to compile")
 
     def training(self, preset: str) -> Outcome:
-        """A training through the trainer (memory probe, validation, entropies, checkpoints), and one with a break."""
-        # Sums in a fixed order where torch has a kernel that does so; elsewhere, rounding may differ between runs.
+        """Compare a training (memory probe, validation, entropies, checkpoints) with the CPU and with a resumed one."""
+        # Sums in a fixed order if torch has such a kernel. With other kernels, rounding can differ between runs.
         are_deterministic = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)
         try:
@@ -172,8 +172,8 @@ class Scenarios:
         return judge(numbers, limits, note="" if numbers["resumed"] else "equal bit for bit")
 
     def no_waiting(self, preset: str) -> Outcome:
-        """A training in half precision: near one in float32, and the CPU waits only in updates that are logged."""
-        quiet: list[bool] = []  # whether the CPU may not wait after each update
+        """Compare a training in half precision with float32. The CPU can wait for the device only in logged updates."""
+        quiet: list[bool] = []  # True if the CPU may not wait after an update
 
         def note(*_: object) -> None:
             n = len(quiet) + 1
@@ -195,22 +195,22 @@ class Scenarios:
         return judge(numbers, {"dev_loss": 0.05}, note=f"{sum(quiet)} updates without waiting")
 
     def search(self, preset: str) -> Outcome:
-        """Beam search; in float32, hypotheses may differ only where their scores do not."""
+        """Compare beam search. In float32, hypotheses can differ only if their scores are equal."""
         trained = self.workload.trained(model_settings(preset))
         sources = self.workload.sources(trained.model.settings)
 
         def find(device: torch.device, precision: str) -> tuple[list[list[list[int]]], list[float]]:
             settings = SEARCH.model_copy(update={"precision": precision})
-            found = dict(Translator(trained, settings, device=device.type).translate_sources(sources))
-            hypotheses = [found[n] for n in range(len(sources))]
+            by_number = dict(Translator(trained, settings, device=device.type).translate_sources(sources))
+            hypotheses = [by_number[n] for n in range(len(sources))]
             return [each.sentences for each in hypotheses], [each.score for each in hypotheses]
 
         expected, scores = find(CPU, "float32")
-        found, device_scores = find(self.device, "float32")
+        by_number, device_scores = find(self.device, "float32")
         _, half_scores = find(self.device, "auto")
-        # Rounding can lead a search of random weights elsewhere, on a CPU, too; a wrong kernel does so in most.
+        # With random weights, rounding can change a hypothesis, even on a CPU. A wrong kernel changes most hypotheses.
         numbers = {
-            "different hypotheses": sum(a != b for a, b in zip(found, expected, strict=True)),
+            "different hypotheses": sum(a != b for a, b in zip(by_number, expected, strict=True)),
             "scores": max(abs(a - b) for a, b in zip(device_scores, scores, strict=True)),
             "median score in half precision": statistics.median(
                 abs(a - b) for a, b in zip(half_scores, scores, strict=True)
@@ -220,7 +220,7 @@ class Scenarios:
         return judge(numbers, {"scores": 1e-4, "median score in half precision": 0.1}, note=note)
 
     def contrast(self, preset: str) -> Outcome:
-        """Log probabilities of given translations."""
+        """Compare log probabilities in forced decoding."""
         trained = self.workload.trained(model_settings(preset))
         src = ["a b c d e", "f b g c h"]
         candidates = [Candidate(src, tgt) for tgt in (["i j k", "l j m n"], ["i j", "o p"])]
@@ -237,7 +237,7 @@ class Scenarios:
         return judge(numbers, {"float32": 1e-4, "half precision": 0.02})
 
     def probe(self) -> Outcome:
-        """A training after a memory probe that ran out of memory in a backward pass, against one without a probe."""
+        """Compare a training without a memory probe with one whose probe ran out of memory in a backward pass."""
         recipe: Recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
         has_tried, backward = [False], Fabric.backward
 
@@ -262,7 +262,7 @@ class Scenarios:
 
 
 def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
-    """The history of a training on all devices is that on one (on GPUs, gradients are exchanged by NCCL)."""
+    """Compare the history of a training on all devices with one device (GPUs exchange gradients through NCCL)."""
     with tempfile.TemporaryDirectory() as folder:
         workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
         settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
@@ -278,5 +278,5 @@ def _judge_history(found: History, expected: History, *, note: str = "") -> Outc
 
 
 def _gradient(module: LossModule) -> torch.Tensor:
-    """The gradients of all parameters that have one, as a vector."""
+    """Return the gradients of all parameters that have one, as a vector."""
     return torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])

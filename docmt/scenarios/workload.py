@@ -1,4 +1,4 @@
-"""Random documents with trees, as files of a study, and models for them: scenarios need no corpus and no network."""
+"""Random documents with trees, as files of a study, and models for them, without corpora or network."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from docmt.training.launching import PROGRAM
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
-# Heads of 16, the narrowest that all kernels take; no dropout, which draws other numbers on each device.
+# Heads of 16, the narrowest for all kernels. No dropout, since its random numbers depend on the device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
 Recipe = dict[str, Any]
 RECIPE: Recipe = {
@@ -45,15 +45,15 @@ RECIPE: Recipe = {
     "precision": "float32",
 }
 QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
-"""Changes to `RECIPE`: half precision where there is one, and updates that nothing interrupts."""
+"""Changes to `RECIPE`: half precision if the device has it, and updates without interruptions."""
 SECONDS = 240  # time for a training on several devices
 TIMES = {"seconds", "tokens_per_second"}
 History = dict[str, list[float]]
-"""Columns by name, each without its empty cells."""
+"""Columns by name, without empty cells."""
 
 
 def model_settings(preset: str, size: str | None = None, **changes: Any) -> ModelSettings:
-    """An architecture in a size of `docmt config manual`, or tiny, with one upper layer in each stack."""
+    """Return the settings of an architecture in a size of the presets, or tiny with one upper layer in each stack."""
     values = dict(ARCHITECTURES[preset])
     if size is None:
         for name in ("encoder_attention", "decoder_attention", "cross_attention"):
@@ -63,7 +63,7 @@ def model_settings(preset: str, size: str | None = None, **changes: Any) -> Mode
 
 
 def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> Transformer:
-    """A model in evaluation mode whose attention is far from uniform, and no matrix of which is zero."""
+    """Return a model in evaluation mode whose attention is far from uniform, and no matrix of which is zero."""
     torch.manual_seed(seed)
     model = build_transformer(settings, n_symbols).eval()
     with torch.no_grad():
@@ -76,7 +76,7 @@ def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> T
 
 
 def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> InstanceSet:
-    """An instance of each number of sentences, of random words; each sentence of two EDUs if it has two words."""
+    """Return an instance of random words per number of sentences. Sentences of at least two words have two EDUs."""
     generator = np.random.default_rng(0)
     n_sentences, sides = sum(counts), {}
     for side in ("src", "tgt"):
@@ -100,22 +100,22 @@ def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbol
 
 
 def _heads(counts: np.ndarray) -> np.ndarray:
-    """Heads of the units of each instance, which form a binary tree."""
+    """Return the heads of the units of each instance, which form a binary tree."""
     first = np.repeat(np.cumsum(counts) - counts, counts)
     place = np.arange(counts.sum()) - first
     return np.where(place > 0, first + (place - 1) // 2, -1)
 
 
 def read_history(path: Path) -> History:
-    """Read the file that a training wrote."""
+    """Read the history file of a training."""
     history = pd.read_csv(path)
     return {str(name): history[name].dropna().tolist() for name in history}
 
 
 class Workload:
-    """A folder with random instances, which serve for training and validation, a vocabulary and a text pipeline.
+    """Folder with random instances for training and validation, a vocabulary and a text pipeline.
 
-    The first words of the vocabulary are letters, which the pipeline leaves as they are.
+    The first words of the vocabulary are letters, which the pipeline does not change.
     """
 
     def __init__(self, folder: Path, counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> None:
@@ -134,7 +134,7 @@ class Workload:
         return load_instances(self.folder / "instances")
 
     def files(self, folder: Path) -> TrainingFiles:
-        """Inputs of a training, and its outputs in a folder."""
+        """Return the input files of a training, with its output files in a folder."""
         instances = self.folder / "instances"
         inputs = {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
         outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
@@ -150,7 +150,7 @@ class Workload:
         device_tokens: int | None = None,
         **recipe: Any,
     ) -> tuple[TrainedModel, History]:
-        """Train in this process; returns the model and the history without times."""
+        """Train in this process. Returns the model and the history without times."""
         files = self.files(folder)
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
         accelerator = "cpu" if device.type == "cpu" else "auto"
@@ -159,7 +159,7 @@ class Workload:
         return load_model(files.out), history
 
     def train_on(self, names: Sequence[str], model: ModelSettings, *, is_cuda: bool, **recipe: Any) -> History:
-        """Train as users do, in a process for each device; names of GPUs are those of `CUDA_VISIBLE_DEVICES`."""
+        """Train with the command, in a process for each device. Names of GPUs are those of `CUDA_VISIBLE_DEVICES`."""
         folder = self.folder / f"on-{len(names)}"
         settings = {"model": model.model_dump(), "training": RECIPE | recipe}
         options = {name: file for name, file in vars(self.files(folder)).items() if file is not None}
@@ -173,7 +173,7 @@ class Workload:
         return read_history(folder / "history.csv")
 
     def trained(self, settings: ModelSettings) -> TrainedModel:
-        """A random model with vocabulary and pipeline, as loaded from a model file."""
+        """Return a random model with vocabulary and pipeline, as loaded from a model file."""
         vocabulary = Vocabulary.load(self.folder / "vocabulary.txt")
         pipeline = TextPipeline.load(self.folder / "pipeline.json")
         return TrainedModel(random_model(settings, len(vocabulary)), vocabulary, pipeline, {"max_tokens": 512}, {})
@@ -181,14 +181,14 @@ class Workload:
     def batch(
         self, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, n: int | None = None
     ) -> Batch:
-        """The first n instances as a batch for products of a type, prepared as a training does."""
+        """Return the first n instances as a batch for products of a type, prepared as in a training."""
         instances = self.instances
         batch = collate(instances, range(n or len(instances)), settings)
         batch.prepare(kernel_for(device, dtype, settings.width // settings.heads))
         return batch if device.type == "cpu" else batch.pin_memory().to(device)
 
     def sources(self, settings: ModelSettings) -> list[Source]:
-        """The source sides of the instances."""
+        """Return the source sides of the instances."""
         instances = self.instances
         return [
             Source(instances.sentences(k, "src"), instance_trees(instances, k) if settings.needs_trees else None)

@@ -1,4 +1,4 @@
-"""Failed jobs, and the last error in their logs."""
+"""Failed jobs, with the last error in their logs."""
 
 import re
 from collections.abc import Callable
@@ -29,11 +29,11 @@ class Failure:
     """A job that failed and has not succeeded since.
 
     Attributes:
-        name: of its log file.
-        log: relative to the study's folder.
-        line: the last error in the log, or the closest thing to it.
+        name: name of its log file.
+        log: path relative to the study's folder.
+        line: last error in the log, or the closest line to it.
         job: ID in the cluster's queue.
-        time: of the last line in the log, in seconds since 1970.
+        time: time of the last line in the log, in seconds since 1970.
     """
 
     rule: str
@@ -45,14 +45,14 @@ class Failure:
 
 
 def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | None, str], bool]) -> list[Failure]:
-    """The failed jobs of a study, oldest first.
+    """Return the failed jobs of a study, oldest first.
 
-    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job
-    that is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake says so, unless
-    it has been restarted since.
+    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job that
+    is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake reports a failure,
+    unless it has been restarted since.
 
-    `is_planned` tells whether the job of a stage and a name still matters: not if its output exists or is not needed.
-    The stage is None for a rule of the user's.
+    `is_planned` returns True if the job of a stage and a name still matters: its output is missing and needed. The
+    stage is None for a user-defined rule.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/**/*.log")):
@@ -65,17 +65,19 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         announced = workflow.jobs.get(where)
         if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
-        own = slurm_logs(folder, rule, name)
+        slurm_outputs = slurm_logs(folder, rule, name)
         # The plugin names the output of each attempt after the ID of the job in Slurm.
-        number = (announced.job if announced else None) or (own[-1].stem if own else None)
+        number = (announced.job if announced else None) or (slurm_outputs[-1].stem if slurm_outputs else None)
         line = last_error(log)
         tail = read_tail(log)
         # The message is not always the last line: bars and warnings of libraries may follow while the trainer saves.
         was_stopped = any(STOPPED.search(message) for message in tail[-5:])
         if line is None and announced is not None and announced.is_failed and not was_stopped:
-            # A job that Slurm ends (time, memory, `scancel`) cannot write why into its own log: Slurm's output has it.
-            if own:
-                line = next((message for message in reversed(read_tail(own[-1])) if SLURM_LINE.match(message)), None)
+            # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
+            if slurm_outputs:
+                line = next(
+                    (message for message in reversed(read_tail(slurm_outputs[-1])) if SLURM_LINE.match(message)), None
+                )
             end = repr(tail[-1]) if tail else "nothing: it is empty"
             line = line or announced.message or f"no error in the log (killed?); it ends with {end}"
         if line is not None:
@@ -84,7 +86,7 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
 
 
 def last_error(path: Path) -> str | None:
-    """The last error in a log that no ordinary message follows; None if there is none."""
+    """Return the last error in a log that no ordinary message follows, or None."""
     for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
         # After an error, an ordinary message means that the job went on: a library's traceback was only a warning.
@@ -96,7 +98,7 @@ def last_error(path: Path) -> str | None:
 
 
 def read_tail(path: Path) -> list[str]:
-    """The last lines of a log that are not empty, with progress bars split at carriage returns."""
+    """Read the last lines of a log that are not empty, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
             # The cut may fall inside a UTF-8 character: hence `errors="replace"`.

@@ -1,4 +1,4 @@
-"""What `docmt status` shows: the trainings of a study, its failed jobs, and how many of its results are made."""
+"""Text of `docmt status`: trainings of a study, failed jobs, and number of existing results."""
 
 import re
 import time
@@ -21,7 +21,7 @@ OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 
 
 def show_study(folder: Path, plan: Plan) -> str:
-    """The state of a study as text for a terminal with 100 columns; the folder may be empty."""
+    """Return the state of a study as text for a terminal with 100 columns. The folder can be empty."""
     workflow = read_workflow(folder)
     trainings, failures = read_state(folder, plan, workflow)
     n_made, n_all = count_results(folder, plan, workflow)
@@ -31,7 +31,7 @@ def show_study(folder: Path, plan: Plan) -> str:
 
 
 def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
-    """The trainings of a study, and its failed jobs that still matter."""
+    """Return the trainings of a study, and its failed jobs that still matter."""
     finished = {
         stage
         for stage, files in plan.targets().items()
@@ -58,13 +58,13 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A trainer that was started again, by Snakemake or by hand, is no failure, whatever its old log ends with.
+    # A trainer that was started again, by Snakemake or by hand, has not failed, even if its old log ends with an error.
     running = {job_name(training) for training in trainings if training.state != "failed"}
     return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
 
 
 def count_results(folder: Path, plan: Plan, workflow: Workflow) -> tuple[int, int]:
-    """How many results of the stages exist, and how many there will be."""
+    """Return the numbers of existing and of all results of the stages."""
     files = [file for files in plan.targets().values() for file in files]
     # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
     return sum((folder / file).exists() and file not in workflow.started for file in files), len(files)
@@ -110,14 +110,14 @@ def _show_failures(failures: list[Failure]) -> str:
 
 
 def bar(done: float, total: float, width: int) -> str:
-    """`[####......]`; full only when done."""
+    """Return a bar such as `[####......]`, which is full only at the end."""
     # Rounding down, and never to the full width: 999 of 1,000 must not look finished.
     filled = width if done >= total else min(width - 1, int(width * done / total))
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
 
 def duration(seconds: float | None) -> str:
-    """`2d03h`, `3h05m`, `12m`, `40s`, or nothing."""
+    """Return `2d03h`, `3h05m`, `12m`, `40s`, or an empty text."""
     if seconds is None:
         return ""
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
@@ -129,7 +129,7 @@ def duration(seconds: float | None) -> str:
 
 
 def shorten(name: str, width: int) -> str:
-    """Shorten a name to a width by cutting its middle, which tells less than its ends."""
+    """Shorten a name to a width by cutting its middle, which is less specific than its ends."""
     if len(name) <= width:
         return name
     head = (width - 1) // 2

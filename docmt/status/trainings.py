@@ -1,4 +1,4 @@
-"""The state of trainings: how far each has come, whether its trainer is alive, and when it may finish."""
+"""State of trainings: progress, running trainers, and estimated time to completion."""
 
 import csv
 import math
@@ -30,10 +30,10 @@ class Training:
     Attributes:
         state: `waiting`, `started` (by Snakemake: it waits in the queue of a cluster, loads, or is about to end),
             `running`, `interrupted` (resumes from its checkpoint), `failed` or `done`.
-        step: updates made; None if it has not started.
-        max_steps: maximum number of updates; None if only epochs or patience end it.
-        tokens_per_second, dev_loss: the last ones.
-        eta_seconds: until `max_steps` at the mean rate so far, not counting validation; it may stop earlier. None
+        step: updates made. None if it has not started.
+        max_steps: maximum number of updates. None if only epochs or patience end it.
+        tokens_per_second, dev_loss: last logged values.
+        eta_seconds: seconds until `max_steps` at the mean rate so far, without validation. It can stop earlier. None
             unless it is running.
     """
 
@@ -54,12 +54,12 @@ class Training:
 
 
 def job_name(run: Run | Training) -> str:
-    """The name of a training's log and benchmark files; other jobs of the run append to it."""
+    """Return the name of a training's log and benchmark files. Other jobs of the run append to it."""
     return f"{run.dataset}_{run.system}_seed{run.seed}"
 
 
 def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Sequence[Failure]) -> list[Training]:
-    """The trainings of a plan in a study's folder, in the order of the configuration."""
+    """Return the trainings of a plan in a study's folder, in the order of the configuration."""
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
         _read_training(folder, plan, run, workflow=workflow, is_failed=job_name(run) in failed)
@@ -69,7 +69,7 @@ def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Se
 
 def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
-    # Each combination of settings has its own folder of checkpoints; the newest belongs to the last trainer.
+    # Each combination of settings has a folder of checkpoints. The newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
     checkpoints = max(folders, key=lambda path: max(map(modified, path.iterdir()), default=0), default=None)
     note = read_status(checkpoints) if checkpoints else {}
@@ -103,7 +103,7 @@ def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is
 
 
 def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
-    """Whether the trainer is alive: it holds a lock on its note, or, on another host, has recently made progress."""
+    """True if the trainer holds a lock on its note or, on another host, has recently made progress."""
     if checkpoints is None or not note:
         return False
     if is_running(checkpoints):
@@ -115,7 +115,7 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
 
 
 def _read_history(path: Path) -> dict[str, Any]:
-    """The last value of each column."""
+    """Return the last value of each column."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))

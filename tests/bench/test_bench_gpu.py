@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from docmt.bench import commands, environment
-from docmt.bench.dense import DenseTransformer
+from docmt.bench.dense import dense_loss
 from docmt.bench.rows import Workers, run_checks
 from docmt.bench.speed import Speed
 from docmt.cli.main import main
@@ -136,7 +136,7 @@ def test_nvidia_smi_is_asked_for_defects(monkeypatch, tmp_path, answer, verdict)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: object())
-    assert environment.health().verdict == verdict
+    assert environment.gpu_status().verdict == verdict
 
 
 def test_the_command_says_what_is_wrong(capsys, tmp_path):
@@ -210,7 +210,7 @@ def test_the_published_computation_has_the_loss_of_ours(tmp_path):
     workload = Workload(tmp_path, [3, 1, 4], shortest=0, longest=8, n_symbols=32)
     model = random_model(model_settings("g_transformer"), 32)
     batch = workload.batch(model.settings, CPU, torch.float32)
-    ours, theirs = LossModule(model, 0.1)(batch), DenseTransformer(model, with_entropies=True).loss(batch, 0.1)
+    ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1, with_entropies=True)
     torch.testing.assert_close(theirs, ours, rtol=1e-5, atol=0)
 
 

@@ -28,8 +28,10 @@ from docmt.corpora.suite_items import ContrastiveItem
 from docmt.errors import UserError
 from docmt.evaluation import metrics
 from docmt.evaluation.bleu import count_segments
-from docmt.evaluation.metrics import FEWEST_ITEMS, FEWEST_SEGMENTS, METRICS, EvaluationSettings, Metric
+from docmt.evaluation.metrics import METRICS, EvaluationSettings, Metric
 from docmt.evaluation.significance import (
+    MIN_ITEMS,
+    MIN_SEGMENTS,
     binomial_p,
     bootstrap,
     bootstrap_test,
@@ -99,7 +101,7 @@ def test_the_fewest_segments_for_marks(n, mark, seeds):
     (row,) = compare([good] * seeds, [bad] * seeds, reference)
     levels = {"": 1.1, "*": 0.05, "**": 0.01}
     assert max(row.p, row.randomization_p) < levels[mark]
-    assert n >= FEWEST_SEGMENTS[len(mark) - 1] if mark else n < FEWEST_SEGMENTS[0]
+    assert n >= MIN_SEGMENTS[len(mark) - 1] if mark else n < MIN_SEGMENTS[0]
     assert mark == "**" or max(row.p, row.randomization_p) >= {"": 0.05, "*": 0.01}[mark]
 
 
@@ -108,7 +110,7 @@ def test_the_fewest_segments_for_marks(n, mark, seeds):
 def test_the_fewest_items_for_marks(n, seeds):
     (row,) = compare_verdicts("accuracy", ["p"] * n, [[True] * n] * seeds, [[False] * n] * seeds)
     assert row.p == pytest.approx(2 / 2**n)
-    assert [row.p < level for level in (0.05, 0.01)] == [n >= fewest for fewest in FEWEST_ITEMS]
+    assert [row.p < level for level in (0.05, 0.01)] == [n >= fewest for fewest in MIN_ITEMS]
 
 
 @pytest.mark.parametrize("scorer", [BLEU(force=True), BLEU(smooth_method="none", tokenize="none", force=True), CHRF()])

@@ -1,8 +1,5 @@
 """Whole models: against the dense-mask computation, packed against one by one, and in bfloat16."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -17,6 +14,7 @@ from core_fixtures import (
     random_documents,
 )
 
+from docmt.bench.dense import dense_loss
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
 from docmt.models.model_file import model_marks
@@ -28,16 +26,6 @@ from docmt.training.loss import LossModule
 COUNTS = (1, 4, 7, 2, 1)
 DENSE = ("g_transformer", "g_transformer_no_target_context", "g_transformer_no_language_locality")
 DENSE += ("g_transformer_only_group", "g_transformer_only_global")
-
-
-@pytest.fixture(scope="module")
-def dense_transformer():
-    """The computation of the published code, of `benchmarks/`."""
-    path = Path(__file__).parents[2] / "benchmarks/dense.py"
-    spec = importlib.util.spec_from_file_location("dense", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.DenseTransformer
 
 
 def gradients(model, loss):
@@ -54,10 +42,10 @@ def batch_of(model, documents):
 
 @pytest.mark.parametrize("architecture", DENSE)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_loss_and_gradients_equal_the_dense_mask(dense_transformer, architecture, seed):
+def test_loss_and_gradients_equal_the_dense_mask(architecture, seed):
     model = make_model(architecture, seed=seed)
     batch = make_batch(model.settings, random_documents(COUNTS, seed=seed))
-    ours, theirs = LossModule(model, 0.1)(batch), dense_transformer(model).loss(batch, 0.1)
+    ours, theirs = LossModule(model, 0.1)(batch), dense_loss(model, batch, 0.1)
     assert_close(ours, theirs)
     for found, expected in zip(gradients(model, ours), gradients(model, theirs), strict=True):
         # Rounding adds up over the layers, differently on each kind of CPU; one attention alone is held to 1e-5.

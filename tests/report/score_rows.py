@@ -62,6 +62,11 @@ def write_scores(path, rows, **provenance):
     return path
 
 
+def best_cells(table):
+    """Row and column of the best scores of a table."""
+    return {(i, j) for i, row in enumerate(table.cells) for j, cell in enumerate(row) if cell.is_best}
+
+
 def long_table(rows):
     """The long table of some rows."""
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)

@@ -42,9 +42,9 @@ def folder(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(content))
 
-        def table(self, *, stages=STAGES):
+        def table(self):
             values = {"runs": {"d": {"a": [1], "a_seed1_b": [1]}}, "run_folder": str(tmp_path / RUN_FOLDER)}
-            manifest = Manifest.load(values | {"benchmarks": str(self.benchmarks), "stages": stages}, where="manifest")
+            manifest = Manifest.load(values | {"benchmarks": str(self.benchmarks), "stages": STAGES}, where="manifest")
             # A system that translates with another system's model has scores only.
             scores = pd.DataFrame({"dataset": ["d"], "system": ["c"], "seed": [1]})
             return costs_table(read_costs(manifest, scores))
@@ -57,28 +57,24 @@ def folder(tmp_path):
     return Folder()
 
 
-def test_jobs_stand_in_the_order_of_the_stages(folder):
-    folder.benchmark("b", "x", 5)
-    folder.benchmark("a", "x", 5)
-    assert [row[0] for row in folder.table(stages={"one": ["b"], "two": ["a"]}).rows] == ["one", "two", "all"]
-
-
 def test_sums_by_stage_in_the_order_of_the_workflow(folder):
     folder.benchmark("train", "d_a_seed1", 7200, cpu="7200")
     folder.benchmark("apply_bpe", "d_dev_en", 1800, cpu="900")
     folder.benchmark("apply_bpe", "d_dev_de", 1800, cpu="2700")
+    folder.benchmark("annotate", "x", 3600, cpu="3600")
     folder.benchmark("mine", "x", 3600, cpu="3600")
     table = folder.table()
     assert table.header == ["Stage", "jobs", "core-minutes", "GPU-minutes"]
     assert table.rows == [
         ["text", "2", "60.0", "0.0"],
+        ["discourse", "1", "60.0", "0.0"],
         ["training", "1", "120.0", "0.0"],
         ["other", "1", "60.0", "0.0"],
-        ["all", "4", "240.0", "0.0"],
+        ["all", "5", "300.0", "0.0"],
     ]
-    assert table.full["stage"].tolist() == ["text", "training", "other"]
-    assert "240.0" in to_text(table)
-    assert "240.0" in to_latex(table)
+    assert table.full["stage"].tolist() == ["text", "discourse", "training", "other"]
+    assert "300.0" in to_text(table)
+    assert "300.0" in to_latex(table)
 
 
 @pytest.mark.parametrize(
@@ -146,16 +142,19 @@ def test_damaged_records_of_jobs_are_one_line(folder, content):
         folder.table()
 
 
-def test_columns_of_extended_benchmarks_are_no_obstacle(folder):
-    extra = "\tjobid\trule_name\tresources\n"
-    row = "60.0\t0:01:00\t10\t1\t1\t1\t0\t0\t50\t36.0\t4\tgather\t{'gpu': 1}\n"
-    folder.benchmark("gather", "gather", 0, text=HEADER.strip() + extra + row)
-    assert folder.hours() == (0.01, 0)
+ROW = "60.0\t0:01:00\t10\t1\t1\t1\t0\t0\t50\t"
 
 
-def test_repeated_jobs_are_summed(folder):
-    row = "60.0\t0:01:00\t10\t1\t1\t1\t0\t0\t50\t18.0\n"
-    folder.benchmark("gather", "gather", 0, text=HEADER + row + row)
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEADER + f"{ROW}18.0\n" * 2,
+        HEADER.strip() + "\tjobid\trule_name\tresources\n" + ROW + "36.0\t4\tgather\t{'gpu': 1}\n",
+    ],
+    ids=["repeated", "extended"],
+)
+def test_repeated_jobs_are_summed_and_further_columns_ignored(folder, text):
+    folder.benchmark("gather", "gather", 0, text=text)
     assert folder.hours() == (0.01, 0)
 
 

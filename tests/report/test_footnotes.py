@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from score_rows import accuracy, history, long_table, score
+from score_rows import accuracy, best_cells, history, long_table, score
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
@@ -130,7 +130,9 @@ def test_scores_computed_otherwise_or_not_at_all_are_named_under_the_table(signa
     found = main_table(summarize(long_table(rows)), LABELS)
     assert [row[-1] for row in found.rows] == cells
     assert found.note.removeprefix("Bold: best.").strip() == note
-    assert bool(found.best) == ("†" not in note and cells[0] != "–"), "nothing is the best of what cannot be compared"
+    assert bool(best_cells(found)) == ("†" not in note and cells[0] != "–"), (
+        "nothing is the best of what cannot be compared"
+    )
     assert note in to_text(found).replace("\n", " ")
 
 

@@ -10,7 +10,7 @@ from score_rows import accuracy, difference, long_table, of_seeds, score
 from docmt.report.page import build_report
 from docmt.report.score_tables import contrastive_table, main_table, paper_table
 from docmt.report.settings import CaseTable, PaperTable, ReportSettings
-from docmt.report.study_tables import case_table
+from docmt.report.study_tables import case_table, provenance_table
 from docmt.report.summary import summarize
 from docmt.report.tables import Table, label, number, prose, to_latex
 
@@ -32,7 +32,9 @@ TESTS = {test.key: test for test in [difference("a", 0.001)]}
 
 def study_tables():
     """Tables of all kinds: all that a report of scores has, one laid out as in a paper, and a case study."""
-    cases = pd.DataFrame({"case": ["x", "x"], "part": ["source", "a"], "chrF": [None, 3.2], "text": [HOSTILE * 3, ""]})
+    cases = pd.DataFrame(
+        {"case": ["x", "x"], "part": ["source", SETTINGS.label("a")], "chrF": [None, 3.2], "text": [HOSTILE * 3, ""]}
+    )
     facts = {"base": {"Bi-sent": "✗", "Size": "base"}, "a": {"Bi-sent": "✓", "Size": "base"}}
     paper = paper_table(long_table(SCORES), "t", SETTINGS, facts, TESTS)
     return [paper, case_table("c", cases, SETTINGS), *build_report(long_table(SCORES), SETTINGS).tables]
@@ -61,6 +63,7 @@ def test_columns_with_one_value_are_in_the_title_and_systems_have_their_short_na
     paper = study_tables()[0]
     assert paper.heading == "Table 1 (size base, 2 seeds)"
     assert [paper.header[:2], paper.rows[1][:2]] == [["System", "Bi-sent"], ["A system with a long name", "✓"]]
+    assert r" & Long & 3.2 & " in to_latex(study_tables()[1]), "also in case studies"
 
 
 def test_wide_tables_take_both_columns_of_a_page_in_a_smaller_font():
@@ -71,7 +74,7 @@ def test_wide_tables_take_both_columns_of_a_page_in_a_smaller_font():
     assert [r"\begin{table}" in table(n) for n in (1, 4, 5, 10)] == [True, True, False, False]
     assert [r"\footnotesize" in table(n) for n in (1, 4, 5, 10)] == [False, False, False, True]
     long = Table("k", "T", pd.DataFrame({"text": ["word " * 99]}), [prose("text", "Text")])
-    assert r"\begin{tabular}{p{.5\linewidth}}" in to_latex(long)
+    assert r"\begin{tabularx}{\linewidth}{X}" in to_latex(long)
     assert r"\begin{table}" in to_latex(long), "sentences are wrapped"
 
 
@@ -79,11 +82,12 @@ def test_wide_tables_take_both_columns_of_a_page_in_a_smaller_font():
 def test_latex_compiles_the_tables(tmp_path):
     rows = long_table([*SCORES, score(HOSTILE, 5), accuracy(HOSTILE, 50)])
     tables = [*study_tables(), main_table(summarize(rows), SETTINGS), contrastive_table(summarize(rows), SETTINGS)]
-    preamble = r"\documentclass[twocolumn]{article}\usepackage{booktabs}\usepackage{xcolor}"
+    preamble = r"\documentclass[twocolumn]{article}\usepackage{booktabs,xcolor,tabularx,array,longtable}"
     bodies = [to_latex(table).replace(r"\label{", rf"\label{{{i}") for i, table in enumerate(tables)]
-    text = "\n".join([preamble, r"\begin{document}", *bodies, r"\end{document}"])
+    runs = provenance_table(long_table([score("a", 1, seed=seed, commit="c" * 12) for seed in range(150)]))
+    text = "\n".join([preamble, r"\begin{document}", *bodies, r"\onecolumn", to_latex(runs), r"\end{document}"])
     (tmp_path / "tables.tex").write_text(text, encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
-    assert (tmp_path / "tables.pdf").stat().st_size > 0
+    assert b"Float too large" not in done.stdout, "long tables are broken across pages"

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from score_rows import long_table, score, write_scores
+from score_rows import best_cells, long_table, score, write_scores
 
 from docmt.cli.main import main
 from docmt.report.page import build_report
@@ -39,7 +39,7 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
     table = lay_out(rows, columns=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
     assert table.header == ["System", "Bi-sent", "Input", "s-BLEU", "METEOR"], "what no system has is no column"
     assert table.rows == [["#1", "✗", "sentences", "20.00", "7.00"], ["b", "✓", "documents", "30.00", "–"]]
-    assert table.best == {(1, 3)}
+    assert best_cells(table) == {(1, 3)}
     assert table.kinds[:3] == ["label"] * 3
     assert table.full["Bi-sent"].tolist() == ["✗", "✓"]
 
@@ -93,7 +93,7 @@ def test_an_average_over_scores_that_were_computed_otherwise_is_marked_and_not_t
     rows = [score(system, value, test=test) for system, value in (("a", 10), ("b", 30)) for test in ("t", "u")]
     table = lay_out([*rows[:3], rows[3] | {"signature": "y|warning:w"}], average=True)
     assert [row[-1] for row in table.rows] == ["10.00", "30.00 †"]
-    assert table.best == {(1, 1)}
+    assert best_cells(table) == {(1, 1)}
     assert table.note.endswith(
         "average: s-BLEU: not comparable, computed with y on d/u; the others with x on d/u. b: w."
     )

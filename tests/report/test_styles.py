@@ -13,7 +13,7 @@ from score_rows import history
 
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
-from docmt.report.figures import MOST_BANDS, distance_lines, training_curves
+from docmt.report.figures import MAX_BANDS, distance_lines, training_curves
 from docmt.report.html import read_template
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import COLORS, DARK_COLORS, DASHES, MARKERS, N_HUES, Styles, family_of, in_both_schemes
@@ -136,14 +136,14 @@ def styles_of(n_systems):
 
 
 def test_many_systems_get_panels_of_their_own():
-    few = training_curves(histories(MOST_BANDS), styles_of(MOST_BANDS))
+    few = training_curves(histories(MAX_BANDS), styles_of(MAX_BANDS))
     assert [picture.key for picture in few] == ["learning_curves_d"]
     many = training_curves(histories(12), styles_of(12))
     assert [picture.key for picture in many] == ["learning_curves_d", "learning_curves_d_by_system"]
     bands = [picture.svg.count("FillBetweenPolyCollection") for picture in (*few, *many)]
-    assert bands == [2 * MOST_BANDS, 0, 2 * 12], "bands are either apart or not there"
+    assert bands == [2 * MAX_BANDS, 0, 2 * 12], "bands are either apart or not there"
     assert all(color in picture.svg for picture in many for color in COLORS)
-    lines = training_curves(histories(MOST_BANDS + 1, n_seeds=1), styles_of(MOST_BANDS + 1))
+    lines = training_curves(histories(MAX_BANDS + 1, n_seeds=1), styles_of(MAX_BANDS + 1))
     assert [picture.key for picture in lines] == ["learning_curves_d"], "one seed has no band"
 
 

@@ -20,7 +20,7 @@ BOUND = re.compile(r"\|(.+)\| <= (\S+)")
 
 @dataclass(frozen=True)
 class Term:
-    """The score of a system; on the claim's dataset unless it names one."""
+    """Score of a system, on the claim's dataset by default."""
 
     system: str
     dataset: str | None = None
@@ -28,7 +28,7 @@ class Term:
 
 @dataclass(frozen=True)
 class ClaimedDifference:
-    """A claim about one difference d, a weighted sum of scores plus a constant.
+    """Claim about one difference d, a weighted sum of scores plus a constant.
 
     Attributes:
         kind: `above` claims that d is larger than the smallest difference that matters; `not below` that it is not
@@ -42,7 +42,7 @@ class ClaimedDifference:
     bound: float = 0.0
 
     def difference(self, scores: dict[Term, float]) -> float:
-        """The difference d of given scores."""
+        """Return the difference d of scores."""
         return sum(weight * scores[term] for term, weight in self.weights.items()) + self.constant
 
 
@@ -168,7 +168,7 @@ class Claim(Settings):
 
     @property
     def is_of_history(self) -> bool:
-        """Whether it is about the training history instead of scores."""
+        """True if the claim is about the training history instead of scores."""
         return _is_of_history(self.metric)
 
     @model_validator(mode="after")

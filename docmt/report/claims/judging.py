@@ -1,4 +1,4 @@
-"""From scores of seeds to verdicts, and the table of them."""
+"""Verdicts on claims from the scores of seeds, and the table of verdicts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,27 +35,27 @@ HISTORY_DIGITS = 3
 
 
 @dataclass(frozen=True)
-class Measured:
+class Score:
     """One score of one run."""
 
     value: float
-    error: float = 0.0  # standard error over test items, 0 where it is not estimated
-    groups: tuple[float, ...] = ()  # scores of groups of its items (`group_means`), where they are recorded
-    is_at_least: bool = False  # the last update of a training that never reached what is looked for
+    error: float = 0.0  # standard error over test items (0: not estimated)
+    groups: tuple[float, ...] = ()  # scores of groups of items (`group_means`), if recorded
+    is_at_least: bool = False  # last update of a training that never reached the value
 
 
-Seeds = Mapping[int, Measured]
+Seeds = Mapping[int, Score]
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One comparison of a claim, with its own verdict.
+class JudgedComparison:
+    """Comparison of a claim with its verdict.
 
     Attributes:
-        seeds: that all its systems have. Without enough of them, all numbers are NaN.
+        seeds: seeds that all systems of the comparison have. If there are not enough, all numbers are NaN.
         mean, sd, low, high: of the difference over these seeds, with its interval. An end that no training reached is
             infinite.
-        shown: the smallest effect that `MANY_SEEDS` can show, if seeds and items vary as in these.
+        shown: smallest effect that `AFFORDABLE_SEEDS` can show, if seeds and items vary as in these.
     """
 
     comparison: ClaimedDifference
@@ -69,14 +69,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Judgment:
-    """A claim of the settings with its scores, by seed, a finding for each of its comparisons, and its control."""
+class JudgedClaim:
+    """Claim of the settings with its scores by seed, a finding for each comparison, and its control."""
 
     name: str
     claim: Claim
     measured: Mapping[Term, Seeds]
-    findings: Sequence[Finding]
-    control: "Judgment | None"
+    findings: Sequence[JudgedComparison]
+    control: "JudgedClaim | None"
 
     @property
     def verdict(self) -> Verdict:
@@ -87,8 +87,8 @@ class Judgment:
         return min((finding.verdict for finding in self.findings), key=order.index)
 
 
-def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> Judgment:
-    """Judge a claim by the long table of scores and the training histories, as far as they contain its systems."""
+def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> JudgedClaim:
+    """Judge a claim by the long table of scores and the training histories, if they contain its systems."""
     claim = claims[name]
     measured = {
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
@@ -96,10 +96,10 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
     }
     findings = [_compare(claim, each, measured) for each in claim.differences]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
-    return Judgment(name, claim, measured, findings, control)
+    return JudgedClaim(name, claim, measured, findings, control)
 
 
-def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Measured]:
+def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Score]:
     wanted = {"system": term.system, "dataset": term.dataset or claim.dataset, "test": claim.test}
     wanted |= {"metric": claim.metric, "phenomenon": claim.phenomenon, "kind": claim.kind}
     wanted |= {"distance": claim.distances or None}
@@ -113,8 +113,8 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Me
     return {int(seed): _join(records(of_seed)) for seed, of_seed in groups(rows, "seed")}
 
 
-def _join(rows: Sequence[Record]) -> Measured:
-    """The score of several groups of items together."""
+def _join(rows: Sequence[Record]) -> Score:
+    """Return the score over several groups of items."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
     errors = [
@@ -122,14 +122,14 @@ def _join(rows: Sequence[Record]) -> Measured:
         for row in rows
     ]
     value = sum(share * row["value"] for share, row in zip(shares, rows, strict=True))
-    error = math.hypot(*(share * each for share, each in zip(shares, errors, strict=True)))
+    error = math.hypot(*(share * item_error for share, item_error in zip(shares, errors, strict=True)))
     if any(is_missing(row["groups"]) for row in rows):
-        return Measured(value, error)
+        return Score(value, error)
     groups = [[float(mean) for mean in row["groups"].split()] for row in rows]
-    return Measured(value, error, tuple(np.dot(shares, groups).tolist()))
+    return Score(value, error, tuple(np.dot(shares, groups).tolist()))
 
 
-def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Measured]:
+def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> dict[int, Score]:
     dataset = term.dataset or claim.dataset
     return {
         history.seed: value
@@ -152,14 +152,14 @@ def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
     value = rows[-1].get(name, math.nan) if rows else math.nan
-    return None if is_missing(value) else Measured(float(value))
+    return None if is_missing(value) else Score(float(value))
 
 
-def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> Finding:
+def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term, Seeds]) -> JudgedComparison:
     sides = [measured[term] for term in comparison.weights]
     seeds = tuple(sorted(set.intersection(*(set(side) for side in sides))))
     if len(seeds) < claim.min_seeds:
-        return Finding(comparison, "not run", seeds)
+        return JudgedComparison(comparison, "not run", seeds)
     differences = [
         comparison.difference({term: measured[term][seed].value for term in comparison.weights}) for seed in seeds
     ]
@@ -173,7 +173,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     for term, weight in comparison.weights.items():
         if any(measured[term][seed].is_at_least for seed in seeds):
             low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
-    shown = smallest_effect(sd, MANY_SEEDS, error=error)
+    shown = smallest_effect(sd, AFFORDABLE_SEEDS, error=error)
     verdict = decide(comparison, low, high, margin=claim.margin)
     is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
     if verdict == "inconclusive" and is_near and math.isfinite(high - low):
@@ -181,21 +181,21 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
 
 
-def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Measured]]) -> float:
-    """The standard error of a mean difference over items; `sides` are the runs of each term of the comparison."""
+def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Score]]) -> float:
+    """Return the standard error of a mean difference over items. `sides` are the runs of each term."""
     weights = list(comparison.weights.values())
     if not all(run.groups for side in sides for run in side):
-        # Without groups, as if each term had items of its own.
+        # Without groups, terms count as if they had different items.
         return math.hypot(
             *(weight * fmean(run.error for run in side) for weight, side in zip(weights, sides, strict=True))
         )
-    # Mostly, systems find the same items hard; that cancels here, and nothing does where their items differ.
+    # Systems mostly find the same items hard, which cancels here. If their items differ, nothing cancels.
     differences = np.dot(weights, [np.mean([run.groups for run in side], axis=0) for side in sides])
     return float(differences.std(ddof=1) / len(differences) ** 0.5)
 
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
-    """Half the interval of a mean difference: Student's t over seeds and the standard error over items together."""
+    """Return half the interval of a mean difference, from Student's t over seeds and the standard error over items."""
     from scipy.special import stdtrit  # slow to import, and most reports have no claims
 
     tail = (1 + CONFIDENCE) / 2
@@ -203,7 +203,7 @@ def half_width(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
-    """The smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
+    """Return the smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
     from scipy.special import nctdtrinc, stdtrit
 
     tail = (1 + CONFIDENCE) / 2
@@ -213,13 +213,13 @@ def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
-    """The smallest and the largest difference with which a comparison holds; `above`, it must exceed the first."""
+    """Return the smallest and largest difference with which a comparison holds. `above` must exceed the smallest."""
     bound = comparison.bound
     return {"above": (margin, math.inf), "not below": (-margin, math.inf), "within": (-bound, bound)}[comparison.kind]
 
 
 def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: float) -> Verdict:
-    """The verdict on a comparison whose difference lies between `low` and `high`."""
+    """Return the verdict on a comparison whose difference is between `low` and `high`."""
     least, most = claimed_range(comparison, margin)
     if high < least or low > most:
         return "refuted"
@@ -230,7 +230,7 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
 def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
-    """Judge the claims of the settings, or only those named; None without any."""
+    """Judge all claims of the settings, or the named ones. None without any."""
     chosen = names or list(settings.claims)
     if not chosen:
         return None
@@ -247,7 +247,7 @@ def claims_table(
     )
 
 
-def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
+def _row(judgment: JudgedClaim, settings: ReportSettings) -> list[str]:
     claim = judgment.claim
     only = [*map(str, claim.distances), *filter(None, (claim.phenomenon, claim.kind))]
     what = f"{claim.metric}, {claim.test}" + (f" ({', '.join(only)})" if only else "")
@@ -278,7 +278,7 @@ def _row(judgment: Judgment, settings: ReportSettings) -> list[str]:
     ]
 
 
-def _difference(claim: Claim, finding: Finding) -> str:
+def _difference(claim: Claim, finding: JudgedComparison) -> str:
     digits = _digits(claim)
     comparison = finding.comparison.text + (
         f", margin {claim.margin:g}" if claim.margin and finding.comparison.kind != "within" else ""
@@ -295,8 +295,8 @@ def _digits(claim: Claim) -> int:
     return HISTORY_DIGITS if claim.is_of_history else find_metric(claim.metric).digits
 
 
-def _records(judgment: Judgment) -> list[dict]:
-    """One record per comparison."""
+def _records(judgment: JudgedClaim) -> list[dict]:
+    """Return one record per comparison."""
     claim = judgment.claim
     names = ("statement", "paper", "source", "reported", "metric", "test")
     facts = {"claim": judgment.name, "verdict": judgment.verdict, "control": claim.control}

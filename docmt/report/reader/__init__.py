@@ -1,1 +1,1 @@
-"""The reader: a page beside the report in which one reads translations and items of suites."""
+"""The reader: a page next to the report with translations and items of suites."""

@@ -1,4 +1,4 @@
-"""The reader as one self-contained page: what it shows, how much of it, and how that is embedded."""
+"""The reader as one self-contained page: contents, sample size and embedding."""
 
 import base64
 import gzip
@@ -18,27 +18,27 @@ from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles, in_both_schemes
 
-# The parts of the script, in the order in which they need each other
+# Parts of the script, in the order of their dependencies
 SCRIPTS = ("text", "state", "tree", "documents", "changes", "generative", "items", "main")
 ATTEMPTS = 4
-MARGIN = 0.98  # how much of what seems possible is tried, since parts of a sample compress differently
+MARGIN = 0.98  # share of the estimated size that is tried, since parts of a sample compress differently
 
 log = logging.getLogger(__name__)
 
 
 def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any]:
-    """All that the page could show.
+    """Collect the contents of the page, before sampling.
 
     Returns:
         `title`, `runs` (`key`, `label`, `color`, `sign`), `baseline` (a key), `tests` and `suites`. The last two are
         lists of objects with the keys `name` (`DATASET/TEST`), `languages`, `total` (number of documents or items) and
-        `documents` or `items`. Runs are named by their number.
+        `documents` or `items`. Runs are identified by their number.
     """
     runs = list(dict.fromkeys(run for dataset in manifest.runs for run in manifest.shown_runs(dataset)))
     n_seeds = Counter(system for system, _ in runs)
 
     def files(dataset: str, name: str, suffix: str) -> dict[int, Path]:
-        """Files of this name by number of the run."""
+        """Return the files of this name by number of the run."""
         return {runs.index(run): file for run, file in manifest.outputs(dataset, name, suffix).items()}
 
     tests, suites = [], []
@@ -75,7 +75,7 @@ def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) 
 
 
 def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
-    """The same with a share of the documents of each test set and of the items of each suite, evenly spaced."""
+    """Return the data with a share of the documents of each test set and of the items of each suite, evenly spaced."""
     kept = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
     for part in [*kept["tests"], *kept["suites"]]:
         key = "documents" if "documents" in part else "items"
@@ -86,13 +86,13 @@ def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
 
 
 def pack(data: dict[str, Any]) -> str:
-    """The data as compressed JSON in letters that mean nothing in HTML: no text can end the element that holds it."""
+    """Return the data as compressed JSON in base 64, so that no text can end the HTML element that contains it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("utf-8", "surrogatepass"), compresslevel=6, mtime=0)).decode()
 
 
 def fit(data: dict[str, Any], max_bytes: float) -> str:
-    """A sample, as large as a few attempts find, that is at most so long when packed; at least one document each."""
+    """Return the packed data, or a sample of at most `max_bytes` (but one document) found in a few attempts."""
     packed = pack(data)
     if len(packed) <= max_bytes:
         return packed
@@ -117,7 +117,7 @@ def _count(data: dict[str, Any]) -> int:
 
 
 def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings) -> None:
-    """Write the page. It contains all it needs, and is not allowed to load anything."""
+    """Write the page. It is self-contained and may not load anything."""
     parts = {
         "title": settings.title,
         "style": read_template("report.css", "reader/reader.css"),

@@ -1,4 +1,4 @@
-"""Documents of a test split as the reader shows them: source, reference, translations, trees."""
+"""Documents of a test split in the reader: source, reference, translations, trees."""
 
 import itertools
 import unicodedata
@@ -17,7 +17,7 @@ from docmt.files import read_lines
 from docmt.logs import Meter
 
 # A translation of one or more sentences: `[text, chrF]`, or `[text, chrF, n]` for a block of n sentences that are
-# translated together; None for those that belong to the block of a sentence above
+# translated together. None: the sentence belongs to the block of a sentence above.
 Cell = list[Any] | None
 
 
@@ -27,7 +27,7 @@ def read_documents(
     hypotheses: Mapping[int, Path],
     trees: Mapping[str, Sequence[Path]],
 ) -> list[dict[str, Any]]:
-    """The documents of a test split.
+    """Read the documents of a test split.
 
     Args:
         prefix: of its raw text.
@@ -54,24 +54,24 @@ def read_documents(
                 document["runs"][run] = list(itertools.islice(cells, len(document["src"])))
             meter.add(index.n_sentences)
     for name, paths in trees.items():
-        found = {document.id: document for path in paths for document in iterate_discourse(path)}
+        parsed = {document.id: document for path in paths for document in iterate_discourse(path)}
         for document in documents:
-            if document["id"] in found:
-                document["trees"][name] = list_edus(found[document["id"]])
+            if document["id"] in parsed:
+                document["trees"][name] = list_edus(parsed[document["id"]])
     return documents
 
 
 @cache
 def sentence_chrf(translation: str, reference: str) -> float:
-    """chrF2 of sacreBLEU for a sentence, 0 to 100, to a tenth."""
+    """Return sacreBLEU's chrF2 of a sentence, 0 to 100, to a tenth."""
     return round(CHRF().sentence_score(translation, [reference]).score, 1)
 
 
 def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> list[Cell]:
-    """A Cell for each sentence of the split.
+    """Return a Cell for each sentence of the split.
 
-    Instances with as many sentences as the source are matched in order. Where a model that does not align sentences
-    wrote fewer or more, its whole translation is one block, scored against the joined references.
+    Instances with as many sentences as the source are matched in order. If a model without sentence alignment wrote
+    fewer or more, its whole translation is one block, scored against the joined references.
     """
     cells: list[Cell] = []
     for hypothesis in hypotheses:
@@ -87,7 +87,7 @@ def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> list[Ce
 
 
 def list_edus(document: DiscourseDocument) -> list[list[Any]]:
-    """`[sentence, text, head, relation]` for each EDU; the head is −1 for the root, null where there is no tree."""
+    """Return `[sentence, text, head, relation]` for each EDU. The head is −1 for the root, None without a tree."""
     texts = [[edu.sentence, join_words(document.edu_words(number))] for number, edu in enumerate(document.edus)]
     if document.tree is None and document.arcs is None:
         return [[*text, None, ""] for text in texts]

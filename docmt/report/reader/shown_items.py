@@ -1,4 +1,4 @@
-"""Items of contrastive and generative test sets as the reader shows them."""
+"""Items of contrastive and generative test sets in the reader."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -17,7 +17,7 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `candidates` (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the
-        `scores` of the candidates (log probabilities in nats, null for that of the impossible).
+        `scores` of the candidates (log probabilities in nats, null if infinite).
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
     return [
@@ -43,7 +43,8 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
     Returns:
         In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
         `expected`, `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the
-        run, whether it is `right`, and its `payload`. A text is in parts: before, what was found, after; or the whole.
+        run, whether it is `right`, and its `payload`. A text has three parts (before, match, after), or one without
+        match.
     """
     items = read_generative_suite(suite)
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}
@@ -52,7 +53,7 @@ def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang
         parts = {run: _in_parts(item, of_run[number], lang) for run, of_run in payloads.items()}
         facts = _facts(item) | {"expected": item.expected, "sentence": item.sentence}
         facts["reference"] = _in_parts(item, item.reference, lang) if item.reference else None
-        facts["runs"] = {run: {"right": len(found) > 1, "payload": found} for run, found in parts.items()}
+        facts["runs"] = {run: {"right": len(text) > 1, "payload": text} for run, text in parts.items()}
         shown.append(facts)
     return shown
 
