@@ -54,9 +54,9 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
                 translations[name] = sentences
             case _:
                 raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode translate-suite`')
-    if found.keys() != {item.id for item in items}:
-        raise UserError(f"{path}: its {len(found)} items are not the items of the suite: use the same suite")
-    return [(found[item.id] + [""] * len(item.src))[item.sentence] for item in items]
+    if translations.keys() != {item.id for item in items}:
+        raise UserError(f"{path}: its {len(translations)} items are not the items of the suite: use the same suite")
+    return [(translations[item.id] + [""] * len(item.src))[item.sentence] for item in items]
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:

@@ -34,9 +34,9 @@ from docmt.report.summary import (
     summarize,
 )
 
-MOST_BANDS = 6  # bands of more systems than this hide each other: each system then has its panels alone
+MAX_BANDS = 6  # bands of more systems hide each other, so that each system has separate panels
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: chance."
-N_MARKS = 8  # about how many marks a curve has
+N_MARKS = 8  # approximate number of marks on a curve
 LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
 # Pictures of every training, drawn as `report.curves` of all systems
 TRAINING = {
@@ -367,7 +367,7 @@ def _points(
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
         for line, system in [(line, system) for line, systems in layout.series.items() for system in systems]:
-            ours, published = found.get((panel, system), {}), published_number(settings, system, key)
+            ours, published = summaries.get((panel, system), {}), published_number(settings, system, key)
             if ours or published is not None:
                 point = {"panel": panel, "line": line, "system": system, "x": places[system]}
                 point |= {name: ours.get(name, math.nan) for name in ("mean", "sd")} | {"seeds": ours.get("seeds", 0)}

@@ -15,7 +15,6 @@ from docmt.status.trainings import STATES, Training, job_name, read_trainings
 
 BAR = 6
 NAME_WIDTH = 36
-MAX_NAMED = 4
 MAX_FAILURES = 20
 OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
 

@@ -19,8 +19,8 @@ from docmt.config.systems import (
 from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
-CONTRAST_KEYS = {"max_batch_tokens", "context"}
-"""Keys of section `decoding` that matter for scoring candidates: no beam, no lengths, always in float32."""
+SCORING_KEYS = {"context"}
+"""Keys of section `decoding` on which the scores of existing target sentences depend."""
 NO_RULES = ContrastSettings()
 """Default settings of contrastive test sets."""
 

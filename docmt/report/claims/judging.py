@@ -18,9 +18,9 @@ from docmt.report.tables import MISSING, Table, format_score, label
 
 Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "underpowered", "not run"]
 
-CONFIDENCE = 0.9  # of the intervals: each of their ends is a one-sided test at 5 %
-POWER = 0.8  # the chance with which a test sees the smallest effect that it is said to show
-MANY_SEEDS = 10  # as many as a patient user trains: a claim that they could not decide is underpowered
+CONFIDENCE = 0.9  # of the intervals, each end of which is a one-sided test at 5 %
+POWER = 0.8  # probability with which a test detects the smallest effect that it can show
+AFFORDABLE_SEEDS = 10  # maximum that a user can be expected to train: effects that they cannot show are underpowered
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
@@ -28,7 +28,7 @@ WIDTHS = (30, 16, 24, 34, 24, 12)  # characters of the columns in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
     f"Difference: mean and {CONFIDENCE:.0%} interval, with the margin. "
-    f"For undecided claims, the smallest effect that {MANY_SEEDS} seeds would show ({POWER:.0%} power)."
+    f"For undecided claims, the smallest effect that {AFFORDABLE_SEEDS} seeds would show ({POWER:.0%} power)."
 )
 UNDECIDED = ("inconclusive", "underpowered")
 HISTORY_DIGITS = 3
@@ -80,7 +80,7 @@ class JudgedClaim:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict over all comparisons: a refuted one decides; the control comes before them all."""
+        """Verdict over all comparisons. A refuted one decides. The control comes before all comparisons."""
         if self.control is not None and self.control.verdict != "supported":
             return "not run" if self.control.verdict == "not run" else "control failed"
         order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
@@ -94,7 +94,7 @@ def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, historie
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
         for term in claim.terms
     }
-    findings = [_compare(claim, each, measured) for each in claim.differences]
+    findings = [_compare(claim, difference, measured) for difference in claim.differences]
     control = judge(claim.control, claims, scores, histories) if claim.control else None
     return JudgedClaim(name, claim, measured, findings, control)
 
@@ -139,14 +139,14 @@ def _from_histories(claim: Claim, term: Term, histories: Sequence[History]) -> d
     }
 
 
-def _read_history(table: pd.DataFrame, claim: Claim) -> Measured | None:
-    """A column at an update, or the update that reaches a value; None where it was not measured."""
+def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
+    """Return a column at an update, or the update that reaches a value. None if it was not measured."""
     name, at = claim.metric, claim.step
     needed = "dev_loss" if at == "best" and claim.first_step_below is None else name
     rows = [row for row in records(table) if not is_missing(row.get(needed, math.nan))]
     if claim.first_step_below is not None and rows:
         reached = [row["step"] for row in rows if row[name] <= claim.first_step_below]
-        return Measured(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
+        return Score(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
     if at == "best":  # of equal losses the first, whose weights a training keeps
         rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
     elif at != "last":
@@ -178,7 +178,7 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     is_near = min(abs(mean - end) for end in claimed_range(comparison, claim.margin)) <= shown
     if verdict == "inconclusive" and is_near and math.isfinite(high - low):
         verdict = "underpowered"
-    return Finding(comparison, verdict, seeds, mean, sd, low, high, shown)
+    return JudgedComparison(comparison, verdict, seeds, mean, sd, low, high, shown)
 
 
 def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Score]]) -> float:
@@ -285,7 +285,7 @@ def _difference(claim: Claim, finding: JudgedComparison) -> str:
     )
     if finding.verdict == "not run":
         return f"{comparison}: {len(finding.seeds)} of {claim.min_seeds} seeds"
-    shown = f", {MANY_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
+    shown = f", {AFFORDABLE_SEEDS} seeds show {finding.shown:.{digits}f}" if finding.verdict in UNDECIDED else ""
     return f"{comparison}: {finding.mean:.{digits}f} [{finding.low:.{digits}f}, {finding.high:.{digits}f}]{shown}"
 
 
