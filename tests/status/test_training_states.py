@@ -171,7 +171,7 @@ def test_word_of_slurm_when_nothing_else_is_known(folder):
     begun, failed = blocks(folder)
     folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
     folder.write(
-        f".snakemake/slurm_logs/rule_train/{folder.stem}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n"
+        f".snakemake/slurm_logs/rule_train/{folder.stem.replace('/', '_')}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n"
     )
     folder.snakemake(begun, failed.replace("message: None", f"message: {message}"))
     (failure,) = folder.failures()
