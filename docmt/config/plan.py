@@ -119,8 +119,7 @@ class Plan:
 
     def languages(self, wildcards: Any) -> Sequence[str]:
         """The languages of a dataset, or of its split."""
-        row = self.config.datasets[wildcards.dataset]
-        return row.part_languages(wildcards.split) if "split" in wildcards.keys() else row.languages
+        return self.config.datasets[wildcards.dataset].part_languages(wildcards.get("split", ""))
 
     def direction(self, wildcards: Any) -> str:
         """The same in one word, such as `en-de`."""

@@ -139,7 +139,9 @@ rule learn_vocabulary:
     params:
         fingerprint=plan.fingerprint("vocabulary"),
         tags=plan.options("vocabulary", "tags"),
-        pretrained=plan.options("vocabulary", "pretrained", "keep", "src_lang", "tgt_lang"),
+        pretrained=plan.options(
+            "vocabulary", "pretrained", "keep", "src_lang", "tgt_lang"
+        ),
     shell:
         "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.pretrained} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
