@@ -136,12 +136,16 @@ rule render:
         scores="results/report/scores.csv",
         histories=plan.input("report", "histories"),
         statistics=plan.input("report", "statistics"),
-        overlaps=plan.input("report", "overlaps"),
+        overlaps=expand(
+            "results/{dataset}/corpora/overlap.json", dataset=plan.config.datasets
+        ),
         counts=plan.input("report", "counts"),
-        roundtrips=plan.input("report", "roundtrips"),
+        roundtrips=expand(
+            "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
+        ),
         trees=plan.input("report", "trees"),
         differences=plan.input("report", "differences"),
-        cases=plan.input("report", "cases"),
+        cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
         summary="results/report/summary.txt",
         html=report(
