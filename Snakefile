@@ -49,9 +49,12 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# `plan.X` is what a rule makes, as the config decides. `.input("name")` gives its files, of which there may be none;
-# `.settings` the settings of the command as JSON; `.param("name")` one value; `.options("name")` the option `--name VALUE`,
-# or nothing; `.fingerprint` a hash of the settings and of all that lies upstream: where it differs, the job runs again.
+# What the config decides is read from `plan`, by the name of a declaration in docmt/config/artifacts, here `model`:
+#   plan.input("model", "init")      the files under this name, of which there may be none
+#   plan.settings("model")           the settings of the command as JSON
+#   plan.param("model", "name")      one value
+#   plan.options("model", "name")    the option `--name VALUE`, or nothing
+#   plan.fingerprint("model")        a hash of the settings and of all that lies upstream: a job runs again if it differs
 # Paths are parameters where a command takes prefixes or `name=path`, for which a rule has several files.
 #
 # Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes

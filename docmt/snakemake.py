@@ -137,7 +137,8 @@ def slurm_logs(folder: Path, rule: str, name: str) -> list[Path]:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", re.sub(r"_seed(\d+)", r"_\1", name.lower()).replace("-of-", "_"))
+    joined = re.sub(r"[^a-z0-9]+", "_", name.lower().replace("-of-", "_"))
+    return re.sub(r"_seed(\d+)", r"_\1", joined)
 
 
 @dataclass(frozen=True)

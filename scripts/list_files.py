@@ -1,96 +1,51 @@
-"""List the files of a study by stage, as declared in docmt/config/artifacts, inside docs/files.md.
+"""List the files of a study by stage, as the rules of the workflow name them, inside docs/files.md.
 
 Prints the list; with `--write`, replaces it in docs/files.md (`make docs` does that).
 """
 
 import inspect
-import re
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
-import yaml
 from marked_page import print_or_write, replace_between_marks
+from snakemake.api import SnakemakeApi
+from snakemake.io import strip_wildcard_constraints
+from snakemake.settings.types import OutputSettings, ResourceSettings
 
 from docmt.config.artifacts.base import STAGE_VERSIONS
 from docmt.config.artifacts.report import StudyArtifacts
-from docmt.config.loading import load_config, merge, read_config_file
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/files.md"
 NAME = "scripts/list_files.py"
-EVERYTHING = """
-discourse:
-  segmenters: {gum: {treebank: gum}}
-  trees: {gum: {segmenter: gum, parser: chain}}
-instances:
-  documents_with_gum: {trees: gum}
-systems:
-  rst_gum: {instances: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
-  service: {hypotheses: {talks/ted: service.de}}
-evaluation: {metrics: [s-BLEU, "d-BLEU (instances)", CXMI], comet: {checkpoint: comet.ckpt}}
-report:
-  baseline: sentence_transformer
-  claims:
-    better:
-      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted,
-       comparisons: [rst_mix > document_transformer]}
-datasets:
-  talks:
-    src_lang: en
-    tgt_lang: de
-    train: [maruf2019-ted/train]
-    dev: [maruf2019-ted/dev]
-    test: {ted: [maruf2019-ted/test]}
-    suites: [contrapro-ende/test, ctxpro-ende/formality_dev]
-    text: {tokenization: sentencepiece, truecase: false, pretrained: opus-mt-en-de}
-"""
-"""What the smoke study lacks: together they make every kind of file."""
+MAX_FILES = 4
+"""Maximum number of files that are listed of one rule."""
 
 
-def declared() -> Iterator[tuple[str, str, list[str]]]:
-    """Stage, description and files of each declaration, with the names of its arguments in the paths.
-
-    Raises ValueError for a declaration that the study above does not make.
-    """
-    smoke = read_config_file(ROOT / "config/examples/smoke.yaml")
-    artifacts = StudyArtifacts(load_config(merge(smoke, yaml.safe_load(EVERYTHING))))
-    list(artifacts.artifacts)
-    for cls in reversed(StudyArtifacts.__mro__):
-        for name, method in vars(cls).items():
-            stage, rules = getattr(method, "declares", ("", ()))
-            if not rules:  # another name for what a declaration of the same stage makes
-                continue
-            parameters = list(inspect.signature(method).parameters)[1:]
-            made = [
-                [with_names(file, dict(zip(key[1], parameters, strict=True))) for file in artifact.files]
-                for key, artifact in artifacts.declared.items()
-                if key[0] == name
-            ]
-            if not made:
-                raise ValueError(f"{NAME}: its study makes nothing that {cls.__name__}.{name} declares")
-            # Some calls lead to files of another run, or to a file of the user's: their paths lack names.
-            files = max(made, key=lambda paths: paths[0].replace("{src}-{tgt}", "").count("{"))
-            about = (inspect.getdoc(method) or "").partition("\n\n")[0].replace("\n", " ")
-            yield stage, about, list(dict.fromkeys(files))
-
-
-def with_names(file: str, values: dict[str, str]) -> str:
-    """A path with the names of parameters in place of their values, and with `{src}`, `{tgt}` and `{lang}`."""
-    for value in sorted(values, key=len, reverse=True):
-        before = "seed" if values[value] == "seed" else "(?<![{A-Za-z0-9])"
-        file = re.sub(rf"({before}){re.escape(value)}(?![A-Za-z0-9_-])", rf"\1{{{values[value]}}}", file)
-    file = re.sub(r"^(resources/\w+/\{\w+\}/)[^/]+", r"\1{version}", file)
-    file = re.sub(r"\ben-de\b", "{src}-{tgt}", file).replace("1-of-1", "{shard}-of-{n}")
-    return re.sub(r"\.(en|de)(?=$|\.)", ".{lang}", file)
+def outputs_of_rules() -> dict[str, list[str]]:
+    """The patterns of the files that each rule makes."""
+    with tempfile.TemporaryDirectory() as folder, SnakemakeApi(OutputSettings()) as api:
+        workflow = api.workflow(ResourceSettings(), snakefile=ROOT / "Snakefile", workdir=Path(folder))
+        # Snakemake's API has the names of rules only.
+        rules = workflow._workflow.rules
+        return {rule.name: [strip_wildcard_constraints(file) for file in rule.output] for rule in rules}
 
 
 def listing() -> str:
-    """The files of each stage, with what they are."""
+    """The files of each stage, described as their declarations are."""
+    outputs = outputs_of_rules()
     lines: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
-    for stage, about, files in declared():
-        folder = files[0].rpartition("/")[0]
-        names = [f"`{files[0]}`", *(f"`{file.removeprefix(f'{folder}/')}`" for file in files[1:])]
-        lines[stage].append(f"- {', '.join(names)}: {about}")
+    for cls in reversed(StudyArtifacts.__mro__):
+        for method in vars(cls).values():
+            stage, rules = getattr(method, "made_by", ("", ()))
+            names = []
+            for files in (outputs[rule] for rule in rules):
+                folder = files[0].rpartition("/")[0]
+                short = [files[0], *(file.removeprefix(f"{folder}/") for file in files[1:MAX_FILES])]
+                names += [f"`{name}`" for name in short] + ["…"] * (len(files) > MAX_FILES)
+            if names:
+                about = (inspect.getdoc(method) or "").partition("\n\n")[0].replace("\n", " ")
+                lines[stage].append(f"- {', '.join(dict.fromkeys(names))}: {about}")
     blocks = ["\n".join([f"**{stage.capitalize()}**", "", *lines[stage]]) for stage in lines]
     return "\n\n".join(blocks) + "\n"
 

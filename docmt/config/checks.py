@@ -34,7 +34,6 @@ def check_config(config: Config) -> None:
     # After all systems: a chain of inits is followed only where each row is valid by itself.
     for name in config.systems:
         _check_init(config, name)
-    _check_job_names(config)
     runs = list_runs(config)
     if not runs:
         raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
@@ -252,25 +251,3 @@ def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
                 f"config.systems.{name}.init.pretrained is {init.pretrained!r}, but text.pretrained of dataset "
                 f"{dataset!r} is {folder!r}: the subword model must match the pretrained model"
             )
-
-
-def _check_job_names(config: Config) -> None:
-    # Logs and benchmarks are named by joining names with `_`: a_b + c and a + b_c would share one.
-    runs = [(run.dataset, run.system) for run in list_runs(config)]
-    parts = [(name, part) for name, dataset in config.datasets.items() for part in dataset.all_parts()]
-    all_instances = [(dataset, instances, part) for instances in config.instances for dataset, part in parts]
-    trees = [(dataset, tree, part) for tree in config.discourse.trees for dataset, part in parts]
-    suites = [(name, suite) for name, dataset in config.datasets.items() for suite in dataset.suite_names()]
-    suite_trees = [(dataset, tree, suite) for tree in config.discourse.trees for dataset, suite in suites]
-    baselines = dict.fromkeys([config.report.baseline, *(table.baseline for table in config.report.tables.values())])
-    compared = [(*run, baseline) for run in runs for baseline in filter(None, baselines)]
-    for names in (runs, parts, all_instances, trees, suite_trees, compared):
-        seen: dict[str, tuple[str, ...]] = {}
-        for name in dict.fromkeys(names):
-            joined = "_".join(name)
-            if joined in seen:
-                raise UserError(
-                    f"config: {' + '.join(seen[joined])} and {' + '.join(name)} would share the log {joined}: rename "
-                    "a dataset, a system, or what else they are made of"
-                )
-            seen[joined] = name

@@ -1,13 +1,13 @@
-"""Inputs and parameters of the workflow's rules, from the wildcards of their outputs.
+"""Inputs and parameters that the config decides, as functions of wildcards for the rules of the workflow.
 
-`plan.model.input("train")` and `plan.model.settings` are functions of wildcards; `model` is a declaration in
-`docmt.config.artifacts`, and its arguments are the wildcards that it reads.
+For example, `plan.input("model", "init")` gives the files under `init` of the declaration `model` in
+`docmt.config.artifacts`. The arguments of a declaration are the wildcards that it reads.
 """
 
 import inspect
 import operator
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from docmt.config.artifacts.discourse import TREEBANK_SPLIT
 from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
-from docmt.config.systems import count_updates, longest_chain
+from docmt.config.systems import count_updates, longest_chain, model_owner
 from docmt.corpora.catalog import load_catalog
 
 NEVER_MATCH = r"(?!)"
@@ -33,60 +33,8 @@ TRAINING_PRIORITY = 10
 """The lowest priority of a training."""
 
 
-class Rule:
-    """A declaration as seen by its rule. Each method returns a value for Snakemake, or a function of wildcards."""
-
-    def __init__(self, declare: Callable[..., Artifact]) -> None:
-        self._declare = declare
-        self._wildcards = list(inspect.signature(declare).parameters)
-
-    def input(self, name: str | None = None) -> Callable[[Any], list[str]]:
-        """Return a function for the rule's input files with one name, or all."""
-        return lambda wildcards: self._at(wildcards).input_files(name)
-
-    def settings(self, wildcards: Any) -> str:
-        """Return the settings of the command as JSON. Snakemake records them, and a dry run shows changes."""
-        return as_argument(self._at(wildcards).params["settings"])
-
-    def fingerprint(self, wildcards: Any) -> str:
-        """Return a hash of the settings and everything upstream. Snakemake records it, and reruns a job if it differs.
-
-        The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
-        its old result is missing, and records the parameters of a job that fails. After a failed training with new
-        settings, the scores of the old ones would count as up to date.
-        """
-        return self._at(wildcards).fingerprint
-
-    def param(self, name: str) -> Callable[[Any], Any]:
-        """Return a function for one of the `params` of the declaration."""
-        return lambda wildcards: self._at(wildcards).params[name]
-
-    def options(self, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Return a function for options of the command as shell text. Options without a value are left out.
-
-        Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
-        """
-
-        def text(wildcards: Any) -> str:
-            artifact = self._at(wildcards)
-            values = {name: artifact.params.get(name, artifact.input_files(name)) for name in names}
-            return shlex.join(word for name, value in values.items() for word in option_words(name, value))
-
-        return text if is_recorded else lambda wildcards, input: text(wildcards)
-
-    def score_fingerprints(self, wildcards: Any) -> str:
-        """Return the option with expected fingerprints, because scores can be from an older configuration."""
-        return " ".join(option_words("fingerprints", list(_score_fingerprints(self._at(wildcards)))))
-
-    def _at(self, wildcards: Any) -> Artifact:
-        values = dict(wildcards.items())
-        # Paths name a direction `en-de`; rules that handle one or two languages differ in these wildcards only.
-        values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
-        return self._declare(*(values[name] for name in self._wildcards))
-
-
 class Plan:
-    """A study as seen by the Snakefile: a `Rule` for each declaration, and wildcard constraints."""
+    """A study as the Snakefile sees it: what rules read of its declarations, and the constraints of wildcards."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -105,12 +53,6 @@ class Plan:
             own.check()
         return plan
 
-    def __getattr__(self, name: str) -> Rule:
-        declare = getattr(self.__dict__.get("artifacts"), name, None)
-        if declare is not None and hasattr(declare, "declares"):
-            return Rule(declare)
-        raise AttributeError(f"no artifact or method {name!r} in the plan")
-
     def targets(self) -> dict[str, list[str]]:
         """Return the output files of each stage that later stages or the user need."""
         return self.artifacts.targets
@@ -120,6 +62,80 @@ class Plan:
         chain = longest_chain(self.config, wildcards.system)
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
+
+    # Of a declaration, by the name of its method.
+
+    def input(self, artifact: str, name: str | None = None) -> Callable[[Any], list[str]]:
+        """The files under one name of the inputs, or under all names."""
+        return self._of(artifact, lambda made: made.input_files(name))
+
+    def settings(self, artifact: str) -> Callable[[Any], str]:
+        """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
+        return self._of(artifact, lambda made: as_argument(made.params["settings"]))
+
+    def fingerprint(self, artifact: str) -> Callable[[Any], str]:
+        """A hash of the settings and of everything upstream, which Snakemake records: where it differs, a job reruns.
+
+        The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
+        its old result is missing, and records the parameters of a job that fails. After a failed training with new
+        settings, the scores of the old ones would count as up to date.
+        """
+        return self._of(artifact, lambda made: made.fingerprint)
+
+    def param(self, artifact: str, name: str) -> Callable[[Any], Any]:
+        """One of the `params`."""
+        return self._of(artifact, lambda made: made.params[name])
+
+    def options(self, artifact: str, *names: str, is_recorded: bool = True) -> Callable[..., str]:
+        """Options of the command as text for a shell, each with its parameter or input files, if there are any.
+
+        Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
+        """
+
+        def text(made: Artifact) -> str:
+            values = {name: made.params.get(name, made.input_files(name)) for name in names}
+            return shlex.join(word for name, value in values.items() for word in option_words(name, value))
+
+        read = self._of(artifact, text)
+        return read if is_recorded else lambda wildcards, input: read(wildcards)
+
+    def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
+        """The option with which tables compare the fingerprints of scores: an older study's may lie in their place."""
+        return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
+
+    def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
+        declare = getattr(self.artifacts, artifact)
+        names = list(inspect.signature(declare).parameters)
+
+        def of(wildcards: Any) -> Any:
+            values = dict(wildcards.items())
+            # Paths name a direction `en-de`; rules that handle one or two languages differ in these wildcards only.
+            values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
+            return read(declare(*(values[name] for name in names)))
+
+        return of
+
+    # Parts of literal paths.
+
+    def languages(self, wildcards: Any) -> Sequence[str]:
+        """The languages of a dataset, or of its split."""
+        return self.config.datasets[wildcards.dataset].part_languages(wildcards.get("split", ""))
+
+    def direction(self, wildcards: Any) -> str:
+        """The same in one word, such as `en-de`."""
+        return "-".join(self.languages(wildcards))
+
+    def learned_on(self, wildcards: Any) -> Sequence[str]:
+        """The splits of a dataset from which the text stage learns a language."""
+        return self.config.datasets[wildcards.dataset].learned_on(wildcards.lang)
+
+    def cutting(self, wildcards: Any) -> str:
+        """The cutting of the instances that a system reads."""
+        return self.config.systems[wildcards.system].cutting
+
+    def model_owner(self, wildcards: Any) -> str:
+        """The system that trains the model of a system: itself, or the one whose model it takes."""
+        return model_owner(self.config, wildcards.system)
 
     # Constraints of wildcards.
 

@@ -66,16 +66,17 @@ def train_segmenter(
     """Train an EDU segmenter.
 
     Example:
-        docmt discourse train-segmenter --train gum/train --dev gum/dev --seed 1 --out segmenter.pt
+        docmt discourse train-segmenter --train gum/train.discourse.jsonl --dev gum/dev.discourse.jsonl --seed 1
+        --out segmenter.pt
 
     Args:
-        train: prefix of .discourse.jsonl, and of .syntax.jsonl if any.
-        dev: prefix of the validation files, to choose the best epoch.
+        train: gold EDUs (.discourse.jsonl); syntax is read from .syntax.jsonl next to it, if any.
+        dev: the same, on which the best epoch is chosen.
     """
-    from docmt.discourse.segmentation.segmenter import read_examples, train_segmenter
+    from docmt.discourse.segmentation.segmenter import read_examples, syntax_path, train_segmenter
 
     segmenter = train_segmenter(read_examples(train), read_examples(dev), settings=settings, seed=seed)
-    paths = [Path(f"{prefix}{suffix}") for prefix in (train, dev) for suffix in (".discourse.jsonl", ".syntax.jsonl")]
+    paths = [path for discourse in (train, dev) for path in (discourse, syntax_path(discourse))]
     data = {path.name: sha256_file(path) for path in paths if path.exists()}
     replace(segmenter, provenance=describe(settings=settings.model_dump(), seed=seed, data=data)).save(out)
 
@@ -141,11 +142,12 @@ def train_parser(
     """Train an RST parser on gold trees.
 
     Example:
-        docmt discourse train-parser --train gum/train --dev gum/dev --segmenter segmenter.pt --seed 1 --out parser.pt
+        docmt discourse train-parser --train gum/train.discourse.jsonl --dev gum/dev.discourse.jsonl
+        --segmenter segmenter.pt --seed 1 --out parser.pt
 
     Args:
-        train: prefix of .discourse.jsonl.
-        dev: prefix of .discourse.jsonl.
+        train: .discourse.jsonl with gold trees.
+        dev: the same, to be scored.
         segmenter: segmenter model whose word states the parser reads.
     """
     from docmt.discourse.parsing.parser import save_parser, train_parser

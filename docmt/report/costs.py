@@ -52,14 +52,14 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
     # Systems that translate with another system's model have scores, but are not among the trained runs.
     runs = {*manifest.trained(), *zip(scores["dataset"], scores["system"], scores["seed"], strict=True)}
     folders = {
-        f"{dataset}_{system}_seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
+        f"{dataset}/{system}/seed{seed}": manifest.folder(dataset, system, seed) for dataset, system, seed in runs
     }
     stage_of = {rule: stage for stage, rules in manifest.stages.items() for rule in rules}
-    unlisted = sorted({path.parent.name for path in manifest.benchmarks.glob("*/*.tsv")} - set(stage_of))
+    unlisted = sorted({path.name for path in manifest.benchmarks.glob("*/")} - set(stage_of))
     stages: dict[str, list[tuple[float, float]]] = {}
     for rule in [*stage_of, *unlisted]:
         for path in sorted((manifest.benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
-            if times := read_times(path, folders):
+            if times := read_times(path, rule, folders):
                 stages.setdefault(stage_of.get(rule, OTHER), []).append(times)
     if not stages:
         return None
@@ -74,13 +74,12 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
     )
 
 
-def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """Read the processor and GPU time of a job in seconds, from `FOLDER/RULE/NAME.tsv`.
+def read_times(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
+    """The processor and GPU time of a job in seconds, from `FOLDER/{rule}/NAME.tsv`.
 
-    `run_folders` maps `{dataset}_{system}_seed{seed}` to the folder of the run, where a job records its device and
-    sessions. If the file is not a benchmark, a warning names it and the result is None.
+    `run_folders` has the folder of each run, where a job records its device and sessions, by
+    `{dataset}/{system}/seed{seed}`. A file that is not a benchmark is named in the log and has no times.
     """
-    rule, name = benchmark.parent.name, benchmark.stem
     try:
         # Snakemake writes `NA` or `-` where a job ended before the first measurement. It writes several rows when it
         # repeated the measurement.
@@ -92,12 +91,11 @@ def read_times(benchmark: Path, run_folders: Mapping[str, Path]) -> tuple[float,
         log.warning("%s: not a Snakemake benchmark, skipped", benchmark)
         return None
     seconds, cpu_seconds = float(times.sum()), float(cpu_times.sum(skipna=False))
-    # The longest match wins: the name of one run may be a prefix of another's.
-    run = max((run for run in run_folders if f"{name}_".startswith(f"{run}_")), key=len, default=None)
     facts = None
-    if rule in RECORDS and run is not None:
-        part = name.removeprefix(run).removeprefix("_")
-        facts = read_job_facts(run_folders[run] / RECORDS[rule].format(part=part))
+    if rule in RECORDS:
+        run, part = (benchmark.parent, benchmark.stem) if "{part}" in RECORDS[rule] else (benchmark.with_suffix(""), "")
+        if folder := run_folders.get("/".join(run.parts[-3:])):
+            facts = read_job_facts(folder / RECORDS[rule].format(part=part))
     facts = facts or JobFacts(device="cpu", n_devices=1)
     if facts.n_nodes > 1:  # Snakemake only sees the `srun` that started its processes
         cpu_seconds = facts.cpu_seconds or math.nan

@@ -11,7 +11,7 @@ from docmt.config.plan import Plan, wildcard_regex
 from docmt.config.systems import list_runs
 from docmt.snakemake import Workflow, read_workflow
 from docmt.status.failures import Failure, find_failures
-from docmt.status.trainings import STATES, Training, job_name, read_trainings
+from docmt.status.trainings import STATES, Training, read_trainings, run_name
 
 BAR = 6
 NAME_WIDTH = 36
@@ -37,15 +37,14 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
         if all((folder / file).exists() and file not in workflow.started for file in files)
     }
     unfinished = {
-        job_name(run)
+        run_name(run)
         for run in plan.artifacts.trained
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
-    # Names of log files: DATASET_SYSTEM_seedN, also with _…, DATASET_SYSTEM_BASELINE, and scopes of tables. The
-    # underscore keeps seed1 apart from seed10.
+    # Names of log files: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and scopes of tables.
     runs = list_runs(plan.config)
-    pairs = rf"(?:{wildcard_regex(f'{run.dataset}_{run.system}' for run in runs)})_(?:{plan.row_pattern('systems')})"
-    planned = re.compile(rf"(?:{wildcard_regex(map(job_name, runs))})(?:_.+)?|{pairs}|{plan.score_scopes()}")
+    pairs = rf"(?:{one_of(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.names('systems')})"
+    planned = re.compile(rf"(?:{one_of(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.score_scopes()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:
@@ -57,8 +56,8 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A trainer that was started again, by Snakemake or by hand, has not failed, even if its old log ends with an error.
-    running = {job_name(training) for training in trainings if training.state != "failed"}
+    # A trainer that was started again, by Snakemake or by hand, is no failure, whatever its old log ends with.
+    running = {training.name for training in trainings if training.state != "failed"}
     return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
 
 

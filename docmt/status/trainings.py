@@ -50,19 +50,19 @@ class Training:
     @property
     def name(self) -> str:
         """`DATASET/SYSTEM/seedN`."""
-        return f"{self.dataset}/{self.system}/seed{self.seed}"
+        return run_name(self)
 
 
-def job_name(run: Run | Training) -> str:
-    """Return the name of a training's log and benchmark files. Other jobs of the run append to it."""
-    return f"{run.dataset}_{run.system}_seed{run.seed}"
+def run_name(run: Run | Training) -> str:
+    """`DATASET/SYSTEM/seedN`, as in the names of its logs."""
+    return f"{run.dataset}/{run.system}/seed{run.seed}"
 
 
 def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Sequence[Failure]) -> list[Training]:
     """Return the trainings of a plan in a study's folder, in the order of the configuration."""
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
-        _read_training(folder, plan, run, workflow=workflow, is_failed=job_name(run) in failed)
+        _read_training(folder, plan, run, workflow=workflow, is_failed=run_name(run) in failed)
         for run in plan.artifacts.trained
     ]
 

@@ -204,7 +204,7 @@ class Study:
 def training_log(folder):
     """The log of the training so far; empty before a job starts, for the first time or again."""
     try:
-        return (folder / "logs/train/controlled_sentence_transformer_seed1.log").read_text(encoding="utf-8")
+        return (folder / "logs/train/controlled/sentence_transformer/seed1.log").read_text(encoding="utf-8")
     except FileNotFoundError:  # Snakemake removes it before each start.
         return ""
 

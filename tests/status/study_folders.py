@@ -60,7 +60,7 @@ class Folder:
     @property
     def stem(self):
         """The name of its log."""
-        return f"{self.run.dataset}_{self.run.system}_seed{self.run.seed}"
+        return f"{self.run.dataset}/{self.run.system}/seed{self.run.seed}"
 
     @property
     def run_folder(self):

@@ -71,7 +71,7 @@ def test_job_of_a_failed_group_is_named(folder):
 
 
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
-    folder.write("logs/translate/gone_system_seed1_test.log", "ValueError: bad\n")
+    folder.write("logs/translate/controlled/gone_system/seed1/test.log", "ValueError: bad\n")
     assert folder.failures() == []
     folder.write("logs/render/render.log", "ValueError: bad\n")
     assert [failure.rule for failure in folder.failures()] == ["render"]
@@ -85,10 +85,10 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 @pytest.mark.parametrize(
     ("log", "is_shown"),
     [
-        ("evaluate/controlled_rst_mix_seed1", True),
-        ("compare/controlled_rst_mix_sentence_transformer", True),
-        ("compare/controlled_gone_sentence_transformer", False),
-        ("compare/controlled_rst_mix_gone", False),
+        ("evaluate/controlled/rst_mix/seed1", True),
+        ("compare/controlled/rst_mix/sentence_transformer", True),
+        ("compare/controlled/gone/sentence_transformer", False),
+        ("compare/controlled/rst_mix/gone", False),
         ("gather/controlled/runs/rst_mix", True),
         ("gather/controlled/runs/gone", False),
         ("gather/controlled", True),

@@ -170,9 +170,8 @@ def test_word_of_slurm_when_nothing_else_is_known(folder):
     message = "SLURM-job '53' failed, SLURM status is: 'CANCELLED'. Detailed failure reason unavailable (…)."
     begun, failed = blocks(folder)
     folder.write(f"logs/train/{folder.stem}.log", "05:31:30 INFO update 3\n")
-    folder.write(
-        f".snakemake/slurm_logs/rule_train/{folder.stem}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n"
-    )
+    logs = f".snakemake/slurm_logs/rule_train/{folder.stem.replace('/', '_')}"
+    folder.write(f"{logs}/53.log", "WorkflowError:\nsrun: error: n1: exit code 1\n")
     folder.snakemake(begun, failed.replace("message: None", f"message: {message}"))
     (failure,) = folder.failures()
     assert failure.line == "SLURM-job '53' failed, SLURM status is: 'CANCELLED'."

@@ -7,9 +7,9 @@ rule fetch_corpus:
         # A marker, not the folder: if the network fails, Snakemake would delete the folder with its half-fetched files.
         touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
-        "logs/fetch_corpus/{corpus}_{version}_{split}.log",
+        "logs/fetch_corpus/{corpus}/{version}/{split}.log",
     benchmark:
-        "results/benchmarks/fetch_corpus/{corpus}_{version}_{split}.tsv"
+        "results/benchmarks/fetch_corpus/{corpus}/{version}/{split}.tsv"
     wildcard_constraints:
         corpus=plan.catalog_corpora(),
         version="[^/]+",
@@ -20,7 +20,7 @@ rule fetch_corpus:
     resources:
         **scale_with_attempt(mem_mb=1000, runtime=120),
     params:
-        mirror=plan.fetched.options("mirror", is_recorded=False),
+        mirror=plan.options("fetched", "mirror", is_recorded=False),
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split}"
         " --out resources/corpora/{wildcards.corpus}/{wildcards.version}/{wildcards.split} {params.mirror} 2> {log}"
@@ -32,9 +32,9 @@ rule fetch_model:
         # The last of its files; the others are not named, so that a failure leaves what has been fetched.
         "resources/models/{published}/{version}/config.json",
     log:
-        "logs/fetch_model/{published}_{version}.log",
+        "logs/fetch_model/{published}/{version}.log",
     benchmark:
-        "results/benchmarks/fetch_model/{published}_{version}.tsv"
+        "results/benchmarks/fetch_model/{published}/{version}.tsv"
     wildcard_constraints:
         published=wildcard_regex(load_models()),
         version="[^/]+",
@@ -45,7 +45,7 @@ rule fetch_model:
     resources:
         **scale_with_attempt(mem_mb=1000, runtime=240),
     params:
-        mirror=plan.fetched_model.options("mirror", is_recorded=False),
+        mirror=plan.options("fetched_model", "mirror", is_recorded=False),
     shell:
         "docmt models fetch --model {wildcards.published}"
         " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
@@ -54,26 +54,26 @@ rule fetch_model:
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:
-        plan.corpus.input(),
+        plan.input("corpus"),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
         documents="results/corpora/{corpus}/{src}-{tgt}/{split}.documents.tsv",
         counts="results/corpora/{corpus}/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/read_corpus/{corpus}_{src}-{tgt}_{split}.log",
+        "logs/read_corpus/{corpus}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/read_corpus/{corpus}_{src}-{tgt}_{split}.tsv"
+        "results/benchmarks/read_corpus/{corpus}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
         corpus=plan.corpora_of_files(),
     priority: 30
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.corpus.fingerprint,
-        source=plan.corpus.options("corpus", "spec", "files"),
-        languages=plan.corpus.param("languages"),
-        out=plan.corpus.param("out"),
+        fingerprint=plan.fingerprint("corpus"),
+        source=plan.options("corpus", "corpus", "spec", "files"),
+        languages=plan.param("corpus", "languages"),
+        out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora read {params.source} --split {wildcards.split} --languages {params.languages}"
         " --out {params.out} --fingerprint {params.fingerprint} 2> {log}"
@@ -85,28 +85,28 @@ use rule read_corpus as read_monolingual with:
         documents="results/corpora/{corpus}/{lang}/{split}.documents.tsv",
         counts="results/corpora/{corpus}/{lang}/{split}.counts.json",
     log:
-        "logs/read_monolingual/{corpus}_{lang}_{split}.log",
+        "logs/read_monolingual/{corpus}/{lang}/{split}.log",
     benchmark:
-        "results/benchmarks/read_monolingual/{corpus}_{lang}_{split}.tsv"
+        "results/benchmarks/read_monolingual/{corpus}/{lang}/{split}.tsv"
 
 
 rule convert_suite:
     """Convert the contrastive or generative test set {wildcards.suite} of {wildcards.corpus}."""
     input:
-        plan.corpus_suite.input(),
+        plan.input("corpus_suite"),
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
-        "logs/convert_suite/{corpus}_{src}-{tgt}_{suite}.log",
+        "logs/convert_suite/{corpus}/{src}-{tgt}/{suite}.log",
     benchmark:
-        "results/benchmarks/convert_suite/{corpus}_{src}-{tgt}_{suite}.tsv"
+        "results/benchmarks/convert_suite/{corpus}/{src}-{tgt}/{suite}.tsv"
     wildcard_constraints:
         corpus=plan.corpora_of_files(),
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.corpus_suite.fingerprint,
-        source=plan.corpus_suite.options("corpus", "spec", "files"),
+        fingerprint=plan.fingerprint("corpus_suite"),
+        source=plan.options("corpus_suite", "corpus", "spec", "files"),
     shell:
         "docmt corpora suite {params.source} --split {wildcards.suite} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -135,8 +135,8 @@ rule generate_corpus:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.generated.fingerprint,
-        settings=plan.generated.settings,
+        fingerprint=plan.fingerprint("generated"),
+        settings=plan.settings("generated"),
     shell:
         "docmt controlled generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -165,24 +165,24 @@ use rule generate_corpus as generate_segments with:
 rule combine_corpora:
     """Join the corpora of split {wildcards.split} of {wildcards.dataset}."""
     input:
-        plan.dataset_split.input("members"),
+        plan.input("dataset_split", "members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
         documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
         counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/combine_corpora/{dataset}_{src}-{tgt}_{split}.log",
+        "logs/combine_corpora/{dataset}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/combine_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+        "results/benchmarks/combine_corpora/{dataset}/{src}-{tgt}/{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.dataset_split.fingerprint,
-        inputs=plan.dataset_split.param("inputs"),
-        languages=plan.dataset_split.param("languages"),
-        out=plan.dataset_split.param("out"),
+        fingerprint=plan.fingerprint("dataset_split"),
+        inputs=plan.param("dataset_split", "inputs"),
+        languages=plan.param("dataset_split", "languages"),
+        out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out}"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -194,15 +194,15 @@ use rule combine_corpora as combine_monolingual with:
         documents="results/{dataset}/corpora/{lang}/{split}.documents.tsv",
         counts="results/{dataset}/corpora/{lang}/{split}.counts.json",
     log:
-        "logs/combine_monolingual/{dataset}_{lang}_{split}.log",
+        "logs/combine_monolingual/{dataset}/{lang}/{split}.log",
     benchmark:
-        "results/benchmarks/combine_monolingual/{dataset}_{lang}_{split}.tsv"
+        "results/benchmarks/combine_monolingual/{dataset}/{lang}/{split}.tsv"
 
 
 rule count_overlap:
     """Count what the training data of {wildcards.dataset} share with its development and test data."""
     input:
-        plan.overlap.input(),
+        plan.input("overlap"),
     output:
         "results/{dataset}/corpora/overlap.json",
     log:
@@ -212,10 +212,10 @@ rule count_overlap:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.overlap.fingerprint,
-        train=plan.overlap.param("train"),
-        tests=plan.overlap.param("tests"),
-        languages=plan.overlap.options("src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("overlap"),
+        train=plan.param("overlap", "train"),
+        tests=plan.param("overlap", "tests"),
+        languages=plan.options("overlap", "src_lang", "tgt_lang"),
     shell:
         "docmt corpora overlap --train {params.train:q} --tests {params.tests:q} {params.languages} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

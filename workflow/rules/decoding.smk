@@ -4,14 +4,20 @@
 rule translate:
     """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.hypotheses.input("model"),
-        instances=plan.hypotheses.input("instances"),
+        model=collect(
+            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
+            owner=plan.model_owner,
+        ),
+        instances=collect(
+            "results/{{dataset}}/instances/{cutting}/{{split}}/manifest.json",
+            cutting=plan.cutting,
+        ),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
     log:
-        "logs/translate/{dataset}_{system}_seed{seed}_{split}.log",
+        "logs/translate/{dataset}/{system}/seed{seed}/{split}.log",
     benchmark:
-        "results/benchmarks/translate/{dataset}_{system}_seed{seed}_{split}.tsv"
+        "results/benchmarks/translate/{dataset}/{system}/seed{seed}/{split}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
@@ -22,8 +28,8 @@ rule translate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        fingerprint=plan.hypotheses.fingerprint,
-        settings=plan.hypotheses.settings,
+        fingerprint=plan.fingerprint("hypotheses"),
+        settings=plan.settings("hypotheses"),
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
@@ -32,15 +38,18 @@ rule translate:
 rule contrast:
     """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.probabilities.input("model"),
-        suite=plan.probabilities.input("suite"),
-        discourse=plan.probabilities.input("discourse"),
+        model=collect(
+            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
+            owner=plan.model_owner,
+        ),
+        suite=plan.input("probabilities", "suite"),
+        discourse=plan.input("probabilities", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
-        "logs/contrast/{dataset}_{system}_seed{seed}_{suite}.log",
+        "logs/contrast/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/contrast/{dataset}_{system}_seed{seed}_{suite}.tsv"
+        "results/benchmarks/contrast/{dataset}/{system}/seed{seed}/{suite}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
@@ -50,10 +59,10 @@ rule contrast:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        fingerprint=plan.probabilities.fingerprint,
-        settings=plan.probabilities.settings,
-        discourse=plan.probabilities.options("discourse"),
-        rules=plan.probabilities.options("score", "target_context"),
+        fingerprint=plan.fingerprint("probabilities"),
+        settings=plan.settings("probabilities"),
+        discourse=plan.options("probabilities", "discourse"),
+        rules=plan.options("probabilities", "score", "target_context"),
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.discourse} {params.rules} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
@@ -63,15 +72,18 @@ rule contrast:
 rule generate:
     """Translate the documents of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
     input:
-        model=plan.generated_documents.input("model"),
-        suite=plan.generated_documents.input("suite"),
-        discourse=plan.generated_documents.input("discourse"),
+        model=collect(
+            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
+            owner=plan.model_owner,
+        ),
+        suite=plan.input("generated_documents", "suite"),
+        discourse=plan.input("generated_documents", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
-        "logs/generate/{dataset}_{system}_seed{seed}_{suite}.log",
+        "logs/generate/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/generate/{dataset}_{system}_seed{seed}_{suite}.tsv"
+        "results/benchmarks/generate/{dataset}/{system}/seed{seed}/{suite}.tsv"
     priority: 5
     conda:
         "../../environment.yml"
@@ -80,9 +92,9 @@ rule generate:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        fingerprint=plan.generated_documents.fingerprint,
-        settings=plan.generated_documents.settings,
-        discourse=plan.generated_documents.options("discourse"),
+        fingerprint=plan.fingerprint("generated_documents"),
+        settings=plan.settings("generated_documents"),
+        discourse=plan.options("generated_documents", "discourse"),
     shell:
         "docmt decode translate-suite --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
@@ -91,15 +103,18 @@ rule generate:
 rule score_cxmi:
     """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
     input:
-        model=plan.cxmi.input("model"),
-        text=plan.cxmi.input("text"),
-        discourse=plan.cxmi.input("discourse"),
+        model=collect(
+            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
+            owner=plan.model_owner,
+        ),
+        text=plan.input("cxmi", "text"),
+        discourse=plan.input("cxmi", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
-        "logs/score_cxmi/{dataset}_{system}_seed{seed}_{part}.log",
+        "logs/measure_context/{dataset}/{system}/seed{seed}/{part}.log",
     benchmark:
-        "results/benchmarks/score_cxmi/{dataset}_{system}_seed{seed}_{part}.tsv"
+        "results/benchmarks/measure_context/{dataset}/{system}/seed{seed}/{part}.tsv"
     conda:
         "../../environment.yml"
     resources:
@@ -107,11 +122,11 @@ rule score_cxmi:
         gpu=1,
         cpus_per_gpu=cores_per_gpu,
     params:
-        fingerprint=plan.cxmi.fingerprint,
-        settings=plan.cxmi.settings,
-        text=plan.cxmi.options("prefix", "src_lang", "tgt_lang", "suite"),
-        discourse=plan.cxmi.options("discourse"),
-        test=plan.cxmi.param("test"),
+        fingerprint=plan.fingerprint("cxmi"),
+        settings=plan.settings("cxmi"),
+        text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
+        discourse=plan.options("cxmi", "discourse"),
+        test=plan.param("cxmi", "test"),
     shell:
         "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.text} {params.discourse}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
@@ -121,14 +136,14 @@ rule score_cxmi:
 rule import_output:
     """Check what {wildcards.system}, made elsewhere, wrote for {wildcards.dataset}: {wildcards.file}."""
     input:
-        own=plan.user_output.input("own"),
-        tested=plan.user_output.input("tested"),
+        own=plan.input("user_output", "own"),
+        tested=plan.input("user_output", "tested"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
-        "logs/import_output/{dataset}_{system}_seed{seed}_{file}.log",
+        "logs/take_output/{dataset}/{system}/seed{seed}/{file}.log",
     benchmark:
-        "results/benchmarks/import_output/{dataset}_{system}_seed{seed}_{file}.tsv"
+        "results/benchmarks/take_output/{dataset}/{system}/seed{seed}/{file}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", where="has_user_output"),
         file=r"test_[A-Za-z0-9_-]+\.jsonl|suite_[A-Za-z0-9_-]+\.json",
@@ -136,8 +151,8 @@ rule import_output:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.user_output.fingerprint,
-        tested=plan.user_output.options("prefix", "suite"),
+        fingerprint=plan.fingerprint("user_output"),
+        tested=plan.options("user_output", "prefix", "suite"),
     shell:
         "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

@@ -4,7 +4,7 @@
 rule read_treebank:
     """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
     input:
-        fetched=plan.treebank.input("fetched"),
+        fetched=plan.input("treebank", "fetched"),
     output:
         discourse=expand(
             "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
@@ -18,9 +18,9 @@ rule read_treebank:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.treebank.fingerprint,
-        format=plan.treebank.param("format"),
-        files=plan.treebank.param("files"),
+        fingerprint=plan.fingerprint("treebank"),
+        format=plan.param("treebank", "format"),
+        files=plan.param("treebank", "files"),
     shell:
         "docmt discourse treebank --format {params.format} --files {params.files:q}"
         " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
@@ -29,7 +29,8 @@ rule read_treebank:
 rule train_segmenter:
     """Train the EDU segmenter {wildcards.segmenter}."""
     input:
-        files=plan.segmenter.input("files"),
+        train=plan.input("segmenter", "train"),
+        dev=plan.input("segmenter", "dev"),
     output:
         "results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
@@ -42,20 +43,18 @@ rule train_segmenter:
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
-        fingerprint=plan.segmenter.fingerprint,
-        settings=plan.segmenter.settings,
-        train=plan.segmenter.param("train"),
-        dev=plan.segmenter.param("dev"),
-        seed=plan.segmenter.param("seed"),
+        fingerprint=plan.fingerprint("segmenter"),
+        settings=plan.settings("segmenter"),
+        seed=plan.param("segmenter", "seed"),
     shell:
-        "docmt discourse train-segmenter --settings {params.settings:q} --train {params.train:q} --dev {params.dev:q}"
+        "docmt discourse train-segmenter --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --seed {params.seed} --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule evaluate_segmenter:
     """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
     input:
-        files=plan.segmenter_evaluation.input("files"),
+        gold=plan.input("segmenter_evaluation", "gold"),
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         "results/discourse/segmenters/{segmenter}/evaluation.json",
@@ -66,18 +65,18 @@ rule evaluate_segmenter:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.segmenter_evaluation.fingerprint,
-        gold=plan.segmenter_evaluation.param("gold"),
+        fingerprint=plan.fingerprint("segmenter_evaluation"),
     shell:
-        "docmt discourse evaluate-segmenter --model {input.model} --gold {params.gold} --out {output}"
+        "docmt discourse evaluate-segmenter --model {input.model} --gold {input.gold} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule train_parser:
     """Train the RST parser {wildcards.parser}."""
     input:
-        files=plan.parser.input("files"),
-        segmenter=plan.parser.input("segmenter"),
+        train=plan.input("parser", "train"),
+        dev=plan.input("parser", "dev"),
+        segmenter=plan.input("parser", "segmenter"),
     output:
         "results/discourse/parsers/{parser}/parser.pt",
     log:
@@ -90,13 +89,11 @@ rule train_parser:
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
-        fingerprint=plan.parser.fingerprint,
-        settings=plan.parser.settings,
-        train=plan.parser.param("train"),
-        dev=plan.parser.param("dev"),
-        seed=plan.parser.param("seed"),
+        fingerprint=plan.fingerprint("parser"),
+        settings=plan.settings("parser"),
+        seed=plan.param("parser", "seed"),
     shell:
-        "docmt discourse train-parser --settings {params.settings:q} --train {params.train:q} --dev {params.dev:q}"
+        "docmt discourse train-parser --settings {params.settings:q} --train {input.train} --dev {input.dev}"
         " --segmenter {input.segmenter} --seed {params.seed} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"
 
@@ -104,7 +101,7 @@ rule train_parser:
 rule evaluate_parser:
     """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
     input:
-        files=plan.parser_evaluation.input("files"),
+        gold=plan.input("parser_evaluation", "gold"),
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
         "results/discourse/parsers/{parser}/evaluation.json",
@@ -115,27 +112,25 @@ rule evaluate_parser:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.parser_evaluation.fingerprint,
-        gold=plan.parser_evaluation.param("gold"),
-        baselines=plan.parser_evaluation.param("baselines"),
+        fingerprint=plan.fingerprint("parser_evaluation"),
     shell:
-        "docmt discourse evaluate-parser --parser {input.model} --gold {params.gold} --baselines {params.baselines}"
+        "docmt discourse evaluate-parser --parser {input.model} --gold {input.gold} --baselines chain"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule annotate:
     """Segment and parse {wildcards.dataset} {wildcards.part}, part {wildcards.shard} of {wildcards.n_shards}."""
     input:
-        models=plan.trees.input("models"),
-        text=plan.trees.input("text"),
-        documents=plan.trees.input("documents"),
-        suite=plan.trees.input("suite"),
+        models=plan.input("trees", "models"),
+        text=plan.input("trees", "text"),
+        documents=plan.input("trees", "documents"),
+        suite=plan.input("trees", "suite"),
     output:
         "results/{dataset}/discourse/{trees}/{part}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
-        "logs/annotate/{dataset}_{trees}_{part}_{shard}-of-{n_shards}.log",
+        "logs/annotate/{dataset}/{trees}/{part}/{shard}-of-{n_shards}.log",
     benchmark:
-        "results/benchmarks/annotate/{dataset}_{trees}_{part}_{shard}-of-{n_shards}.tsv"
+        "results/benchmarks/annotate/{dataset}/{trees}/{part}/{shard}-of-{n_shards}.tsv"
     wildcard_constraints:
         trees=plan.row_pattern("discourse.trees", where="segmenter"),
         shard="[0-9]+",
@@ -147,10 +142,10 @@ rule annotate:
     resources:
         **scale_with_attempt(mem_mb=6000, runtime=240),
     params:
-        fingerprint=plan.trees.fingerprint,
-        models=plan.trees.options("segmenter", "parser", "sentences"),
-        text=plan.trees.options("text", "documents", "suite"),
-        lang=plan.trees.param("lang"),
+        fingerprint=plan.fingerprint("trees"),
+        models=plan.options("trees", "segmenter", "parser", "sentences"),
+        text=plan.options("trees", "text", "documents", "suite"),
+        lang=plan.param("trees", "lang"),
     shell:
         "docmt discourse annotate {params.models} {params.text} --lang {params.lang} --shard {wildcards.shard}"
         " --n-shards {wildcards.n_shards} --out {output} --jobs {threads} --fingerprint {params.fingerprint}"
@@ -160,20 +155,20 @@ rule annotate:
 rule gather_gold:
     """Gather the gold trees of {wildcards.dataset} {wildcards.part}."""
     input:
-        inputs=plan.trees.input("inputs"),
-        documents=plan.trees.input("documents"),
+        inputs=plan.input("trees", "inputs"),
+        documents=plan.input("trees", "documents"),
     output:
         "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
-        "logs/gather_gold/{dataset}_{trees}_{part}.log",
+        "logs/gather_gold/{dataset}/{trees}/{part}.log",
     benchmark:
-        "results/benchmarks/gather_gold/{dataset}_{trees}_{part}.tsv"
+        "results/benchmarks/gather_gold/{dataset}/{trees}/{part}.tsv"
     wildcard_constraints:
         trees=plan.row_pattern("discourse.trees", where="gold"),
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.trees.fingerprint,
+        fingerprint=plan.fingerprint("trees"),
     shell:
         "docmt discourse merge --inputs {input.inputs} --documents {input.documents} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -182,19 +177,19 @@ rule gather_gold:
 rule count_trees:
     """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
     input:
-        trees=plan.tree_statistics.input("trees"),
+        trees=plan.input("tree_statistics", "trees"),
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
     log:
-        "logs/count_trees/{dataset}_{trees}.log",
+        "logs/count_trees/{dataset}/{trees}.log",
     benchmark:
-        "results/benchmarks/count_trees/{dataset}_{trees}.tsv"
+        "results/benchmarks/count_trees/{dataset}/{trees}.tsv"
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.tree_statistics.fingerprint,
-        files=plan.tree_statistics.param("files"),
+        fingerprint=plan.fingerprint("tree_statistics"),
+        files=plan.param("tree_statistics", "files"),
     shell:
         "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " --fingerprint {params.fingerprint} 2> {log}"

@@ -4,23 +4,23 @@
 rule evaluate:
     """Score {wildcards.system}, seed {wildcards.seed}, on all test splits and suites of {wildcards.dataset}."""
     input:
-        texts=plan.scores.input("texts"),
-        training=plan.scores.input("training"),
-        outputs=plan.scores.input("outputs"),
+        texts=plan.input("scores", "texts"),
+        training=plan.input("scores", "training"),
+        outputs=plan.input("scores", "outputs"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores.json",
     log:
-        "logs/evaluate/{dataset}_{system}_seed{seed}.log",
+        "logs/evaluate/{dataset}/{system}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/evaluate/{dataset}_{system}_seed{seed}.tsv"
+        "results/benchmarks/evaluate/{dataset}/{system}/seed{seed}.tsv"
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.scores.fingerprint,
-        settings=plan.scores.settings,
-        tests=plan.scores.param("tests"),
-        languages=plan.scores.options("src_lang", "tgt_lang"),
-        training=plan.scores.options("training"),
+        fingerprint=plan.fingerprint("scores"),
+        settings=plan.settings("scores"),
+        tests=plan.param("scores", "tests"),
+        languages=plan.options("scores", "src_lang", "tgt_lang"),
+        training=plan.options("scores", "training"),
     shell:
         "docmt evaluate run --settings {params.settings:q} --tests {params.tests:q} {params.languages}"
         " {params.training} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
@@ -30,15 +30,15 @@ rule evaluate:
 rule evaluate_comet:
     """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split} with COMET."""
     input:
-        text=plan.comet.input("text"),
+        text=plan.input("comet", "text"),
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
-        model=plan.comet.input("model"),
+        model=plan.input("comet", "model"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
     log:
-        "logs/evaluate_comet/{dataset}_{system}_seed{seed}_{split}.log",
+        "logs/evaluate_comet/{dataset}/{system}/seed{seed}/{split}.log",
     benchmark:
-        "results/benchmarks/evaluate_comet/{dataset}_{system}_seed{seed}_{split}.tsv"
+        "results/benchmarks/evaluate_comet/{dataset}/{system}/seed{seed}/{split}.tsv"
     conda:
         "../../environment.yml"
     resources:
@@ -48,10 +48,10 @@ rule evaluate_comet:
             and plan.config.evaluation.comet.gpus
         ),
     params:
-        fingerprint=plan.comet.fingerprint,
-        settings=plan.comet.settings,
-        text=plan.comet.options("prefix", "src_lang", "tgt_lang"),
-        test=plan.comet.param("test"),
+        fingerprint=plan.fingerprint("comet"),
+        settings=plan.settings("comet"),
+        text=plan.options("comet", "prefix", "src_lang", "tgt_lang"),
+        test=plan.param("comet", "test"),
     shell:
         "docmt evaluate comet --settings {params.settings:q} {params.text} --hypotheses {input.hypotheses}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
@@ -61,22 +61,22 @@ rule evaluate_comet:
 rule compare:
     """Test {wildcards.system} against {wildcards.baseline} on all test splits and suites of {wildcards.dataset}."""
     input:
-        texts=plan.differences.input("texts"),
-        outputs=plan.differences.input("outputs"),
-        baseline=plan.differences.input("baseline"),
+        texts=plan.input("differences", "texts"),
+        outputs=plan.input("differences", "outputs"),
+        baseline=plan.input("differences", "baseline"),
     output:
         "results/{dataset}/runs/{system}/against/{baseline}.json",
     log:
-        "logs/compare/{dataset}_{system}_{baseline}.log",
+        "logs/compare/{dataset}/{system}/{baseline}.log",
     benchmark:
-        "results/benchmarks/compare/{dataset}_{system}_{baseline}.tsv"
+        "results/benchmarks/compare/{dataset}/{system}/{baseline}.tsv"
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.differences.fingerprint,
-        settings=plan.differences.settings,
-        tests=plan.differences.param("tests"),
-        languages=plan.differences.options("src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("differences"),
+        settings=plan.settings("differences"),
+        tests=plan.param("differences", "tests"),
+        languages=plan.options("differences", "src_lang", "tgt_lang"),
     shell:
         "docmt evaluate difference --settings {params.settings:q} --tests {params.tests:q} {params.languages}"
         " --dataset {wildcards.dataset} --names {wildcards.system} {wildcards.baseline} --out {output}"

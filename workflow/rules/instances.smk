@@ -4,26 +4,31 @@
 rule build_instances:
     """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.instances}."""
     input:
-        texts=plan.instances.input("texts"),
-        documents=plan.instances.input("documents"),
+        texts=collect(
+            "results/{{dataset}}/text/{{split}}.bpe.{lang}", lang=plan.languages
+        ),
+        documents=collect(
+            "results/{{dataset}}/corpora/{direction}/{{split}}.documents.tsv",
+            direction=plan.direction,
+        ),
         vocabulary="results/{dataset}/text/vocabulary.txt",
-        discourse=plan.instances.input("discourse"),
+        discourse=plan.input("instances", "discourse"),
     output:
         # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
         "results/{dataset}/instances/{instances}/{split}/manifest.json",
     log:
-        "logs/build_instances/{dataset}_{instances}_{split}.log",
+        "logs/build_instances/{dataset}/{cutting}/{split}.log",
     benchmark:
-        "results/benchmarks/build_instances/{dataset}_{instances}_{split}.tsv"
+        "results/benchmarks/build_instances/{dataset}/{cutting}/{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=60),
     params:
-        fingerprint=plan.instances.fingerprint,
-        settings=plan.instances.settings,
-        discourse=plan.instances.options("discourse"),
+        fingerprint=plan.fingerprint("instances"),
+        settings=plan.settings("instances"),
+        discourse=plan.options("instances", "discourse"),
     shell:
         "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
         " --vocabulary {input.vocabulary} {params.discourse} --out {output} --fingerprint {params.fingerprint}"
@@ -33,7 +38,7 @@ rule build_instances:
 rule count_instances:
     """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
     input:
-        plan.instance_statistics.input(),
+        plan.input("instance_statistics"),
     output:
         "results/{dataset}/instances/statistics.csv",
     log:
@@ -44,8 +49,8 @@ rule count_instances:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.instance_statistics.fingerprint,
-        folders=plan.instance_statistics.param("folders"),
+        fingerprint=plan.fingerprint("instance_statistics"),
+        folders=plan.param("instance_statistics", "folders"),
     shell:
         "docmt instances statistics --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"

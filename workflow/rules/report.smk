@@ -4,7 +4,7 @@
 rule gather:
     """Gather scores into one table: of the study, of a dataset, or of a system on it ({wildcards.scope})."""
     input:
-        plan.scores_table.input("scores"),
+        plan.input("scores_table", "scores"),
     output:
         report(
             "results/{scope}/scores.csv",
@@ -22,18 +22,18 @@ rule gather:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.scores_table.fingerprint,
-        fingerprints=plan.scores_table.score_fingerprints,
+        fingerprint=plan.fingerprint("scores_table"),
+        score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
-        "docmt report collect --scores {input} {params.fingerprints} --out {output}"
+        "docmt report gather --scores {input} {params.score_fingerprints} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule study_table:
     """Make table {wildcards.table} of the study from the scores of its systems alone."""
     input:
-        scores=plan.table.input("scores"),
-        differences=plan.table.input("differences"),
+        scores=plan.input("table", "scores"),
+        differences=plan.input("table", "differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -44,23 +44,23 @@ rule study_table:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.table.fingerprint,
-        settings=plan.table.settings,
-        columns=plan.table.options("paper_columns"),
-        differences=plan.table.options("differences"),
-        fingerprints=plan.table.score_fingerprints,
+        fingerprint=plan.fingerprint("table"),
+        settings=plan.settings("table"),
+        columns=plan.options("table", "paper_columns"),
+        differences=plan.options("table", "differences"),
+        score_fingerprints=plan.score_fingerprints("table"),
     shell:
         "docmt report table --settings {params.settings:q} {params.columns} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} {params.fingerprints}"
+        " --scores {input.scores} {params.differences} {params.score_fingerprints}"
         " --out results/tables/{wildcards.table} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
 rule study_cases:
     """Choose the sentences of case study {wildcards.cases}."""
     input:
-        text=plan.case_study.input("text"),
-        system=plan.case_study.input("system"),
-        baseline=plan.case_study.input("baseline"),
+        text=plan.input("case_study", "text"),
+        system=plan.input("case_study", "system"),
+        baseline=plan.input("case_study", "baseline"),
     output:
         multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
     log:
@@ -70,9 +70,9 @@ rule study_cases:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.case_study.fingerprint,
-        settings=plan.case_study.settings,
-        text=plan.case_study.options("prefix", "src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("case_study"),
+        settings=plan.settings("case_study"),
+        text=plan.options("case_study", "prefix", "src_lang", "tgt_lang"),
     shell:
         "docmt report cases --settings {params.settings:q} --name {wildcards.cases} {params.text}"
         " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases}"
@@ -82,8 +82,8 @@ rule study_cases:
 rule study_figure:
     """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
     input:
-        scores=plan.figure.input("scores"),
-        histories=plan.figure.input("histories"),
+        scores=plan.input("figure", "scores"),
+        histories=plan.input("figure", "histories"),
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
     log:
@@ -94,10 +94,10 @@ rule study_figure:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.figure.fingerprint,
-        settings=plan.figure.settings,
-        columns=plan.figure.options("paper_columns"),
-        shown=plan.figure.options("scores", "manifest"),
+        fingerprint=plan.fingerprint("figure"),
+        settings=plan.settings("figure"),
+        columns=plan.options("figure", "paper_columns"),
+        shown=plan.options("figure", "scores", "manifest"),
     shell:
         "docmt report figure --settings {params.settings:q} {params.columns} --name {wildcards.figure}"
         " {params.shown} --out results/figures/{wildcards.figure} --fingerprint {params.fingerprint} 2> {log}"
@@ -106,8 +106,8 @@ rule study_figure:
 rule judge_claims:
     """Judge all claims of the study, or one of them from the scores and histories of its systems alone."""
     input:
-        scores=plan.judged_claims.input("scores"),
-        histories=plan.judged_claims.input("histories"),
+        scores=plan.input("judged_claims", "scores"),
+        histories=plan.input("judged_claims", "histories"),
     output:
         multiext("results/{claims}", ".txt", ".md", ".csv"),
     log:
@@ -120,13 +120,13 @@ rule judge_claims:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.judged_claims.fingerprint,
-        settings=plan.judged_claims.settings,
-        name=plan.judged_claims.options("name"),
-        shown=plan.judged_claims.options("scores", "manifest"),
-        fingerprints=plan.judged_claims.score_fingerprints,
+        fingerprint=plan.fingerprint("judged_claims"),
+        settings=plan.settings("judged_claims"),
+        name=plan.options("judged_claims", "name"),
+        shown=plan.options("judged_claims", "scores", "manifest"),
+        score_fingerprints=plan.score_fingerprints("judged_claims"),
     shell:
-        "docmt report claims --settings {params.settings:q} {params.name} {params.shown} {params.fingerprints}"
+        "docmt report claims --settings {params.settings:q} {params.name} {params.shown} {params.score_fingerprints}"
         " --out results/{wildcards.claims} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
@@ -134,14 +134,18 @@ rule render:
     """Make tables, pictures and the page."""
     input:
         scores="results/report/scores.csv",
-        histories=plan.report.input("histories"),
-        statistics=plan.report.input("statistics"),
-        overlaps=plan.report.input("overlaps"),
-        counts=plan.report.input("counts"),
-        roundtrips=plan.report.input("roundtrips"),
-        trees=plan.report.input("trees"),
-        differences=plan.report.input("differences"),
-        cases=plan.report.input("cases"),
+        histories=plan.input("report", "histories"),
+        statistics=plan.input("report", "statistics"),
+        overlaps=expand(
+            "results/{dataset}/corpora/overlap.json", dataset=plan.config.datasets
+        ),
+        counts=plan.input("report", "counts"),
+        roundtrips=expand(
+            "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
+        ),
+        trees=plan.input("report", "trees"),
+        differences=plan.input("report", "differences"),
+        cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
         summary="results/report/summary.txt",
         html=report(
@@ -165,21 +169,21 @@ rule render:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.report.fingerprint,
-        settings=plan.report.settings,
-        columns=plan.report.options("paper_columns"),
-        manifest=plan.report.param("manifest"),
-        fingerprints=plan.report.score_fingerprints,
+        fingerprint=plan.fingerprint("report"),
+        settings=plan.settings("report"),
+        columns=plan.options("report", "paper_columns"),
+        manifest=plan.param("report", "manifest"),
+        score_fingerprints=plan.score_fingerprints("report"),
     shell:
         "docmt report render --settings {params.settings:q} {params.columns} --scores {input.scores}"
-        " --manifest {params.manifest:q} {params.fingerprints} --out results/report"
+        " --manifest {params.manifest:q} {params.score_fingerprints} --out results/report"
         " --fingerprint {params.fingerprint} > {output.summary} 2> {log}"
 
 
 rule render_reader:
     """Make the page in which one reads translations and items of suites."""
     input:
-        shown=plan.reader.input("shown"),
+        shown=plan.input("reader", "shown"),
     output:
         report(
             "results/report/reader.html",
@@ -194,9 +198,9 @@ rule render_reader:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.reader.fingerprint,
-        settings=plan.reader.settings,
-        manifest=plan.reader.param("manifest"),
+        fingerprint=plan.fingerprint("reader"),
+        settings=plan.settings("reader"),
+        manifest=plan.param("reader", "manifest"),
     shell:
         "docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

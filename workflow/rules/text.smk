@@ -4,13 +4,16 @@
 rule tokenize:
     """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
     input:
-        plan.tokens.input("input"),
+        collect(
+            "results/{{dataset}}/corpora/{direction}/{{split}}.{{lang}}",
+            direction=plan.direction,
+        ),
     output:
         temp("results/{dataset}/text/{split}.tok.{lang}"),
     log:
-        "logs/tokenize/{dataset}_{split}_{lang}.log",
+        "logs/tokenize/{dataset}/{split}/{lang}.log",
     benchmark:
-        "results/benchmarks/tokenize/{dataset}_{split}_{lang}.tsv"
+        "results/benchmarks/tokenize/{dataset}/{split}/{lang}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
@@ -18,8 +21,8 @@ rule tokenize:
     resources:
         **scale_with_attempt(mem_mb=4000, runtime=120),
     params:
-        fingerprint=plan.tokens.fingerprint,
-        settings=plan.tokens.settings,
+        fingerprint=plan.fingerprint("tokens"),
+        settings=plan.settings("tokens"),
     shell:
         "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --input {input} --out {output}"
         " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
@@ -28,20 +31,23 @@ rule tokenize:
 rule learn_truecaser:
     """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
     input:
-        plan.truecaser.input("inputs"),
+        collect(
+            "results/{{dataset}}/text/{split}.tok.{{lang}}",
+            split=plan.learned_on,
+        ),
     output:
         "results/{dataset}/text/truecaser.{lang}.json",
     log:
-        "logs/learn_truecaser/{dataset}_{lang}.log",
+        "logs/learn_truecaser/{dataset}/{lang}.log",
     benchmark:
-        "results/benchmarks/learn_truecaser/{dataset}_{lang}.tsv"
+        "results/benchmarks/learn_truecaser/{dataset}/{lang}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     threads: text_job_threads
     params:
-        fingerprint=plan.truecaser.fingerprint,
-        settings=plan.truecaser.settings,
+        fingerprint=plan.fingerprint("truecaser"),
+        settings=plan.settings("truecaser"),
     shell:
         "docmt text learn-truecaser --settings {params.settings:q} --inputs {input} --out {output} --jobs {threads}"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -55,15 +61,15 @@ rule truecase:
     output:
         "results/{dataset}/text/{split}.true.{lang}",
     log:
-        "logs/truecase/{dataset}_{split}_{lang}.log",
+        "logs/truecase/{dataset}/{split}/{lang}.log",
     benchmark:
-        "results/benchmarks/truecase/{dataset}_{split}_{lang}.tsv"
+        "results/benchmarks/truecase/{dataset}/{split}/{lang}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     threads: text_job_threads
     params:
-        fingerprint=plan.truecased.fingerprint,
+        fingerprint=plan.fingerprint("truecased"),
     shell:
         "docmt text truecase --model {input.model} --input {input.text} --out {output} --jobs {threads}"
         " --fingerprint {params.fingerprint} 2> {log}"
@@ -72,8 +78,8 @@ rule truecase:
 rule learn_bpe:
     """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
     input:
-        inputs=plan.codes.input("inputs"),
-        published=plan.codes.input("published"),
+        inputs=plan.input("codes", "inputs"),
+        pretrained=plan.input("codes", "pretrained"),
     output:
         "results/{dataset}/text/bpe.codes",
     log:
@@ -86,9 +92,9 @@ rule learn_bpe:
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
-        fingerprint=plan.codes.fingerprint,
-        settings=plan.codes.settings,
-        languages=plan.codes.options("src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("codes"),
+        settings=plan.settings("codes"),
+        languages=plan.options("codes", "src_lang", "tgt_lang"),
     shell:
         "docmt text learn-bpe --settings {params.settings:q} --inputs {input.inputs} {params.languages}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
@@ -102,15 +108,15 @@ rule apply_bpe:
     output:
         "results/{dataset}/text/{split}.bpe.{lang}",
     log:
-        "logs/apply_bpe/{dataset}_{split}_{lang}.log",
+        "logs/apply_bpe/{dataset}/{split}/{lang}.log",
     benchmark:
-        "results/benchmarks/apply_bpe/{dataset}_{split}_{lang}.tsv"
+        "results/benchmarks/apply_bpe/{dataset}/{split}/{lang}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     threads: text_job_threads
     params:
-        fingerprint=plan.subwords.fingerprint,
+        fingerprint=plan.fingerprint("subwords"),
     shell:
         "docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --out {output}"
         " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
@@ -119,8 +125,8 @@ rule apply_bpe:
 rule learn_vocabulary:
     """List the subwords of both sides of the training split of {wildcards.dataset}."""
     input:
-        inputs=plan.vocabulary.input("inputs"),
-        published=plan.vocabulary.input("published"),
+        inputs=plan.input("vocabulary", "inputs"),
+        pretrained=plan.input("vocabulary", "pretrained"),
     output:
         "results/{dataset}/text/vocabulary.txt",
     log:
@@ -131,18 +137,22 @@ rule learn_vocabulary:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.vocabulary.fingerprint,
-        tags=plan.vocabulary.options("tags"),
-        published=plan.vocabulary.options("pretrained", "keep", "src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("vocabulary"),
+        tags=plan.options("vocabulary", "tags"),
+        pretrained=plan.options(
+            "vocabulary", "pretrained", "keep", "src_lang", "tgt_lang"
+        ),
     shell:
-        "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.published} --out {output}"
+        "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.pretrained} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule pack_pipeline:
     """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
     input:
-        truecasers=plan.pipeline.input("truecasers"),
+        truecasers=collect(
+            "results/{{dataset}}/text/truecaser.{lang}.json", lang=plan.languages
+        ),
         codes="results/{dataset}/text/bpe.codes",
     output:
         "results/{dataset}/text/pipeline.json",
@@ -154,9 +164,9 @@ rule pack_pipeline:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.pipeline.fingerprint,
-        settings=plan.pipeline.settings,
-        languages=plan.pipeline.options("src_lang", "tgt_lang"),
+        fingerprint=plan.fingerprint("pipeline"),
+        settings=plan.settings("pipeline"),
+        languages=plan.options("pipeline", "src_lang", "tgt_lang"),
     shell:
         "docmt text save-pipeline --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
         " --codes {input.codes} --out {output} --fingerprint {params.fingerprint} 2> {log}"
@@ -165,7 +175,7 @@ rule pack_pipeline:
 rule count_roundtrip:
     """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
     input:
-        files=plan.roundtrip.input("files"),
+        files=plan.input("roundtrip", "files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
         "results/{dataset}/text/roundtrip.json",
@@ -176,8 +186,8 @@ rule count_roundtrip:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.roundtrip.fingerprint,
-        inputs=plan.roundtrip.param("inputs"),
+        fingerprint=plan.fingerprint("roundtrip"),
+        inputs=plan.param("roundtrip", "inputs"),
     shell:
         "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
         " --fingerprint {params.fingerprint} > {log} 2>&1"

@@ -7,13 +7,19 @@
 rule train:
     """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
     input:
-        train=plan.model.input("train"),
-        dev=plan.model.input("dev"),
-        pairs=plan.model.input("pairs"),
-        monolingual=plan.model.input("monolingual"),
+        train=collect(
+            "results/{{dataset}}/instances/{cutting}/train/manifest.json",
+            cutting=plan.cutting,
+        ),
+        dev=collect(
+            "results/{{dataset}}/instances/{cutting}/dev/manifest.json",
+            cutting=plan.cutting,
+        ),
+        pairs=plan.input("model", "pairs"),
+        monolingual=plan.input("model", "monolingual"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
         pipeline="results/{dataset}/text/pipeline.json",
-        init=plan.model.input("init"),
+        init=plan.input("model", "init"),
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(
@@ -27,10 +33,10 @@ rule train:
             caption="../captions/history.rst",
         ),
     log:
-        "logs/train/{dataset}_{system}_seed{seed}.log",
+        "logs/train/{dataset}/{system}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/train/{dataset}_{system}_seed{seed}.tsv"
-    priority: plan.training_priority
+        "results/benchmarks/train/{dataset}/{system}/seed{seed}.tsv"
+    priority: plan.urgency
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
@@ -39,13 +45,13 @@ rule train:
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
     params:
-        fingerprint=plan.model.fingerprint,
-        settings=plan.model.settings,
-        pairs=plan.model.options("pairs"),
-        monolingual=plan.model.options("monolingual", "monolingual_lang"),
-        init=plan.model.options("init"),
+        fingerprint=plan.fingerprint("model"),
+        settings=plan.settings("model"),
+        pairs=plan.options("model", "pairs"),
+        monolingual=plan.options("model", "monolingual", "monolingual_lang"),
+        init=plan.options("model", "init"),
         # Not recorded: loggers only watch.
-        loggers=plan.model.options("loggers", is_recorded=False),
+        loggers=plan.options("model", "loggers", is_recorded=False),
         folder=subpath(output.model, parent=True),
     shell:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.

@@ -25,7 +25,7 @@ class CorporaArtifacts(Declarations):
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
-        params = {"out": folder, "mirror": self.config.corpora.mirror}
+        params = {"mirror": self.config.corpora.mirror}
         # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
         return Artifact([f"{folder}.fetched"], params=params)
 
@@ -41,9 +41,8 @@ class CorporaArtifacts(Declarations):
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
-        params = {"languages": languages.split("-"), "out": prefix}
-        files = _with_index(prefix, params["languages"])
-        return self._of_corpus(corpus, split, files, params)
+        pair = languages.split("-")
+        return self._of_corpus(corpus, split, _with_index(prefix, pair), {"languages": pair})
 
     @artifact("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
@@ -60,8 +59,7 @@ class CorporaArtifacts(Declarations):
         kind = corpus_kind(self.config, corpus, where="config.corpora")
         if kind == "controlled":
             settings = self.config.corpora.controlled[corpus]
-            params = {"settings": settings, "out": f"results/corpora/{corpus}/en-de"}
-            return Artifact(files, [corpus, settings], params=params)
+            return Artifact(files, [corpus, settings], params={"settings": settings})
         row = readable_corpus(self.config, corpus)
         described = row.splits[split]
         parts: list[Any] = [row.languages, row.format, described]
@@ -80,7 +78,7 @@ class CorporaArtifacts(Declarations):
         entry = load_catalog()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
-        params |= {"corpus": corpus, "files": fetched.params["out"]}
+        params |= {"corpus": corpus, "files": fetched.file.removesuffix(".fetched")}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
     @artifact("combine_corpora", "combine_monolingual", stage="corpora")
@@ -93,11 +91,7 @@ class CorporaArtifacts(Declarations):
             _with_index(self.prefix(dataset, split), languages),
             [list(languages), members],
             {"members": members},
-            {
-                "inputs": [_prefix(member) for member in members],
-                "languages": languages,
-                "out": self.prefix(dataset, split),
-            },
+            {"inputs": [_prefix(member) for member in members], "languages": languages},
         )
 
     @artifact(stage="corpora")

@@ -1,6 +1,5 @@
 """Artifacts of the discourse stage: treebanks, segmenters, parsers, and the trees of each dataset."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,6 @@ from docmt.corpora.catalog import load_catalog
 
 TREEBANK_SPLIT = "all"
 """Split of the catalog with all files of a treebank."""
-
-BASELINES = ["chain"]
-"""Baselines to score with each parser."""
 
 
 class DiscourseArtifacts(TextArtifacts):
@@ -29,12 +25,11 @@ class DiscourseArtifacts(TextArtifacts):
             return replace(generated, files=files)
         entry = load_catalog()[treebank]
         fetched = self.fetched(treebank, TREEBANK_SPLIT)
-        prefix = f"results/treebanks/{treebank}"
         return Artifact(
-            [f"{prefix}/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS],
+            [f"results/treebanks/{treebank}/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS],
             [treebank, entry.corpus.version, [file.check for file in entry.family.files.values()]],
             {"fetched": fetched},
-            {"format": TREEBANKS[treebank], "files": fetched.params["out"], "out": prefix},
+            {"format": TREEBANKS[treebank], "files": fetched.file.removesuffix(".fetched")},
         )
 
     @artifact("train_segmenter", stage="discourse")
@@ -45,8 +40,8 @@ class DiscourseArtifacts(TextArtifacts):
         return Artifact(
             [f"results/discourse/segmenters/{segmenter}/segmenter.pt"],
             [row, treebank],
-            {"files": treebank},
-            _training_params(row, treebank),
+            _training_splits(treebank),
+            {"settings": row.settings, "seed": row.seed},
         )
 
     @artifact("train_parser", stage="discourse")
@@ -58,21 +53,19 @@ class DiscourseArtifacts(TextArtifacts):
         return Artifact(
             [f"results/discourse/parsers/{parser}/parser.pt"],
             [row.model_dump(mode="json", exclude={"segmenter"}), treebank, segmenter],
-            {"files": treebank, "segmenter": segmenter},
-            _training_params(row, treebank),
+            {**_training_splits(treebank), "segmenter": segmenter},
+            {"settings": row.settings, "seed": row.seed},
         )
 
     @artifact("evaluate_segmenter", stage="discourse")
     def segmenter_evaluation(self, segmenter: str) -> Artifact:
         """The scores of a segmenter on the test split of its treebank."""
-        model = self.segmenter(segmenter)
-        return _evaluation(model, {})
+        return self._evaluation(self.segmenter(segmenter), self.config.discourse.segmenters[segmenter].treebank)
 
     @artifact("evaluate_parser", stage="discourse")
     def parser_evaluation(self, parser: str) -> Artifact:
         """The scores of a parser on the test split of its treebank."""
-        model = self.parser(parser)
-        return _evaluation(model, {"baselines": BASELINES})
+        return self._evaluation(self.parser(parser), self.config.discourse.parsers[parser].treebank)
 
     @artifact("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, part: str) -> Artifact:
@@ -116,6 +109,11 @@ class DiscourseArtifacts(TextArtifacts):
             {"files": named},
         )
 
+    def _evaluation(self, model: Artifact, treebank: str) -> Artifact:
+        file = f"{model.file.rpartition('/')[0]}/evaluation.json"
+        gold = self.treebank(treebank).only("/test.discourse.jsonl")
+        return Artifact([file], model.parts, {"gold": gold, "model": model})
+
     def _tree_parts(self, trees: str) -> list[Any]:
         """Return the origin of trees: a segmenter and a parser, or gold."""
         row = self.config.discourse.trees[trees]
@@ -151,18 +149,5 @@ class DiscourseArtifacts(TextArtifacts):
         return Artifact(own.files, [annotated, own], {"own": own})
 
 
-def _training_params(row: Any, treebank: Artifact) -> dict[str, Any]:
-    prefix = treebank.params["out"]
-    return {
-        "settings": row.settings,
-        "train": f"{prefix}/train",
-        "dev": f"{prefix}/dev",
-        "seed": row.seed,
-    }
-
-
-def _evaluation(model: Artifact, params: Mapping[str, Any]) -> Artifact:
-    file = f"{model.file.rpartition('/')[0]}/evaluation.json"
-    inputs = {"files": model.inputs["files"], "model": model}
-    gold = f"{model.params['train'].removesuffix('/train')}/test.discourse.jsonl"
-    return Artifact([file], model.parts, inputs, {"gold": gold, **params})
+def _training_splits(treebank: Artifact) -> dict[str, Artifact]:
+    return {split: treebank.only(f"/{split}.discourse.jsonl") for split in ("train", "dev")}

@@ -57,7 +57,7 @@ class TextArtifacts(CorporaArtifacts):
     @artifact("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
         """The BPE merges of a dataset, learned on both sides of its training text."""
-        inputs = {"inputs": self._training_text(dataset, self.truecased), "published": self._published_text(dataset)}
+        inputs = {"inputs": self._training_text(dataset, self.truecased), "pretrained": self._published_text(dataset)}
         return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset))
 
     @artifact("learn_vocabulary", stage="text")
@@ -69,7 +69,7 @@ class TextArtifacts(CorporaArtifacts):
         if settings.pretrained is not None:
             params |= {"pretrained": published_folder(settings.pretrained), "keep": settings.keep_pieces}
             params |= self.language_pair(dataset)
-        inputs = {"inputs": self._training_text(dataset, self.subwords), "published": self._published_text(dataset)}
+        inputs = {"inputs": self._training_text(dataset, self.subwords), "pretrained": self._published_text(dataset)}
         return self._of_bpe(dataset, "vocabulary.txt", inputs, params)
 
     @artifact("pack_pipeline", stage="text")

@@ -305,16 +305,16 @@ def reads_states_of(parser: NeuralParser, segmenter: Segmenter) -> bool:
 
 
 def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSettings, seed: int) -> TrainedParser:
-    """Train on `TRAIN.discourse.jsonl` with a segmenter file, and score on `DEV.discourse.jsonl`."""
+    """Train on the gold trees of one `.discourse.jsonl` and score on another; `segmenter` is a model file."""
     data = read_bytes(segmenter)
     model = Segmenter.from_bytes(data, where=str(segmenter))
     coarse = coarse_classes(settings.relations)
-    documents = [document for document in read_discourse(Path(f"{train}.discourse.jsonl")) if document.edus]
+    documents = [document for document in read_discourse(train) if document.edus]
     trees = [training_tree(document, coarse) for document in documents]
     relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
     if not relations:
         raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
-    gold = read_discourse(Path(f"{dev}.discourse.jsonl"))
+    gold = read_discourse(dev)
     parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
     # On gold EDUs: with paragraphs, if any document has them, and without.
     variants = {"without paragraphs": [replace(document, paragraphs=None) for document in gold]}

@@ -214,17 +214,21 @@ class SentenceExample:
     syntax: SentenceSyntax | None = None
 
 
-def read_examples(prefix: Path) -> list[SentenceExample]:
-    """Read the nonempty sentences in `PREFIX.discourse.jsonl` and, if it exists, `PREFIX.syntax.jsonl`."""
-    path, syntax_path = Path(f"{prefix}.discourse.jsonl"), Path(f"{prefix}.syntax.jsonl")
+def syntax_path(discourse: Path) -> Path:
+    """The file with the syntax of the sentences of `NAME.discourse.jsonl`: `NAME.syntax.jsonl`."""
+    return Path(f"{str(discourse).removesuffix('.discourse.jsonl')}.syntax.jsonl")
+
+
+def read_examples(path: Path) -> list[SentenceExample]:
+    """Read the sentences with words of a `.discourse.jsonl`, with their syntax where its file exists."""
     documents = read_discourse(path)
     syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
-    if syntax_path.exists():
-        syntax = read_syntax(syntax_path, documents)
+    if (of_syntax := syntax_path(path)).exists():
+        syntax = read_syntax(of_syntax, documents)
         for line, parts in enumerate(syntax, start=1):
             for number, part in enumerate(parts, start=1):
-                # `openings` needs trees. Predicted syntax can have cycles.
-                check_dependencies(part.heads, where=f"{syntax_path}: line {line}: sentence {number}")
+                # `openings` needs trees; syntax that a segmenter has predicted may have cycles.
+                check_dependencies(part.heads, where=f"{of_syntax}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)

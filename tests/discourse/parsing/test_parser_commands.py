@@ -32,8 +32,9 @@ def folder(tmp_path_factory):
 
 
 def train(folder, out, **options):
-    run("train-parser", "--settings", json.dumps(SETTINGS | options), "--train", folder / "train",
-        "--dev", folder / "dev", "--segmenter", folder / "segmenter.pt", "--seed", 3, "--out", out)  # fmt: skip
+    run("train-parser", "--settings", json.dumps(SETTINGS | options), "--train", folder / "train.discourse.jsonl",
+        "--dev", folder / "dev.discourse.jsonl", "--segmenter", folder / "segmenter.pt",
+        "--seed", 3, "--out", out)  # fmt: skip
     return out
 
 

@@ -22,15 +22,14 @@ from docmt.files import read_json, write_lines
 
 def test_train_evaluate_segment(tmp_path, caplog):
     caplog.set_level("INFO")
-    prefix = write_examples(tmp_path / "train", EXAMPLES)
+    gold = write_examples(tmp_path / "train", EXAMPLES)
     settings = json.dumps(TINY)
     model = tmp_path / "segmenter.pt"
-    run("train-segmenter", "--settings", settings, "--train", prefix, "--dev", prefix, "--seed", 1, "--out", model)
+    run("train-segmenter", "--settings", settings, "--train", gold, "--dev", gold, "--seed", 1, "--out", model)
     epochs = [record.getMessage() for record in caplog.records if record.getMessage().startswith("epoch ")]
     assert "dev F1" in epochs[0]
     assert ["inside 100.00" in message for message in epochs] == [False] * (len(epochs) - 1) + [True]
 
-    gold = f"{prefix}.discourse.jsonl"
     run("evaluate-segmenter", "--model", model, "--gold", gold, "--out", tmp_path / "scores.json")
     content = read_json(tmp_path / "scores.json")
     assert content["scores"]["inside"]["f1"] == 100

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,9 +26,10 @@ from docmt.files import write_jsonl
 def write_examples(prefix, examples):
     sentences = [e.words for e in examples]
     edus = edus_from_starts([e.starts for e in examples], map(len, sentences))
-    write_discourse(f"{prefix}.discourse.jsonl", [DiscourseDocument("d", tuple(sentences), edus)])
+    path = Path(f"{prefix}.discourse.jsonl")
+    write_discourse(path, [DiscourseDocument("d", tuple(sentences), edus)])
     write_syntax(f"{prefix}.syntax.jsonl", [("d", tuple(e.syntax for e in examples))])
-    return prefix
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +110,10 @@ def test_damaged_files_are_one_line(trained, tmp_path):
 
 
 def test_examples_come_from_files(tmp_path):
-    prefix = write_examples(tmp_path / "train", EXAMPLES)
-    assert read_examples(prefix) == EXAMPLES
+    file = write_examples(tmp_path / "train", EXAMPLES)
+    assert read_examples(file) == EXAMPLES
     (tmp_path / "train.syntax.jsonl").unlink()
-    assert [e.syntax for e in read_examples(prefix)] == [None] * 5
+    assert [e.syntax for e in read_examples(file)] == [None] * 5
 
 
 @pytest.mark.parametrize(
@@ -125,18 +127,19 @@ def test_examples_come_from_files(tmp_path):
     ],
 )
 def test_syntax_that_does_not_fit_is_one_line(tmp_path, change, message):
-    prefix = write_examples(tmp_path / "train", EXAMPLES)
+    file = write_examples(tmp_path / "train", EXAMPLES)
     path = tmp_path / "train.syntax.jsonl"
     value = json.loads(path.read_text(encoding="utf-8"))
     write_jsonl(path, [change(value)])
     with pytest.raises(UserError, match=message):
-        read_examples(prefix)
+        read_examples(file)
 
 
 def test_no_sentence_is_one_line(tmp_path):
-    (tmp_path / "train.discourse.jsonl").write_text("")
+    file = tmp_path / "train.discourse.jsonl"
+    file.write_text("")
     with pytest.raises(UserError, match="no sentence"):
-        read_examples(tmp_path / "train")
+        read_examples(file)
 
 
 def test_openings_name_the_largest_phrase_that_begins_at_a_word():
