@@ -37,7 +37,7 @@ def listing() -> str:
     lines: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
     for cls in reversed(StudyArtifacts.__mro__):
         for method in vars(cls).values():
-            stage, rules = getattr(method, "made_by", ("", ()))
+            stage, rules = getattr(method, "declares", ("", ()))
             names = []
             for files in (outputs[rule] for rule in rules):
                 folder = files[0].rpartition("/")[0]

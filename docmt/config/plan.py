@@ -34,7 +34,7 @@ TRAINING_PRIORITY = 10
 
 
 class Plan:
-    """A study as the Snakefile sees it: what rules read of its declarations, and the constraints of wildcards."""
+    """A study as seen by the Snakefile: inputs and parameters of its declarations, and wildcard constraints."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -63,18 +63,18 @@ class Plan:
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
 
-    # Of a declaration, by the name of its method.
+    # Functions of wildcards. `artifact` is the name of a declaration in `docmt.config.artifacts`.
 
     def input(self, artifact: str, name: str | None = None) -> Callable[[Any], list[str]]:
-        """The files under one name of the inputs, or under all names."""
+        """Return a function for the input files with one name, or all."""
         return self._of(artifact, lambda made: made.input_files(name))
 
     def settings(self, artifact: str) -> Callable[[Any], str]:
-        """The settings of the command as JSON. Snakemake records them, and a dry run shows what changed."""
+        """Return a function for the settings of the command as JSON. A dry run shows changes in them."""
         return self._of(artifact, lambda made: as_argument(made.params["settings"]))
 
     def fingerprint(self, artifact: str) -> Callable[[Any], str]:
-        """A hash of the settings and of everything upstream, which Snakemake records: where it differs, a job reruns.
+        """Return a function for a hash of the settings and everything upstream. Snakemake reruns a job if it differs.
 
         The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
         its old result is missing, and records the parameters of a job that fails. After a failed training with new
@@ -83,11 +83,11 @@ class Plan:
         return self._of(artifact, lambda made: made.fingerprint)
 
     def param(self, artifact: str, name: str) -> Callable[[Any], Any]:
-        """One of the `params`."""
+        """Return a function for one of the `params` of the declaration."""
         return self._of(artifact, lambda made: made.params[name])
 
     def options(self, artifact: str, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Options of the command as text for a shell, each with its parameter or input files, if there are any.
+        """Return a function for options of the command as shell text. Options without a value are left out.
 
         Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
         """
@@ -100,7 +100,7 @@ class Plan:
         return read if is_recorded else lambda wildcards, input: read(wildcards)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
-        """The option with which tables compare the fingerprints of scores: an older study's may lie in their place."""
+        """Return a function for the option with expected fingerprints, because scores can be from an older config."""
         return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
 
     def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
@@ -118,23 +118,23 @@ class Plan:
     # Parts of literal paths.
 
     def languages(self, wildcards: Any) -> Sequence[str]:
-        """The languages of a dataset, or of its split."""
+        """Return the languages of a dataset, or of its split."""
         return self.config.datasets[wildcards.dataset].part_languages(wildcards.get("split", ""))
 
     def direction(self, wildcards: Any) -> str:
-        """The same in one word, such as `en-de`."""
+        """Return the languages of a dataset as in paths, for example `en-de`."""
         return "-".join(self.languages(wildcards))
 
     def learned_on(self, wildcards: Any) -> Sequence[str]:
-        """The splits of a dataset from which the text stage learns a language."""
+        """Return the splits of a dataset from which the text stage learns a language."""
         return self.config.datasets[wildcards.dataset].learned_on(wildcards.lang)
 
-    def cutting(self, wildcards: Any) -> str:
-        """The cutting of the instances that a system reads."""
-        return self.config.systems[wildcards.system].cutting
+    def instances(self, wildcards: Any) -> str:
+        """Return the row of section `instances` for a system."""
+        return self.config.systems[wildcards.system].instances
 
     def model_owner(self, wildcards: Any) -> str:
-        """The system that trains the model of a system: itself, or the one whose model it takes."""
+        """Return the system that trains the model of a system: itself, or its `use_model_of`."""
         return model_owner(self.config, wildcards.system)
 
     # Constraints of wildcards.

@@ -70,8 +70,8 @@ def train_segmenter(
         --out segmenter.pt
 
     Args:
-        train: gold EDUs (.discourse.jsonl); syntax is read from .syntax.jsonl next to it, if any.
-        dev: the same, on which the best epoch is chosen.
+        train: .discourse.jsonl with gold EDUs. If there is a .syntax.jsonl next to it, syntax is read from it.
+        dev: validation file, to choose the best epoch.
     """
     from docmt.discourse.segmentation.segmenter import read_examples, syntax_path, train_segmenter
 
@@ -147,7 +147,7 @@ def train_parser(
 
     Args:
         train: .discourse.jsonl with gold trees.
-        dev: the same, to be scored.
+        dev: .discourse.jsonl to score.
         segmenter: segmenter model whose word states the parser reads.
     """
     from docmt.discourse.parsing.parser import save_parser, train_parser

@@ -75,10 +75,10 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def read_times(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """The processor and GPU time of a job in seconds, from `FOLDER/{rule}/NAME.tsv`.
+    """Read the processor and GPU time of a job in seconds, from `FOLDER/{rule}/NAME.tsv`.
 
-    `run_folders` has the folder of each run, where a job records its device and sessions, by
-    `{dataset}/{system}/seed{seed}`. A file that is not a benchmark is named in the log and has no times.
+    `run_folders` maps `{dataset}/{system}/seed{seed}` to the folder of the run, where a job records its device and
+    sessions. If the file is not a benchmark, a warning names it and the result is None.
     """
     try:
         # Snakemake writes `NA` or `-` where a job ended before the first measurement. It writes several rows when it

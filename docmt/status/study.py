@@ -43,8 +43,8 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
     }
     # Names of log files: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and scopes of tables.
     runs = list_runs(plan.config)
-    pairs = rf"(?:{one_of(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.names('systems')})"
-    planned = re.compile(rf"(?:{one_of(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.score_scopes()}")
+    pairs = rf"(?:{wildcard_regex(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.row_pattern('systems')})"
+    planned = re.compile(rf"(?:{wildcard_regex(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.score_scopes()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:
@@ -56,7 +56,7 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A trainer that was started again, by Snakemake or by hand, is no failure, whatever its old log ends with.
+    # A trainer that was started again, by Snakemake or by hand, has not failed, even if its old log ends with an error.
     running = {training.name for training in trainings if training.state != "failed"}
     return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
 

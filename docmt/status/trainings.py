@@ -54,7 +54,7 @@ class Training:
 
 
 def run_name(run: Run | Training) -> str:
-    """`DATASET/SYSTEM/seedN`, as in the names of its logs."""
+    """Return the name of a run in its log and benchmark files."""
     return f"{run.dataset}/{run.system}/seed{run.seed}"
 
 

@@ -9,8 +9,8 @@ rule translate:
             owner=plan.model_owner,
         ),
         instances=collect(
-            "results/{{dataset}}/instances/{cutting}/{{split}}/manifest.json",
-            cutting=plan.cutting,
+            "results/{{dataset}}/instances/{instances}/{{split}}/manifest.json",
+            instances=plan.instances,
         ),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
@@ -112,9 +112,9 @@ rule score_cxmi:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
-        "logs/measure_context/{dataset}/{system}/seed{seed}/{part}.log",
+        "logs/score_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
     benchmark:
-        "results/benchmarks/measure_context/{dataset}/{system}/seed{seed}/{part}.tsv"
+        "results/benchmarks/score_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
     conda:
         "../../environment.yml"
     resources:
@@ -141,9 +141,9 @@ rule import_output:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
-        "logs/take_output/{dataset}/{system}/seed{seed}/{file}.log",
+        "logs/import_output/{dataset}/{system}/seed{seed}/{file}.log",
     benchmark:
-        "results/benchmarks/take_output/{dataset}/{system}/seed{seed}/{file}.tsv"
+        "results/benchmarks/import_output/{dataset}/{system}/seed{seed}/{file}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", where="has_user_output"),
         file=r"test_[A-Za-z0-9_-]+\.jsonl|suite_[A-Za-z0-9_-]+\.json",

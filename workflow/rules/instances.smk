@@ -17,9 +17,9 @@ rule build_instances:
         # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
         "results/{dataset}/instances/{instances}/{split}/manifest.json",
     log:
-        "logs/build_instances/{dataset}/{cutting}/{split}.log",
+        "logs/build_instances/{dataset}/{instances}/{split}.log",
     benchmark:
-        "results/benchmarks/build_instances/{dataset}/{cutting}/{split}.tsv"
+        "results/benchmarks/build_instances/{dataset}/{instances}/{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"

@@ -8,12 +8,12 @@ rule train:
     """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
     input:
         train=collect(
-            "results/{{dataset}}/instances/{cutting}/train/manifest.json",
-            cutting=plan.cutting,
+            "results/{{dataset}}/instances/{instances}/train/manifest.json",
+            instances=plan.instances,
         ),
         dev=collect(
-            "results/{{dataset}}/instances/{cutting}/dev/manifest.json",
-            cutting=plan.cutting,
+            "results/{{dataset}}/instances/{instances}/dev/manifest.json",
+            instances=plan.instances,
         ),
         pairs=plan.input("model", "pairs"),
         monolingual=plan.input("model", "monolingual"),

@@ -111,7 +111,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     def _evaluation(self, model: Artifact, treebank: str) -> Artifact:
         file = f"{model.file.rpartition('/')[0]}/evaluation.json"
-        gold = self.treebank(treebank).only("/test.discourse.jsonl")
+        gold = self.treebank(treebank).select_suffix("/test.discourse.jsonl")
         return Artifact([file], model.parts, {"gold": gold, "model": model})
 
     def _tree_parts(self, trees: str) -> list[Any]:
@@ -150,4 +150,4 @@ class DiscourseArtifacts(TextArtifacts):
 
 
 def _training_splits(treebank: Artifact) -> dict[str, Artifact]:
-    return {split: treebank.only(f"/{split}.discourse.jsonl") for split in ("train", "dev")}
+    return {split: treebank.select_suffix(f"/{split}.discourse.jsonl") for split in ("train", "dev")}

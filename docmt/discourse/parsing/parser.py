@@ -305,7 +305,7 @@ def reads_states_of(parser: NeuralParser, segmenter: Segmenter) -> bool:
 
 
 def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSettings, seed: int) -> TrainedParser:
-    """Train on the gold trees of one `.discourse.jsonl` and score on another; `segmenter` is a model file."""
+    """Train on the gold trees in a `.discourse.jsonl` with a segmenter file, and score on another."""
     data = read_bytes(segmenter)
     model = Segmenter.from_bytes(data, where=str(segmenter))
     coarse = coarse_classes(settings.relations)

@@ -215,19 +215,19 @@ class SentenceExample:
 
 
 def syntax_path(discourse: Path) -> Path:
-    """The file with the syntax of the sentences of `NAME.discourse.jsonl`: `NAME.syntax.jsonl`."""
+    """Return `NAME.syntax.jsonl`, the syntax of the sentences in `NAME.discourse.jsonl`."""
     return Path(f"{str(discourse).removesuffix('.discourse.jsonl')}.syntax.jsonl")
 
 
 def read_examples(path: Path) -> list[SentenceExample]:
-    """Read the sentences with words of a `.discourse.jsonl`, with their syntax where its file exists."""
+    """Read the nonempty sentences of a `.discourse.jsonl` and, if it exists, their `.syntax.jsonl`."""
     documents = read_discourse(path)
     syntax: Sequence[Sequence[SentenceSyntax | None]] = [[None] * len(document.sentences) for document in documents]
     if (of_syntax := syntax_path(path)).exists():
         syntax = read_syntax(of_syntax, documents)
         for line, parts in enumerate(syntax, start=1):
             for number, part in enumerate(parts, start=1):
-                # `openings` needs trees; syntax that a segmenter has predicted may have cycles.
+                # `openings` needs trees. Predicted syntax can have cycles.
                 check_dependencies(part.heads, where=f"{of_syntax}: line {line}: sentence {number}")
     examples = []
     for document, trees in zip(documents, syntax, strict=True):
