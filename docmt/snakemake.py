@@ -36,7 +36,7 @@ RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
 N_LOGS = 3
 """How many message files of Snakemake are read, the newest ones."""
 
-BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
+BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
 
@@ -141,6 +141,8 @@ class Job:
     """A job as Snakemake announced it.
 
     Attributes:
+        rule: its rule.
+        reason: why it runs, if the job was announced.
         log: its log file, relative to the folder; empty if it has none.
         outputs: its files, relative to the folder.
         job: ID in the cluster's queue, if the job failed.
@@ -148,6 +150,8 @@ class Job:
         message: what Snakemake said about a failed job, without the advice after it.
     """
 
+    rule: str
+    reason: str = ""
     log: str = ""
     outputs: tuple[str, ...] = ()
     job: str | None = None
@@ -189,6 +193,21 @@ def read_workflow(folder: Path) -> Workflow:
     return Workflow(state, frozenset(_marked(home / "incomplete")), jobs)
 
 
+def last_configuration(folder: Path) -> list[Path]:
+    """Return the configuration files of the last run in a study's folder. Empty if there was none.
+
+    The folder may have been moved since, with the files in it: these are relative to `folder`.
+    """
+    for log in sorted((folder / ".snakemake/log").glob("*.snakemake.log"), reverse=True):
+        text = _read(log)
+        place = re.search(r"^  Working directory: (.+)$", text, re.MULTILINE)
+        files = re.search(r"^  Config file\(s\): (.+)$", text, re.MULTILINE)
+        if place and files:
+            paths = [Path(name) for _, name in re.findall(r"PosixPath\((['\"])(.+?)\1\)", files[1])]
+            return [folder / path.relative_to(place[1]) if path.is_relative_to(place[1]) else path for path in paths]
+    return []
+
+
 def read_jobs(text: str) -> Iterator[Job]:
     """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
     numbers: dict[str, str] = {}
@@ -202,7 +221,11 @@ def read_jobs(text: str) -> Iterator[Job]:
             yield _job(entries, numbers, is_failed=is_failed)
             entries, indent = None, ""
         if block := BLOCK.match(whole):
-            entries, is_failed, indent = {}, bool(block["error"]), block["indent"] or ""  # jobs of groups are indented
+            entries, is_failed, indent = (
+                {"rule": block["rule"]},
+                bool(block["error"]),
+                block["indent"] or "",
+            )  # jobs of groups are indented
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
 
@@ -213,7 +236,8 @@ def _job(entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -
     # A job is submitted after it is announced: any ID known at that point belongs to an earlier attempt.
     job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
     message = entries.get("message", "None").partition(" Detailed failure reason")[0]
-    return Job(log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
+    message = None if message == "None" or not is_failed else message
+    return Job(entries["rule"], entries.get("reason", ""), log, outputs, job, is_failed, message)
 
 
 def _marked(folder: Path) -> Iterator[str]:

@@ -21,14 +21,14 @@ command = CommandGroup("tidy")
 
 
 @command.default
-def tidy(*, study: StudyFolder = StudyFolder(), delete: bool = False) -> None:
+def tidy(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
     """List what a study no longer needs, with sizes.
 
     Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
     scores stay.
 
     Example:
-        docmt tidy --configfile config/examples/smoke.yaml --delete
+        docmt tidy config/examples/smoke.yaml --delete
 
     Args:
         delete: delete what is listed.

@@ -58,6 +58,8 @@ class Manifest(Settings):
     """Systems in the order of their colors; others follow."""
     origins: dict[str, list[str]] = {}
     """The trained systems whose updates made the models of a system, the last training first."""
+    extended: list[str] = []
+    """Systems whose model has parts that the model they start from lacks."""
     generated: list[str] = []
     """Datasets whose test documents are generated from the templates of their training documents."""
     reader: str | None = None
