@@ -70,7 +70,7 @@ def cores_per_gpu(wildcards: Any, threads: int) -> int:
 
 
 def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
-    """The resources of the rule `train` that follow from the `nodes` and `gpu` that a user sets for it.
+    """The resources of the rule `train` that follow from the `nodes` and `gpu`, or `gres`, that a user sets for it.
 
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
     GPUs of a job from several nodes.
@@ -98,11 +98,14 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
     n_nodes, n_gpus = int(nodes), int(gpus)
+    gres = given.get("gres", "").split(":")  # of each node, such as gpu:a100:2
+    if gres[0] == "gpu":
+        n_on_node, n_gpus = (int(gres[-1]) if gres[-1].isdecimal() else 1), 0  # the plugin refuses both
     if n_gpus % n_nodes:
         raise WorkflowError(
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
         )
-    devices = n_gpus // n_nodes
+    devices = n_on_node if gres[0] == "gpu" else n_gpus // n_nodes
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:

@@ -74,6 +74,9 @@ def run(
     options = others[len(targets) :]
     _refuse_configuration(options, files)
     chosen = _parse_options(options)
+    is_plan = dry_run and "--verbose" not in options
+    if dry_run and not is_plan:
+        options.remove("--verbose")  # Snakemake would describe its own work
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
     files = find_configuration(files, directory)
     values = read_config_files(files)
@@ -109,7 +112,7 @@ def run(
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
     call += ["--dry-run"] if dry_run else []
     call = [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)]
-    if dry_run and not log.isEnabledFor(logging.DEBUG):
+    if is_plan:
         _print_plan(call)
         return
     sys.stdout.flush()

@@ -35,7 +35,8 @@ def called(tmp_path, monkeypatch):
         """In place of a new program."""
 
     def execute(words, **keywords):
-        assert words[:3] == [sys.executable, "-m", "snakemake"]
+        if words[:3] != [sys.executable, "-m", "snakemake"]:  # nvidia-smi
+            raise FileNotFoundError
         raise CalledError(words[3:])
 
     def call(*words):
@@ -141,7 +142,7 @@ def test_what_is_no_change_is_refused(change):
         ("my.yaml -C seeds=[2]", "-C: write `docmt run my.yaml`, and"),
         ("my.yaml -sOther", "only `snakemake` itself takes -sOther"),
         ("my.yaml --dryrn", "docmt: error: unrecognized arguments: --dryrn"),
-        ("my.yaml --cores", "error: argument --cores/-c: expected 1 argument"),
+        ("my.yaml --cores", "error: argument --cores/-c: expected "),
         ("", "which configuration? There was no run in this folder: `docmt run my.yaml` runs yours, `make demo` or"),
         ("training", "which configuration?"),
         ("training nosuch.yaml", "nosuch.yaml: no such file"),
@@ -242,7 +243,7 @@ def test_without_a_file_the_configuration_of_the_last_run_counts(called, tmp_pat
     remember_run(tmp_path, tmp_path / "my.yaml", tmp_path / "more.yaml")
     options = called("training")
     assert options.configfile == [tmp_path / "my.yaml", tmp_path / "more.yaml"]
-    assert options.targets == {"training"}
+    assert options.targets == ["training"]
     assert "configuration of the last run: my.yaml more.yaml" in capsys.readouterr().err
     assert called("--directory", str(tmp_path)).configfile == options.configfile
 
@@ -262,11 +263,11 @@ def test_a_copied_study_has_the_configuration_of_its_last_run(called, tmp_path):
 
 
 def test_null_removes_a_row(called, tmp_path):
-    (tmp_path / "more.yaml").write_text("systems: {document_transformer: null}\n")
-    called("my.yaml", "more.yaml", "--set", "systems.rst_mix=null")
-    assert main(["config", "check", str(tmp_path / MERGED)]) == 0
+    removed = {"rst_mix_without_trees", "rst_mix"}
+    (tmp_path / "more.yaml").write_text("{systems: {rst_mix: null}, report: {figures: {figure_2: null}}}\n")
+    called("my.yaml", "more.yaml", "--set", "systems.rst_mix_without_trees=null")
     systems = load_config(read_config_files([tmp_path / MERGED])).systems
-    assert systems.keys() == yaml.safe_load(SMOKE.read_text())["systems"].keys() - {"document_transformer", "rst_mix"}
+    assert systems.keys() == yaml.safe_load(SMOKE.read_text())["systems"].keys() - removed
 
 
 def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_another(tmp_path):
