@@ -272,7 +272,7 @@ def test_null_removes_a_row(called, tmp_path):
 
 def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_another(tmp_path):
     words = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1"]
-    (tmp_path / "docmt").write_text(f"#!/bin/sh\nexec sleep 30 # '{'x' * 99}'\n")
+    (tmp_path / "docmt").write_text(f"#!/bin/sh\nexec sleep 300 # '{'x' * 99}'\n")
     (tmp_path / "docmt").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with subprocess.Popen(
