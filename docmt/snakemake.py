@@ -98,14 +98,13 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")
     n_nodes, n_gpus = int(nodes), int(gpus)
-    gres = given.get("gres", "").split(":")  # of each node, such as gpu:a100:2
-    if gres[0] == "gpu":
-        n_on_node, n_gpus = (int(gres[-1]) if gres[-1].isdecimal() else 1), 0  # the plugin refuses both
     if n_gpus % n_nodes:
         raise WorkflowError(
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
         )
-    devices = n_on_node if gres[0] == "gpu" else n_gpus // n_nodes
+    devices = n_gpus // n_nodes
+    if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # of each node, such as gpu:a100:2
+        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin refuses `gpu` beside it
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
     if n_nodes == 1:

@@ -158,7 +158,7 @@ def is_above_chance(mean: float, low: float, chance: float) -> bool:
 
 def no_system_translates(rows: pd.DataFrame) -> bool:
     """True if rows of `summarize` have BLEU, and all of it is below `MIN_BLEU`."""
-    scores = rows["mean"][rows["metric"].str.contains("BLEU")].dropna()
+    scores = [row["mean"] for row in records(rows) if "BLEU" in row["metric"] and not is_missing(row["mean"])]
     return max(scores, default=MIN_BLEU) < MIN_BLEU
 
 

@@ -12,7 +12,7 @@ parser.add_argument("-p", dest="partition")
 parser.add_argument("-t", dest="minutes", type=int)
 for name in ("mem", "nodes", "ntasks", "cpus-per-task", "cpus-per-gpu"):
     parser.add_argument(f"--{name}", type=int)
-for name in ("job-name", "output", "export", "comment", "gres", "gpus", "qos"):
+for name in ("job-name", "output", "export", "comment", "gres", "gpus", "qos", "signal"):
     parser.add_argument(f"--{name}")
 parser.add_argument("--parsable", action="store_true")
 job = parser.parse_args()
