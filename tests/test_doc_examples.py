@@ -61,7 +61,7 @@ def test_the_study_of_the_tutorial_is_planned_as_it_says(tutorial, capsys):
     assert main(check[1:]) == 0
     check_printed(shown, capsys.readouterr().out, check)
     done = subprocess.run([sys.executable, "-m", *plan], capture_output=True, text=True, check=False)
-    assert re.search(r"^train +3$", done.stdout, flags=re.M), done.stderr
+    assert re.search(r"^train +3 ", done.stdout, flags=re.M), done.stderr
     config = load_config(read_config_file(Path("my.yaml")))
     chains = {name: [config.systems.get(row.init), row] for name, row in config.systems.items()}
     updates = {

@@ -26,7 +26,7 @@ def show_study(folder: Path, plan: Plan) -> str:
     trainings, failures = read_state(folder, plan, workflow)
     n_made, n_all = count_results(folder, plan, workflow)
     rest = f"{n_made:,} of {n_all:,} results are made"
-    rest += "" if n_made == n_all else "; docmt run --dry-run lists the jobs that are left, and why they run"
+    rest += "" if n_made == n_all else "; `docmt run --dry-run` lists the jobs that are left, and why they run"
     return "\n\n".join(filter(None, [_show_trainings(trainings), _show_failures(failures), rest]))
 
 

@@ -189,6 +189,7 @@ def test_documented_runs_have_known_targets(line, called, tmp_path):
     for profile in re.findall(r"--profile (\S+)", line):
         (tmp_path / profile).mkdir(parents=True)
         (tmp_path / profile / "config.yaml").write_bytes((ROOT / "slurm/config.yaml").read_bytes())
+    remember_run(tmp_path, SMOKE)
     options = called(*shlex.split(line)[2:])
     assert {target for target in options.targets if "/" not in target} <= {*TARGETS, *STAGES}
     assert options.configfile
