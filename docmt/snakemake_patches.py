@@ -65,7 +65,7 @@ def keep_asking_squeue() -> None:
 
 
 def shorten_messages(describe_progress: Callable[[], str]) -> None:
-    """Make Snakemake's messages short: no settings in commands, one line for a locked folder and for Ctrl-C.
+    """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
     After Ctrl-C, the jobs end with errors, which Snakemake would print. They are dropped, and the last line is
     `describe_progress()`.
@@ -73,15 +73,16 @@ def shorten_messages(describe_progress: Callable[[], str]) -> None:
     interrupted = False
 
     def shorten(record: logging.LogRecord) -> bool:
-        if isinstance(record.msg, str):
-            record.msg = LONG_ARGUMENT.sub("'{…}'", record.msg)
-            if "Directory cannot be locked" in record.msg:
-                record.msg = (
-                    f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
-                    "remove its lock with `docmt run --unlock`"
-                )
-        if isinstance(command := getattr(record, "shellcmd", None), str):
-            record.shellcmd = LONG_ARGUMENT.sub("'{…}'", command)
+        if record.levelno < logging.ERROR:
+            return not interrupted
+        for name in ("msg", "shellcmd"):
+            if isinstance(text := getattr(record, name, None), str):
+                setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
+        if "Directory cannot be locked" in str(record.msg):
+            record.msg = (
+                f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
+                "remove its lock with `docmt run --unlock`"
+            )
         return not interrupted
 
     def interrupt(*_: object) -> None:
