@@ -1,5 +1,6 @@
 # docmt: from corpora to the report. Targets are described in docs/workflow.md.
 import os
+from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -24,10 +25,12 @@ from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
 from docmt.snakemake import check_records, cores_per_gpu, training_resources
 from docmt.snakemake_patches import (
-    patch_squeue_fallback,
-    patch_scheduler_timer,
-    patch_sigterm_deadlock,
+    keep_asking_squeue,
+    keep_one_timer,
+    shorten_messages,
+    stop_from_another_thread,
 )
+from docmt.status.study import describe_results
 
 min_version("9.27")
 
@@ -44,6 +47,7 @@ if not workflow.overwrite_configfiles:
 try:
     plan = Plan.load(config, files=workflow.configfiles)
     if workflow.is_main_process:
+        shorten_messages(partial(describe_results, Path.cwd(), plan))
         check_records()
 except UserError as error:
     raise WorkflowError(str(error)) from None

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
+    model_validator,
 )
 
 from docmt.errors import UserError
@@ -33,6 +34,20 @@ class Settings(BaseModel):
     """Key of a mapping in this section → class whose keys the mapping overrides."""
     study: ClassVar[type["Settings"] | None] = None
     """The class of the whole configuration, in which unknown keys are looked up. Set where it is defined."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _remove_null_rows(cls, values: Any) -> Any:
+        """Named mappings, such as `systems`, without null entries: a second file or `--set` removes a row with null."""
+        if not isinstance(values, dict):
+            return values
+        named = {name for name, field in cls.model_fields.items() if _is_named_mapping(field.annotation)}
+        return {
+            key: {name: row for name, row in value.items() if row is not None}
+            if key in named and isinstance(value, dict)
+            else value
+            for key, value in values.items()
+        }
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -112,8 +127,8 @@ def nearest(name: str, known: list[str]) -> str:
     return f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(known))}"
 
 
-def _closest(name: str, known: list[str], *, cutoff: float = 0.5) -> str | None:
-    """Return the known word closest to `name`, or the shortest one that contains it."""
+def _closest(name: str, known: list[str], *, cutoff: float = 0.6) -> str | None:
+    """The known word closest to `name`, or the shortest that contains it."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
 
@@ -150,7 +165,7 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     if kind == "union_tag_invalid":
         name, key, tags = (context[name].replace("'", "") for name in ("tag", "discriminator", "expected_tags"))
         known = tags.split(", ")
-        guess = f"did you mean {close!r}? " if (close := _closest(name, known, cutoff=0.6)) else ""
+        guess = f"did you mean {close!r}? " if (close := _closest(name, known)) else ""
         return f"{path}.{key}: no {key} {name!r}; {guess}known: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{path}: this key is missing"
@@ -218,6 +233,11 @@ def sections(top: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
         annotations = {name: field.annotation for name, field in cls.model_fields.items()}
         for name, annotation in (annotations | getattr(cls, "overridden", {})).items():
             queue += [(f"{path}.{name}{below}".lstrip("."), found) for below, found in _settings_in(annotation)]
+
+
+def _is_named_mapping(annotation: Any) -> bool:
+    """True for `dict[str, Row]`. Where values can be anything, null is one of them."""
+    return get_origin(annotation) is dict and get_args(annotation)[1] is not Any
 
 
 def _settings_in(annotation: Any, below: str = "") -> Iterator[tuple[str, type[BaseModel]]]:

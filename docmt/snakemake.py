@@ -37,7 +37,7 @@ RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
 N_LOGS = 3
 """Number of most recent Snakemake log files to read."""
 
-BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) \w+:$")
+BLOCK = re.compile(r"^(?P<indent>    )?(?P<error>Error in )?(?:local)?(?:rule|checkpoint) (?P<rule>\w+):$")
 ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
 
@@ -70,8 +70,8 @@ def cores_per_gpu(wildcards: Any, threads: int) -> int:
     return max(CORES_PER_GPU, threads)
 
 
-def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
-    """Return the resources of the rule `train`, derived from the user's `nodes` and `gpu`.
+def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
+    """The resources of the rule `train` that follow from the `nodes` and `gpu`, or `gres`, that a user sets for it.
 
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
     GPUs of a job from several nodes.
@@ -106,6 +106,8 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
         )
     devices = n_gpus // n_nodes
+    if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # of each node, such as gpu:a100:2
+        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin refuses `gpu` beside it
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
@@ -146,6 +148,8 @@ class Job:
     """A job as Snakemake announced it.
 
     Attributes:
+        rule: its rule.
+        reason: why it runs, if the job was announced.
         log: its log file, relative to the folder; empty if it has none.
         outputs: its files, relative to the folder.
         job: ID in the cluster's queue, if the job failed.
@@ -153,6 +157,8 @@ class Job:
         message: what Snakemake said about a failed job, without the advice after it.
     """
 
+    rule: str
+    reason: str = ""
     log: str = ""
     outputs: tuple[str, ...] = ()
     job: str | None = None
@@ -194,6 +200,21 @@ def read_workflow(folder: Path) -> Workflow:
     return Workflow(state, frozenset(_marked(home / "incomplete")), jobs)
 
 
+def last_configuration(folder: Path) -> list[Path]:
+    """Return the configuration files of the last run in a study's folder. Empty if there was none.
+
+    The folder may have been moved since, with the files in it: these are relative to `folder`.
+    """
+    for log in sorted((folder / ".snakemake/log").glob("*.snakemake.log"), reverse=True):
+        text = _read(log)
+        place = re.search(r"^  Working directory: (.+)$", text, re.MULTILINE)
+        files = re.search(r"^  Config file\(s\): (.+)$", text, re.MULTILINE)
+        if place and files:
+            paths = [Path(name) for _, name in re.findall(r"PosixPath\((['\"])(.+?)\1\)", files[1])]
+            return [folder / path.relative_to(place[1]) if path.is_relative_to(place[1]) else path for path in paths]
+    return []
+
+
 def read_jobs(text: str) -> Iterator[Job]:
     """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
     numbers: dict[str, str] = {}
@@ -207,7 +228,11 @@ def read_jobs(text: str) -> Iterator[Job]:
             yield _job(entries, numbers, is_failed=is_failed)
             entries, indent = None, ""
         if block := BLOCK.match(whole):
-            entries, is_failed, indent = {}, bool(block["error"]), block["indent"] or ""  # jobs of groups are indented
+            entries, is_failed, indent = (
+                {"rule": block["rule"]},
+                bool(block["error"]),
+                block["indent"] or "",
+            )  # jobs of groups are indented
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
 
@@ -218,7 +243,8 @@ def _job(entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -
     # A job is submitted after it is announced: any ID known at that point belongs to an earlier attempt.
     job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
     message = entries.get("message", "None").partition(" Detailed failure reason")[0]
-    return Job(log, outputs, job, is_failed, None if message == "None" or not is_failed else message)
+    message = None if message == "None" or not is_failed else message
+    return Job(entries["rule"], entries.get("reason", ""), log, outputs, job, is_failed, message)
 
 
 def _marked(folder: Path) -> Iterator[str]:

@@ -131,13 +131,15 @@ def workflow_with(*chosen):
 
 def submission(*chosen, threads=1):
     """The options of sbatch for a training, of those that say where it runs."""
-    resources = training_resources(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
-    resources |= {name: value for name, _, value in (each.partition("=") for each in chosen) if name == "gpu_model"}
+    resources = spread_training(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
+    resources |= {
+        name: value for name, _, value in (each.partition("=") for each in chosen) if name in ("gpu_model", "gres")
+    }
     job = SimpleNamespace(resources=JobResources(resources), threads=threads)
     validate_slurm_extra(job)
     names = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
     command = get_submit_command(job, dict.fromkeys(names, "")) + set_gres_string(job)
-    wanted = r"--(?:nodes|ntasks|ntasks-per-node|ntasks-per-gpu|cpus-per-\w+|gpus|gpus-per-node|signal)=\S+"
+    wanted = r"--(?:nodes|ntasks|ntasks-per-node|ntasks-per-gpu|cpus-per-\w+|gpus|gpus-per-node|gres|signal)=\S+"
     return set(re.findall(wanted, command))
 
 
@@ -155,6 +157,8 @@ TWO = {"--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--signal=TERM@120"}
         (["nodes=2", "gpu=8"], TWO | {"--gpus=8", "--gpus-per-node=4", "--cpus-per-gpu=4"}),
         (["nodes=2", "gpu_model=a100"], TWO | {"--gpus=a100:2", "--gpus-per-node=a100:1", "--cpus-per-gpu=4"}),
         (["nodes=2", "gpu=0"], TWO | {"--cpus-per-task=1"}),
+        (["gres=gpu:a100:2"], ONE | {"--gres=gpu:a100:2", "--cpus-per-gpu=4"}),
+        (["nodes=2", "gres=gpu:4"], TWO | {"--gres=gpu:4", "--cpus-per-gpu=4"}),
     ],
 )
 def test_a_training_requests_its_nodes_gpus_and_cores(chosen, expected):
@@ -168,10 +172,20 @@ def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
 
 @pytest.mark.parametrize(
     ("chosen", "expected"),
-    [([], 16000), (["gpu=0"], 16000), (["gpu=8"], 72000), (["nodes=2", "gpu=8"], 40000), (["nodes=2"], 16000)],
+    [
+        ([], 16000),
+        (["gpu=0"], 16000),
+        (["gpu=8"], 72000),
+        (["nodes=2", "gpu=8"], 40000),
+        (["nodes=2"], 16000),
+        (["gres=gpu"], 16000),
+        (["gpu=0", "gres=gpu:a100:4"], 40000),
+    ],
 )
-def test_memory_of_a_training_grows_with_the_gpus_of_a_node(chosen, expected):
-    memory = training_resources(workflow_with(*chosen))["mem_mb"]
+def test_processes_and_memory_of_a_training_follow_from_the_gpus_of_a_node(chosen, expected):
+    resources = spread_training(workflow_with(*chosen))
+    memory = resources["mem_mb"]
+    assert 8000 * (1 + max(1, resources["devices"])) == expected
     assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]
 
 

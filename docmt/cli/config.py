@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from docmt.commands import CommandGroup
-from docmt.config.loading import check_user_files, load_config, read_config_file
+from docmt.config.loading import check_user_files, load_config, read_config_file, read_config_files
 from docmt.config.manual import json_schema, manual, replace_manual
 from docmt.config.study_rows import USER_OUTPUT_KEYS
 from docmt.config.systems import list_runs, model_settings, training_settings
@@ -18,25 +18,25 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check configuration files, and that their data files exist. Each file is checked by itself.
+    """Check a configuration, and that the data files exist that it names.
 
     Example:
-        docmt config check config/config.yaml config/examples/*.yaml
+        docmt config check my.yaml quick.yaml
 
     Args:
-        files: YAML or JSON files.
+        files: YAML or JSON files, later ones on top of earlier ones, as for `docmt run`.
     """
     if not files:
         raise UserError("docmt config check: give at least one file")
-    for file in files:
-        try:
-            config = load_config(read_config_file(file))
-            check_user_files(config)
-        except UserError as error:
-            raise UserError(str(error) if str(error).startswith(str(file)) else f"{file}: {error}") from None
-        counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
-        words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
-        print(f"{file}: valid ({words})")
+    names = " ".join(map(str, files))
+    try:
+        config = load_config(read_config_files(files))
+        check_user_files(config)
+    except UserError as error:
+        raise UserError(str(error) if str(error).startswith(tuple(map(str, files))) else f"{names}: {error}") from None
+    counts = {"dataset": len(config.datasets), "system": len(config.systems), "run": len(list_runs(config))}
+    words = ", ".join(f"{n} {noun}{'s' * (n != 1)}" for noun, n in counts.items())
+    print(f"{names}: valid ({words})")
 
 
 @commands.command

@@ -22,7 +22,7 @@ README = """\
 | `docmt run my.yaml --dry-run` | lists the jobs, and why each of them runs |
 | `docmt run my.yaml` | runs them on all cores; after an interruption, it resumes |
 | `docmt run my.yaml --profile slurm` | runs them on a Slurm cluster; adapt `slurm/config.yaml` first |
-| `docmt status --configfile my.yaml` | shows how far each training is, and what failed |
+| `docmt status` | shows how far each training is, and what failed |
 
 `my.yaml` is the study. `results/report/report.html` has tables and curves, `results/report/reader.html` the
 translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt translate --model model.pt letter.txt`.

@@ -1,9 +1,13 @@
 """`docmt run`: run Snakemake with a study's configuration."""
 
+import contextlib
+import io
 import logging
 import os
 import re
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import chdir
 from itertools import takewhile
 from pathlib import Path
@@ -13,7 +17,8 @@ import yaml
 from cyclopts import Parameter
 
 from docmt.cli.init import find_workflow
-from docmt.commands import CommandGroup
+from docmt.cli.status import find_configuration
+from docmt.commands import CommandGroup, print_table
 from docmt.config.artifacts.report import STAGES
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
@@ -21,18 +26,18 @@ from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
 from docmt.settings import nearest
-from docmt.snakemake import LOCKS
+from docmt.snakemake import LOCKS, read_jobs
 
 log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
-"""Targets of the Snakefile, in addition to stages and rules."""
-PLACES = {"--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e"}
-"""Options of Snakemake for the executor and the number of cores or jobs."""
-ELSEWHERE = {"--profile", "--executor", "-e"}
-"""Options with which jobs can run on other machines."""
+"""Targets of the Snakefile besides its stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Options of Snakemake whose value can be a YAML file."""
+SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
+"""A key and its value in settings as JSON."""
+REASON_WIDTH = 70
+"""Maximum number of characters of a reason in the table of a dry run."""
 MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
@@ -52,11 +57,11 @@ def run(
         docmt run my.yaml training --set decoding.beam_size=4
 
     Args:
-        words: configuration files (default: the demo), targets (default: all), and options of Snakemake, for example
-            `--cores 4` (default: all cores) or `--profile slurm`.
-        changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
-        dry_run: show the jobs without running them.
-        directory: folder for the results. Paths in the configuration are relative to it.
+        words: configuration files (default: the last run's in this folder), targets (default: all), then options of
+            Snakemake, such as `--cores 4` or `--profile slurm`. Files can stand anywhere.
+        changes: `KEY=VALUE` on top of the configuration, for a quick try; recorded in results/config.yaml.
+        dry_run: only show which jobs would run, and why; with --verbose, each of them.
+        directory: folder of the results; paths in the configuration are relative to it.
     """
     files: list[Path] = []
     others: list[str] = []
@@ -68,8 +73,12 @@ def run(
     targets = list(takewhile(lambda word: not word.startswith("-"), others))
     options = others[len(targets) :]
     _refuse_configuration(options, files)
-    workflow = Path.cwd() if Path("Snakefile").is_file() else find_workflow()
-    files = files or [workflow / "config/config.yaml"]
+    chosen = _parse_options(options)
+    is_plan = dry_run and "--verbose" not in options
+    if dry_run and not is_plan:
+        options.remove("--verbose")  # Snakemake would describe its own work
+    workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
+    files = find_configuration(files, directory)
     values = read_config_files(files)
     for change in changes or []:
         values = merge(values, read_change(change))
@@ -93,21 +102,63 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info("configuration: %s (give it to docmt status and clean as --configfile)", directory / MERGED)
-    has_profile = "SNAKEMAKE_PROFILE" in os.environ
-    if not any(option.split("=")[0] in PLACES or re.match("-[cj][0-9]", option) for option in options):
-        options += [] if has_profile else ["--cores", "all"]
-    if not has_profile and {option.split("=")[0] for option in options}.isdisjoint(ELSEWHERE):
+            log.info("configuration: %s (`docmt run`, status and tidy take it until the next run)", directory / MERGED)
+    has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
+    if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
+        options += ["--cores", "all"]
+    if not has_profile and not chosen.get("executor"):
         options = limit_gpus(options)
     # Targets come first and files last: some options of Snakemake take several values, and would swallow what follows.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
     call += ["--dry-run"] if dry_run else []
+    call = [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)]
+    if is_plan:
+        _print_plan(call)
+        return
     sys.stdout.flush()
     # In place of this process, so that Ctrl-C and the signals of a cluster reach Snakemake alone.
-    os.execv(
-        sys.executable,
-        [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)],
-    )
+    os.execv(sys.executable, call)
+
+
+def _print_plan(call: Sequence[str]) -> None:
+    """Print the jobs of a dry run by rule, with one reason each."""
+    done = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
+    makers = {output: job.rule for job in jobs for output in job.outputs}
+    reasons: dict[str, list[str]] = {}
+    for job in jobs:
+        reasons.setdefault(job.rule, []).append(shorten_reason(job.reason, makers))
+    if done.returncode:
+        sys.stderr.write(done.stdout)
+        sys.exit(done.returncode)
+    if not reasons:
+        print("nothing to be done")
+        return
+    # A job that runs after another shows no cause of its own.
+    rows = [
+        {"rule": rule, "jobs": len(found), "reason": min(found, key=lambda reason: reason.startswith("after "))}
+        for rule, found in reasons.items()
+    ]
+    print_table([*rows, {"rule": "total", "jobs": len(jobs), "reason": ""}])
+
+
+def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
+    """The first reason of a job. For changed settings: their keys, with values before and now.
+
+    `makers` are the rules that make files in the same run.
+    """
+    reason, _, details = reason.partition("; ")[0].partition(": ")
+    before, is_changed, now = details.partition(" now: ")
+    if is_changed:
+        old, new = (dict(SETTING.findall(text)) for text in (before, now))
+        changes = [f"{key} {old.get(key)} → {new.get(key)}" for key in old | new if old.get(key) != new.get(key)]
+        reason, details = "changed", ", ".join(changes) or "settings or data of an earlier stage"
+    elif rules := dict.fromkeys(
+        makers[file] for file in details.split(", ") if "by another" in reason and file in makers
+    ):
+        reason, details = f"after {', '.join(rules)}", ""
+    text = f"{reason}: {details}" if details else reason
+    return text if len(text) <= REASON_WIDTH else f"{text[:REASON_WIDTH]}…"
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:
@@ -121,6 +172,21 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
                 f"{name}: write `docmt run {given}`, and changes as `--set KEY=VALUE`; only `snakemake` itself "
                 f"takes {name}"
             )
+
+
+def _parse_options(options: list[str]) -> dict[str, Any]:
+    """The options as Snakemake reads them, by name. Raises UserError where it would print its usage."""
+    if not options:
+        return {}
+    from snakemake.cli import get_argument_parser  # takes half a second
+
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        try:
+            return vars(get_argument_parser().parse_args(options))
+        except SystemExit as end:
+            if not end.code:  # --version
+                raise
+            raise UserError(printed.getvalue().rpartition("error: ")[2]) from None
 
 
 def limit_gpus(options: list[str]) -> list[str]:

@@ -1,40 +1,49 @@
 """`docmt status`: training progress and failed jobs of a study."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from docmt.commands import CommandGroup, option
+from docmt.commands import CommandGroup
 from docmt.config.loading import load_config, read_config_files
 from docmt.config.plan import Plan
 from docmt.errors import UserError
+from docmt.snakemake import last_configuration
 from docmt.status.study import show_study
+
+log = logging.getLogger(__name__)
+
+
+def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
+    """The configuration files of a command, by default those of the last run in the folder of the study."""
+    last = last_configuration(directory)
+    named = " ".join(map(str, last))
+    if not files:
+        if not last:
+            raise UserError(
+                "which configuration? There was no run in this folder: `docmt run my.yaml` runs yours, "
+                "`make demo` or `docmt run config/config.yaml` the demo"
+            )
+        log.info("configuration of the last run: %s", named)
+    elif last and [file.resolve() for file in files] != [file.resolve() for file in last]:
+        log.warning("the configuration is %s; the last run in this folder had %s", " ".join(map(str, files)), named)
+    return [*files] or last
 
 
 @Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StudyFolder:
-    """Options for the folder and the configuration of a study."""
+    """What names a study: its folder and its configuration."""
 
-    directory: Annotated[Path, option("folder of the study.")] = Path(".")
-    configfile: Annotated[
-        list[Path] | None, option("configuration files, as for Snakemake. Default: config/config.yaml.")
-    ] = None
-
-    @property
-    def configfiles(self) -> list[Path]:
-        """Return the configuration files. Default: config/config.yaml in the current folder or in the repository."""
-        if self.configfile:
-            return self.configfile
-        places = [Path("config/config.yaml"), Path(__file__).parents[2] / "config/config.yaml"]
-        found = next((path for path in places if path.is_file()), None)
-        if found is None:
-            raise UserError(f"{places[0]}: no such file: give the study's configuration with --configfile")
-        return [found]
+    files: Annotated[
+        list[Path], Parameter(name="--configfile", help="configuration files; by default those of the last run.")
+    ] = field(default_factory=list)
+    directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Plan, Path]]:
@@ -42,7 +51,7 @@ class StudyFolder:
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")
-        values = read_config_files(self.configfiles)
+        values = read_config_files(find_configuration(self.files, self.directory))
         with chdir(self.directory):
             yield Plan(load_config(values)), Path.cwd()
 
@@ -51,11 +60,11 @@ command = CommandGroup("status")
 
 
 @command.default
-def status(*, study: StudyFolder = StudyFolder()) -> None:
-    """Show training progress, failed jobs with their last error, and the number of finished results.
+def status(study: StudyFolder = StudyFolder()) -> None:
+    """Show each training of a study, what failed with the last error of its log, and how many results are made.
 
     Example:
-        docmt status --configfile config/examples/smoke.yaml
+        docmt status config/examples/smoke.yaml
     """
     with study.opened() as (plan, folder):
         print(show_study(folder, plan))

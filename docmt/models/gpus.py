@@ -23,7 +23,9 @@ LOADED_LIBRARIES = Path("/proc/self/maps")
 
 
 def check_gpus() -> None:
-    """Raise UserError if torch has no kernels for a visible GPU. The message names the right build."""
+    """Raise UserError, which names the right build, if this torch has no kernels for a visible GPU of NVIDIA."""
+    if torch.version.hip:  # which names GPUs of AMD by other numbers
+        return
     builds = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in torch.cuda.get_arch_list()]
     for number in range(torch.cuda.device_count()):
         gpu = torch.cuda.get_device_capability(number)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -26,6 +26,8 @@ def updates_footnote(
     systems: Sequence[str],
     settings: ReportSettings,
     summary: pd.DataFrame,
+    *,
+    extended: Collection[str] = (),
 ) -> str:
     """Return notes on systems with fewer or more updates than the system that they are compared with.
 
@@ -33,9 +35,10 @@ def updates_footnote(
         histories: of all trained runs.
         origins: the trained systems whose updates led to the models of a system, the last training first.
         systems: the systems in a table.
-        settings: of the report. All systems are compared with its baseline or, without one, with the longest trained.
-        summary: scores that can rule out an effect of updates. A system with fewer updates that is nowhere worse, or
-            with more updates that is nowhere better, is left out.
+        settings: of the report. All are compared with its baseline, or, without one, with the longest trained.
+        summary: scores that may exculpate the updates: a system that was trained less and yet is nowhere worse, or more
+            and yet is nowhere better, is left out.
+        extended: systems whose model has parts that the model before it in `origins` lacks.
 
     Returns:
         Sentences, or an empty text. Counts are means over the datasets on which both systems were trained. A sentence
@@ -77,10 +80,10 @@ def updates_footnote(
     parts = []
     for system, found in trained.items():
         own, before = fmean(own for own, *_ in found.values()), fmean(sum(rest) for _, *rest in found.values())
-        if own < NEAR * before:
+        if system in extended and own < NEAR * before:
             parts.append(f"{settings.label(system)} ({own:,.0f} after {before:,.0f})")
     if parts:
-        sentences.append(f"Parameters added to an initial model learned for fewer updates than it: {', '.join(parts)}.")
+        sentences.append(f"New parts were trained for fewer updates than the initial model: {', '.join(parts)}.")
     return " ".join(sentences)
 
 

@@ -115,7 +115,8 @@ def build_report(
 
     def footnotes(systems: Sequence[str], is_shown: Callable[[str, str], bool]) -> list[str]:
         leaks = leak_footnote(overlaps, manifest.generated, shown=is_shown)
-        return [leaks, updates_footnote(histories, manifest.origins, systems, settings, summary)]
+        updates = updates_footnote(histories, manifest.origins, systems, settings, summary, extended=manifest.extended)
+        return [leaks, updates]
 
     paper_tables = [
         _add_note(

@@ -23,7 +23,8 @@ from docmt.report.summary import ScoreKey
 from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
 
 NAN = float("nan")
-GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
+MIN_BLEU = 1  # below this, no system translates, and none is called the best
+GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -155,6 +156,12 @@ def is_above_chance(mean: float, low: float, chance: float) -> bool:
     return is_missing(chance) or (mean if is_missing(low) else low) > chance
 
 
+def no_system_translates(rows: pd.DataFrame) -> bool:
+    """True if rows of `summarize` have BLEU, and all of it is below `MIN_BLEU`."""
+    scores = [row["mean"] for row in records(rows) if "BLEU" in row["metric"] and not is_missing(row["mean"])]
+    return max(scores, default=MIN_BLEU) < MIN_BLEU
+
+
 def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
     """True if scores are over the same segments. Instances are sentences in one system and documents in another."""
     return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
@@ -176,9 +183,13 @@ def score_table(
 ) -> Table:
     """Make a table of mean ± deviation from rows of `summarize`, one row per cell.
 
-    The caption contains the unit. The note explains all signs, missing scores and marks, and names the sources of
-    published numbers. `compare` highlights the best systems of each group.
+    The caption is the unit, with that of deviations. The note explains all signs, missing scores and marks, and names
+    the sources of published numbers. `compare` highlights the best systems of each group. Scores that were computed
+    otherwise than the others of their test and metric are marked, and nothing beside them is highlighted. Where no
+    system translates yet, nothing is tested or highlighted.
     """
+    if no_system_translates(rows):
+        differences, compare = UNTESTED, False
     cells = add_published(place_cells(rows, layout), layout, settings)
     cells = add_marks(cells, layout, differences, baseline or settings.baseline)
     cells = add_best(cells, layout) if compare else cells.assign(is_best=False)

@@ -25,7 +25,7 @@ def show_study(folder: Path, plan: Plan) -> str:
     trainings, failures = read_state(folder, plan, workflow)
     n_made, n_all = count_results(folder, plan, workflow)
     rest = f"{n_made:,} of {n_all:,} results are made"
-    rest += "" if n_made == n_all else "; docmt run CONFIG --dry-run lists the jobs that are left, and why they run"
+    rest += "" if n_made == n_all else "; `docmt run --dry-run` lists the jobs that are left, and why they run"
     return "\n\n".join(filter(None, [_show_trainings(trainings), _show_failures(failures), rest]))
 
 
@@ -66,6 +66,12 @@ def count_results(folder: Path, plan: Plan, workflow: Workflow) -> tuple[int, in
     files = [file for files in plan.targets().values() for file in files]
     # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
     return sum((folder / file).exists() and file not in workflow.started for file in files), len(files)
+
+
+def describe_results(folder: Path, plan: Plan) -> str:
+    """How many results an interrupted run has made, and how to go on."""
+    n_made, n_all = count_results(folder, plan, read_workflow(folder))
+    return f"{n_made:,} of {n_all:,} results are made; the same command resumes"
 
 
 def _show_trainings(trainings: list[Training]) -> str:

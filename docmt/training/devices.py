@@ -75,7 +75,9 @@ def make_fabric(
 
 
 def prepare_cuda(precision: str) -> None:
-    """Set options that torch reads when CUDA starts."""
+    """Set what torch reads when CUDA starts."""
+    if torch.version.hip:
+        log.info("a GPU of AMD: attention in padded batches, without docmt's kernels (untested there)")
     if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
         # Segments that grow leave no gaps between batches of different sizes.
         os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"

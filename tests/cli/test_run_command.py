@@ -3,6 +3,8 @@
 import os
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +15,11 @@ from snakemake.cli import parse_args
 from snakemake.utils import available_cpu_count
 
 from docmt.cli.main import main
-from docmt.cli.run import MERGED, MERGED_DRY_RUN, TARGETS, read_change
+from docmt.cli.run import MERGED, MERGED_DRY_RUN, REASON_WIDTH, TARGETS, read_change, shorten_reason
 from docmt.config.artifacts.report import STAGES
+from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
-from docmt.snakemake import LOCKS
+from docmt.snakemake import LOCKS, last_configuration
 
 ROOT = Path(__file__).parents[2]
 SMOKE = ROOT / "config/examples/smoke.yaml"
@@ -31,8 +34,9 @@ def called(tmp_path, monkeypatch):
     class CalledError(BaseException):
         """In place of a new program."""
 
-    def execute(program, words):
-        assert words[:3] == [sys.executable, "-m", "snakemake"]
+    def execute(words, **keywords):
+        if words[:3] != [sys.executable, "-m", "snakemake"]:  # nvidia-smi
+            raise FileNotFoundError
         raise CalledError(words[3:])
 
     def call(*words):
@@ -40,7 +44,8 @@ def called(tmp_path, monkeypatch):
             main(["run", *words])
         return parse_args(caught.value.args[0])[1]
 
-    monkeypatch.setattr(os, "execv", execute)
+    monkeypatch.setattr(os, "execv", lambda program, words: execute(words))
+    monkeypatch.setattr("docmt.cli.run.subprocess.run", execute)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.yaml").write_bytes(SMOKE.read_bytes())
     (tmp_path / "more.yaml").write_text("decoding: {beam_size: 2}\n")
@@ -50,13 +55,11 @@ def called(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("", {"targets": set(), "configfile": [ROOT / "config/config.yaml"], "cores": ALL}),
         ("my.yaml", {"targets": set(), "configfile": [Path("my.yaml")], "cores": ALL, "dryrun": False}),
         ("my.yaml corpora text", {"targets": {"corpora", "text"}, "configfile": [Path("my.yaml")]}),
         ("my.yaml corpora -n", {"targets": {"corpora"}, "dryrun": True}),
         ("my.yaml --dry-run results/report/report.html", {"targets": {"results/report/report.html"}, "dryrun": True}),
         ("my.yaml more.yaml train", {"targets": {"train"}, "configfile": [Path("my.yaml"), Path("more.yaml")]}),
-        ("training", {"targets": {"training"}, "configfile": [ROOT / "config/config.yaml"]}),
         ("my.yaml training --cores 2 -k", {"targets": {"training"}, "cores": 2, "keep_going": True}),
         ("my.yaml all -c3 --forcerun train", {"targets": {"all"}, "cores": 3, "forcerun": {"train"}}),
         ("my.yaml all --set seeds=[2] text", {"targets": {"all", "text"}, "configfile": [MERGED]}),
@@ -95,7 +98,7 @@ def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
 
 def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
     called("my.yaml", "--set", "seeds=[2]")
-    assert f"configuration: {MERGED} (give it to docmt status and clean as --configfile)" in capsys.readouterr().err
+    assert f"configuration: {MERGED} (`docmt run`, status and tidy take it until" in capsys.readouterr().err
     before = (tmp_path / MERGED).read_bytes()
     (tmp_path / LOCKS).mkdir(parents=True)
     (tmp_path / LOCKS / "0.output.lock").touch()
@@ -138,6 +141,10 @@ def test_what_is_no_change_is_refused(change):
         ("my.yaml --config seeds=[2]", "--config: write `docmt run my.yaml`, and changes as `--set KEY=VALUE`"),
         ("my.yaml -C seeds=[2]", "-C: write `docmt run my.yaml`, and"),
         ("my.yaml -sOther", "only `snakemake` itself takes -sOther"),
+        ("my.yaml --dryrn", "docmt: error: unrecognized arguments: --dryrn"),
+        ("my.yaml --cores", "error: argument --cores/-c: expected "),
+        ("", "which configuration? There was no run in this folder: `docmt run my.yaml` runs yours, `make demo` or"),
+        ("training", "which configuration?"),
         ("training nosuch.yaml", "nosuch.yaml: no such file"),
         (
             "missing.yaml --directory new",
@@ -182,17 +189,121 @@ def test_documented_runs_have_known_targets(line, called, tmp_path):
     for profile in re.findall(r"--profile (\S+)", line):
         (tmp_path / profile).mkdir(parents=True)
         (tmp_path / profile / "config.yaml").write_bytes((ROOT / "slurm/config.yaml").read_bytes())
+    remember_run(tmp_path, SMOKE)
     options = called(*shlex.split(line)[2:])
     assert {target for target in options.targets if "/" not in target} <= {*TARGETS, *STAGES}
     assert options.configfile
 
 
-def test_a_dry_run_lists_jobs(tmp_path):
-    words = [str(SMOKE), "corpora", "-n", "--set", "seeds=[2]", "--directory", str(tmp_path), "--quiet", "rules"]
+def test_a_dry_run_is_a_table_of_rules_with_reasons(tmp_path):
+    words = [str(SMOKE), "corpora", "-n", "--set", "seeds=[2]", "--directory", str(tmp_path)]
     done = subprocess.run([sys.executable, "-m", "docmt", "run", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"generate_corpus +\d", done.stdout + done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = done.stdout.splitlines()
+    assert rows[0].split() == ["rule", "jobs", "reason"]
+    assert re.match(r"generate_corpus +2  Missing output files: results/corpora/", rows[2])
+    assert re.match(r"combine_corpora +3  Missing output files: ", rows[3])
+    assert rows[-1].split() == ["total", "6"]
+    assert len(rows) == 6
     assert not (tmp_path / "results").exists()
+    call = [sys.executable, "-m", "docmt", "run", *words, "--verbose"]
+    assert "rule combine_corpora:" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("Missing output files: a.txt; Input files updated by another job: b.txt", "Missing output files: a.txt"),
+        ("Input files updated by another job: b.txt, c.txt", "after train"),
+        ("Forced execution", "Forced execution"),
+        (
+            'Params have changed since last execution: Union: before: \'{"a": {"beam": 5}, "x": 1}\',\'7b\' now: '
+            '\'81\',\'{"a": {"beam": 3}, "x": 1}\'',
+            "changed: beam 5 → 3",
+        ),
+        (
+            "Params have changed since last execution: Union: before: '7b' now: '81'",
+            "changed: settings or data of an earlier stage",
+        ),
+        (f"Updated input files: {'x' * 99}", f"Updated input files: {'x' * (REASON_WIDTH - 21)}…"),
+    ],
+)
+def test_a_reason_is_short(reason, expected):
+    assert shorten_reason(reason, {"b.txt": "train"}) == expected
+
+
+def remember_run(folder, *files):
+    """Snakemake's log of a run."""
+    (folder / ".snakemake/log").mkdir(parents=True, exist_ok=True)
+    (folder / ".snakemake/log/1.snakemake.log").write_text(
+        f"SNAKEMAKE\n  Working directory: {folder}\n  Config file(s): {[*map(Path, files)]}\n"
+    )
+
+
+def test_without_a_file_the_configuration_of_the_last_run_counts(called, tmp_path, capsys):
+    remember_run(tmp_path, tmp_path / "my.yaml", tmp_path / "more.yaml")
+    options = called("training")
+    assert options.configfile == [tmp_path / "my.yaml", tmp_path / "more.yaml"]
+    assert options.targets == ["training"]
+    assert "configuration of the last run: my.yaml more.yaml" in capsys.readouterr().err
+    assert called("--directory", str(tmp_path)).configfile == options.configfile
+
+
+def test_another_configuration_than_the_last_runs_is_named(called, tmp_path, capsys):
+    remember_run(tmp_path, tmp_path / "my.yaml", tmp_path / "more.yaml")
+    called("my.yaml", "more.yaml")
+    assert "WARNING" not in capsys.readouterr().err
+    called("my.yaml")
+    assert "the configuration is my.yaml; the last run in this folder had my.yaml more.yaml" in capsys.readouterr().err
+
+
+def test_a_copied_study_has_the_configuration_of_its_last_run(called, tmp_path):
+    remember_run(tmp_path, tmp_path / "my.yaml", "/elsewhere/more.yaml")
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    assert last_configuration(tmp_path / "copy") == [tmp_path / "copy/my.yaml", Path("/elsewhere/more.yaml")]
+
+
+def test_null_removes_a_row(called, tmp_path):
+    removed = {"rst_mix_without_trees", "rst_mix"}
+    (tmp_path / "more.yaml").write_text("{systems: {rst_mix: null}, report: {figures: {figure_2: null}}}\n")
+    called("my.yaml", "more.yaml", "--set", "systems.rst_mix_without_trees=null")
+    systems = load_config(read_config_files([tmp_path / MERGED])).systems
+    assert systems.keys() == yaml.safe_load(SMOKE.read_text())["systems"].keys() - removed
+
+
+def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_another(tmp_path):
+    words = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1"]
+    (tmp_path / "docmt").write_text(f"#!/bin/sh\nexec sleep 300 # '{'x' * 99}'\n")
+    (tmp_path / "docmt").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE, start_new_session=True
+    ) as first:
+        assert first.stderr is not None
+        assert any("Execute 1 jobs" in line for line in first.stderr)
+        second = subprocess.run(words, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
+        os.killpg(first.pid, signal.SIGINT)
+        lines = first.stderr.read().splitlines()
+    assert second.returncode == 1
+    assert second.stderr.splitlines()[-1].startswith(f"docmt: error: another run is at work in {tmp_path}: wait until")
+    assert "LockException" not in second.stderr
+    assert first.returncode == 1
+    assert lines[-2:] == [
+        "docmt: stopping; trainings save a checkpoint first",
+        "docmt: stopped: 0 of 63 results are made; the same command resumes",
+    ]
+    assert "Error" not in "".join(lines)
+
+
+def test_errors_of_jobs_do_not_quote_settings(tmp_path):
+    call = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1", "--set", "seeds=[2]"]
+    (tmp_path / "docmt").write_text("#!/bin/sh\nexit 2\n")
+    (tmp_path / "docmt").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(call, cwd=tmp_path, env=environment, text=True, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert "docmt controlled generate --settings '{…}' --out" in done.stderr
+    assert '"n_train_documents"' not in done.stderr[done.stderr.index("Error in rule") :]
 
 
 def test_gpus_limit_the_jobs_of_this_machine_only(called, monkeypatch):

@@ -38,6 +38,13 @@ def test_the_main_table_marks_what_differs_from_the_baseline():
     assert values.loc["a", "s-BLEU p (sign test)"] == 0.5
 
 
+def test_nothing_is_marked_where_no_system_translates():
+    rows = [score("base", 0.2), score("a", 0.9)]
+    table = main_table(summarize(long_table(rows)), ReportSettings(baseline="base"), FOUND)
+    assert [row[-1] for row in table.rows] == ["0.20", "0.90"]
+    assert "*" not in table.note
+
+
 @pytest.mark.parametrize(("points", "mark"), [(0.0001, ""), (-0.004, ""), (0.006, " **"), (-0.01, " **")])
 def test_a_difference_that_rounds_to_nothing_has_no_mark(points, mark):
     test = difference("a", 0.001, difference=points)

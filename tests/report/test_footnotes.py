@@ -47,8 +47,12 @@ def test_fewer_updates_are_named_counting_those_of_the_initial_model(steps, syst
 
 
 def test_what_is_added_and_learned_for_fewer_updates_than_the_initial_model_is_named_too():
-    found = updates_footnote(histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS, UNSCORED)
-    assert found.endswith("learned for fewer updates than it: Fine-tuned (200 after 800).")
+    arguments = histories(s=[800], f=[200]), ORIGINS, ["s", "f"], LABELS, UNSCORED
+    found = updates_footnote(*arguments, extended=["f"])
+    assert found.endswith(
+        "New parts were trained for fewer updates than the initial model: Fine-tuned (200 after 800)."
+    )
+    assert "New parts" not in updates_footnote(*arguments), "a model that is only trained for longer has none"
 
 
 def test_updates_are_compared_on_the_datasets_of_both_systems():
@@ -56,7 +60,7 @@ def test_updates_are_compared_on_the_datasets_of_both_systems():
     found = [*histories(s=[1000], d=[1000], f=[700]), *elsewhere]
     settings = LABELS.model_copy(update={"baseline": "s"})
     assert updates_footnote(found, {}, ["s", "d", "e"], settings, UNSCORED) == ""
-    later = updates_footnote(found, ORIGINS, ["s", "f"], settings, UNSCORED)
+    later = updates_footnote(found, ORIGINS, ["s", "f"], settings, UNSCORED, extended=["f"])
     assert later.startswith("Trained with more updates than Sentences (1,000): Fine-tuned (1,700).")
     assert later.endswith("Fine-tuned (700 after 1,000).")
 
@@ -204,8 +208,11 @@ def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconf
     assert manifest["origins"]["rst_mix"][0] == "rst_mix"
     assert manifest["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
     assert manifest["generated"] == ["controlled"]
-    with_model_of = merge(
-        values, {"systems": {"again": {"instances": "documents", "use_model_of": "g_transformer_finetuned"}}}
-    )
-    manifest = json.loads(StudyArtifacts(load_config(with_model_of)).report().params["manifest"])
+    extended = manifest["extended"]
+    assert extended == ["g_transformer_finetuned", "rst_mix", "rst_mix_without_trees"]
+    again = {"cutting": "documents", "model_of": "g_transformer_finetuned"}
+    longer = values["systems"]["sentence_transformer"] | {"init": "sentence_transformer"}
+    changed = merge(values, {"systems": {"again": again, "longer": longer}})
+    manifest = json.loads(StudyArtifacts(load_config(changed)).report().params["manifest"])
     assert manifest["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]
+    assert manifest["extended"] == [*extended, "again"], "the longer training adds no part"

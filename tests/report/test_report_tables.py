@@ -155,8 +155,9 @@ def test_scores_over_other_segments_are_neither_in_the_main_table_nor_best(sizes
 @pytest.mark.parametrize(
     ("metric", "values", "best"),
     [
-        ("s-BLEU", (0.014, 0.011), []),
-        ("s-BLEU", (0.016, 0.011), [0]),
+        ("s-BLEU", (0.99, 0.1), []),
+        ("s-BLEU", (1.014, 1.011), []),
+        ("s-BLEU", (1.016, 1.011), [0]),
         ("s-BLEU", (20, 20), []),
         ("s-BLEU", (20, 21), [1]),
         ("s-BLEU", (20, 21, 21.001), [1, 2]),

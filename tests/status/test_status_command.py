@@ -20,7 +20,7 @@ def test_a_study_that_has_not_started(folder, capsys):
     assert "waiting" in text
     assert "failed" not in text
     n_all = sum(map(len, folder.plan.targets().values()))
-    assert f"\n\n0 of {n_all} results are made; docmt run CONFIG --dry-run lists" in text
+    assert f"\n\n0 of {n_all} results are made; `docmt run --dry-run` lists" in text
     assert not list(folder.path.iterdir())
 
 

@@ -15,6 +15,8 @@ import torch
 from docmt.decoding.commands import choose_device
 from docmt.errors import UserError
 from docmt.models import gpus as gpus_module
+from docmt.models.attention.kernels import kernel_for
+from docmt.models.attention.varlen import find_flash
 from docmt.models.gpus import check_gpus
 from docmt.training import devices as devices_module
 from docmt.training import launching
@@ -421,3 +423,18 @@ def test_triton_finds_the_driver_that_torch_has_loaded(tmp_path, monkeypatch, li
     (tmp_path / "maps").write_text(libraries)
     gpus_module.show_driver_to_triton()
     assert os.environ.get("TRITON_LIBCUDA_PATH") == folder
+
+
+def test_a_gpu_of_amd_takes_the_plain_path_and_the_log_says_so(monkeypatch, caplog, products):
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64")
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["gfx90a"])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+    find_flash.cache_clear()
+    with caplog.at_level("INFO"):
+        check_gpus()
+        devices_module.prepare_cuda("float32")
+        assert kernel_for(torch.device("cuda"), torch.bfloat16, 64) == "padded"
+    find_flash.cache_clear()
+    assert "a GPU of AMD: attention in padded batches, without docmt's kernels" in caplog.text

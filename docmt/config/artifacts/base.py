@@ -102,7 +102,10 @@ class UserFile(Artifact):
         """Raise UserError when the file is missing or is a folder."""
         if not Path(self.file).is_file():
             problem = "is a folder, not a file" if Path(self.file).is_dir() else "no such file"
-            raise UserError(f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()})")
+            raise UserError(
+                f"{self.where}: {self.file}: {problem} (paths are relative to {Path.cwd()}; `-d FOLDER` names another "
+                "folder)"
+            )
 
 
 def _hashable(part: Any) -> Any:

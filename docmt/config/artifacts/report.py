@@ -11,7 +11,7 @@ from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
 from docmt.config.report_checks import claim_runs
-from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, training_chain
+from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, model_settings, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
 from docmt.report.settings import PaperTable, ScoreFigure, shows
 
@@ -116,11 +116,17 @@ class StudyArtifacts(ScoreArtifacts):
         cut = [dataset for dataset in self.config.datasets if dataset_instances(self.config, dataset)]
         data["statistics"] = {dataset: data["statistics"][dataset] for dataset in cut}
         trees = self._tree_reports()
+        origins = {run.system: training_chain(self.config, run.system) for run in self.scored}
         manifest = {
             "runs": seeds_by_system(self.trained),
             "counts": counts,
             "systems": self._colored_systems(),
-            "origins": {run.system: training_chain(self.config, run.system) for run in self.scored},
+            "origins": origins,
+            "extended": [
+                system
+                for system, (owner, *inits) in origins.items()
+                if inits and model_settings(self.config, owner) != model_settings(self.config, inits[0])
+            ],
             "generated": [name for name in self.config.datasets if is_generated(self.config, name)],
             "reader": "reader.html",
             "differences": list(differences),

@@ -111,7 +111,9 @@ def compiled_attention(
 
 @functools.cache
 def find_flash() -> Callable[..., Any] | None:
-    """Return variable-length flash attention if torch has it. Importing it takes a second, so only GPUs call this."""
+    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    if torch.version.hip:  # untested on GPUs of AMD
+        return None
     try:
         from torch.nn.attention import varlen
     except ImportError:  # an older torch: the padded path serves every device
