@@ -25,10 +25,10 @@ from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
 from docmt.snakemake import check_records, cores_per_gpu, training_resources
 from docmt.snakemake_patches import (
-    keep_asking_squeue,
-    keep_one_timer,
+    patch_scheduler_timer,
+    patch_sigterm_deadlock,
+    patch_squeue_fallback,
     shorten_messages,
-    stop_from_another_thread,
 )
 from docmt.status.study import describe_results
 

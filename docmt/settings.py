@@ -128,7 +128,7 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def _closest(name: str, known: list[str], *, cutoff: float = 0.6) -> str | None:
-    """The known word closest to `name`, or the shortest that contains it."""
+    """Return the known word closest to `name`, or the shortest that contains it."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return next(iter([*close, *sorted((word for word in known if len(name) > 2 and name in word), key=len)]), None)
 

@@ -70,8 +70,8 @@ def cores_per_gpu(wildcards: Any, threads: int) -> int:
     return max(CORES_PER_GPU, threads)
 
 
-def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
-    """The resources of the rule `train` that follow from the `nodes` and `gpu`, or `gres`, that a user sets for it.
+def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
+    """Return the resources of the rule `train`, derived from the user's `nodes` and `gpu`, or `gres`.
 
     By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
     GPUs of a job from several nodes.
@@ -107,7 +107,7 @@ def spread_training(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
         )
     devices = n_gpus // n_nodes
     if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # of each node, such as gpu:a100:2
-        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin refuses `gpu` beside it
+        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin refuses `gpu` next to `gres`
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
@@ -228,11 +228,8 @@ def read_jobs(text: str) -> Iterator[Job]:
             yield _job(entries, numbers, is_failed=is_failed)
             entries, indent = None, ""
         if block := BLOCK.match(whole):
-            entries, is_failed, indent = (
-                {"rule": block["rule"]},
-                bool(block["error"]),
-                block["indent"] or "",
-            )  # jobs of groups are indented
+            # Jobs of groups are indented.
+            entries, is_failed, indent = {"rule": block["rule"]}, bool(block["error"]), block["indent"] or ""
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
 

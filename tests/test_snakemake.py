@@ -131,7 +131,7 @@ def workflow_with(*chosen):
 
 def submission(*chosen, threads=1):
     """The options of sbatch for a training, of those that say where it runs."""
-    resources = spread_training(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
+    resources = training_resources(workflow_with(*chosen)) | {"cpus_per_gpu": cores_per_gpu(None, threads)}
     resources |= {
         name: value for name, _, value in (each.partition("=") for each in chosen) if name in ("gpu_model", "gres")
     }
@@ -183,7 +183,7 @@ def test_more_threads_than_four_are_cores_of_each_gpu_or_process():
     ],
 )
 def test_processes_and_memory_of_a_training_follow_from_the_gpus_of_a_node(chosen, expected):
-    resources = spread_training(workflow_with(*chosen))
+    resources = training_resources(workflow_with(*chosen))
     memory = resources["mem_mb"]
     assert 8000 * (1 + max(1, resources["devices"])) == expected
     assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]

@@ -21,14 +21,14 @@ command = CommandGroup("clean")
 
 
 @command.default
-def tidy(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
-    """List what a study no longer needs, with sizes.
+def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
+    """List files that a study no longer needs, with sizes.
 
     Without its checkpoints, a finished training cannot be continued with a larger max_steps. Models, translations and
     scores stay.
 
     Example:
-        docmt tidy config/examples/smoke.yaml --delete
+        docmt clean config/examples/smoke.yaml --delete
 
     Args:
         delete: delete the listed files.

@@ -18,7 +18,7 @@ commands = CommandGroup("config")
 
 @commands.command
 def check(*files: Path) -> None:
-    """Check a configuration, and that the data files exist that it names.
+    """Check a configuration, and that its data files exist.
 
     Example:
         docmt config check my.yaml quick.yaml

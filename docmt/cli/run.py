@@ -31,7 +31,7 @@ from docmt.snakemake import LOCKS, read_jobs
 log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
-"""Targets of the Snakefile besides its stages and rules."""
+"""Targets of the Snakefile, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Options of Snakemake whose value can be a YAML file."""
 SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
@@ -59,9 +59,9 @@ def run(
     Args:
         words: configuration files (default: the last run's in this folder), targets (default: all), then options of
             Snakemake, such as `--cores 4` or `--profile slurm`. Files can stand anywhere.
-        changes: `KEY=VALUE` on top of the configuration, for a quick try; recorded in results/config.yaml.
-        dry_run: only show which jobs would run, and why; with --verbose, each of them.
-        directory: folder of the results; paths in the configuration are relative to it.
+        changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
+        dry_run: show the number of jobs per rule and one reason, without running them. --verbose shows all jobs.
+        directory: folder for the results. Paths in the configuration are relative to it.
     """
     files: list[Path] = []
     others: list[str] = []
@@ -102,7 +102,7 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info("configuration: %s (`docmt run`, status and tidy take it until the next run)", directory / MERGED)
+            log.info("configuration: %s (`docmt run`, status and clean take it until the next run)", directory / MERGED)
     has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
     if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]
@@ -143,7 +143,7 @@ def _print_plan(call: Sequence[str]) -> None:
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
-    """The first reason of a job. For changed settings: their keys, with values before and now.
+    """Return the first reason of a job. For changed settings: their keys, with old and new values.
 
     `makers` are the rules that make files in the same run.
     """
@@ -175,7 +175,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
 
 
 def _parse_options(options: list[str]) -> dict[str, Any]:
-    """The options as Snakemake reads them, by name. Raises UserError where it would print its usage."""
+    """Return the options as parsed by Snakemake, by name. Raises UserError in place of its usage message."""
     if not options:
         return {}
     from snakemake.cli import get_argument_parser  # takes half a second

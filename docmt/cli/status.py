@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
-    """The configuration files of a command, by default those of the last run in the folder of the study."""
+    """Return the configuration files of a command. Default: the files of the last run in the study folder."""
     last = last_configuration(directory)
     named = " ".join(map(str, last))
     if not files:
@@ -38,10 +38,10 @@ def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class StudyFolder:
-    """What names a study: its folder and its configuration."""
+    """Options for the folder and the configuration of a study."""
 
     files: Annotated[
-        list[Path], Parameter(name="--configfile", help="configuration files; by default those of the last run.")
+        list[Path], Parameter(name="--configfile", help="configuration files. Default: those of the last run.")
     ] = field(default_factory=list)
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 
@@ -61,7 +61,7 @@ command = CommandGroup("status")
 
 @command.default
 def status(study: StudyFolder = StudyFolder()) -> None:
-    """Show each training of a study, what failed with the last error of its log, and how many results are made.
+    """Show training progress, failed jobs with their last error, and the number of finished results.
 
     Example:
         docmt status config/examples/smoke.yaml

@@ -23,7 +23,7 @@ LOADED_LIBRARIES = Path("/proc/self/maps")
 
 
 def check_gpus() -> None:
-    """Raise UserError, which names the right build, if this torch has no kernels for a visible GPU of NVIDIA."""
+    """Raise UserError if torch has no kernels for a visible NVIDIA GPU. The message names the right build."""
     if torch.version.hip:  # which names GPUs of AMD by other numbers
         return
     builds = [re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", name) for name in torch.cuda.get_arch_list()]

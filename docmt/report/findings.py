@@ -7,15 +7,15 @@ import pandas as pd
 from docmt.evaluation.metrics import find_metric
 from docmt.report.dataframes import Record, column, keep, records
 from docmt.report.differences import Difference, Differences
-from docmt.report.footnotes import unlike_parts
+from docmt.report.footnotes import differing_signatures
 from docmt.report.score_cells import MIN_BLEU, is_above_chance, no_system_translates
 from docmt.report.score_tables import choose_metrics
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MAX_FORCED = 50  # percentage of a system's sentences that reach the length limit, above which it is named
-MAX_NAMED = 4  # tests and phenomena that a sentence names; of more, it gives the number
+MAX_FORCED = 50  # percentage of sentences at the length limit above which a system is named
+MAX_NAMED = 4  # tests and phenomena that a sentence names, followed by the number of others
 
 
 def key_findings(

@@ -35,10 +35,10 @@ def updates_footnote(
         histories: of all trained runs.
         origins: the trained systems whose updates led to the models of a system, the last training first.
         systems: the systems in a table.
-        settings: of the report. All are compared with its baseline, or, without one, with the longest trained.
-        summary: scores that may exculpate the updates: a system that was trained less and yet is nowhere worse, or more
-            and yet is nowhere better, is left out.
-        extended: systems whose model has parts that the model before it in `origins` lacks.
+        settings: of the report. All systems are compared with its baseline or, without one, with the longest trained.
+        summary: scores that can rule out an effect of updates. A system with fewer updates that is nowhere worse, or
+            with more updates that is nowhere better, is left out.
+        extended: systems whose model settings differ from the previous model in `origins`.
 
     Returns:
         Sentences, or an empty text. Counts are means over the datasets on which both systems were trained. A sentence

@@ -57,9 +57,9 @@ class Manifest(Settings):
     systems: list[str] = []
     """Systems in the order of their colors, before all others."""
     origins: dict[str, list[str]] = {}
-    """The trained systems whose updates made the models of a system, the last training first."""
+    """Trained systems whose updates led to the models of a system, the last training first."""
     extended: list[str] = []
-    """Systems whose model has parts that the model they start from lacks."""
+    """Systems whose model settings differ from their initial model."""
     generated: list[str] = []
     """Datasets whose test documents are generated from the templates of their training documents."""
     reader: str | None = None

@@ -23,8 +23,8 @@ from docmt.report.summary import ScoreKey
 from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
 
 NAN = float("nan")
-MIN_BLEU = 1  # below this, no system translates, and none is called the best
-GUESSING, ITEMS = "(guessing)", "(items)"  # not names that a system can have
+MIN_BLEU = 1  # below this, no system translates, and no system is the best
+GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -183,10 +183,9 @@ def score_table(
 ) -> Table:
     """Make a table of mean ± deviation from rows of `summarize`, one row per cell.
 
-    The caption is the unit, with that of deviations. The note explains all signs, missing scores and marks, and names
-    the sources of published numbers. `compare` highlights the best systems of each group. Scores that were computed
-    otherwise than the others of their test and metric are marked, and nothing beside them is highlighted. Where no
-    system translates yet, nothing is tested or highlighted.
+    The caption contains the unit. The note explains all signs, missing scores and marks, and names the sources of
+    published numbers. `compare` highlights the best systems of each group. If no system translates yet, nothing is
+    tested or highlighted.
     """
     if no_system_translates(rows):
         differences, compare = UNTESTED, False

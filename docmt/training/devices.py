@@ -75,7 +75,7 @@ def make_fabric(
 
 
 def prepare_cuda(precision: str) -> None:
-    """Set what torch reads when CUDA starts."""
+    """Set the variables that torch reads when CUDA starts."""
     if torch.version.hip:
         log.info("a GPU of AMD: attention in padded batches, without docmt's kernels (untested there)")
     if not any(name in os.environ for name in ALLOCATOR_VARIABLES):

@@ -98,7 +98,7 @@ def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
 
 def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
     called("my.yaml", "--set", "seeds=[2]")
-    assert f"configuration: {MERGED} (`docmt run`, status and tidy take it until" in capsys.readouterr().err
+    assert f"configuration: {MERGED} (`docmt run`, status and clean take it until" in capsys.readouterr().err
     before = (tmp_path / MERGED).read_bytes()
     (tmp_path / LOCKS).mkdir(parents=True)
     (tmp_path / LOCKS / "0.output.lock").touch()

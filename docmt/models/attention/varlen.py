@@ -111,7 +111,7 @@ def compiled_attention(
 
 @functools.cache
 def find_flash() -> Callable[..., Any] | None:
-    """Variable-length flash attention, if this torch has it. Importing it takes a second, so only GPUs ask for it."""
+    """Return variable-length flash attention if torch has it. Importing it takes a second, so only GPUs call this."""
     if torch.version.hip:  # untested on GPUs of AMD
         return None
     try:
