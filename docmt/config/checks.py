@@ -73,6 +73,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             if (key in TRAINED_ON) != (other in TRAINED_ON):
                 trained, tested = (key, other) if key in TRAINED_ON else (other, key)
                 raise UserError(f"{where}.{trained} and {where}.{tested} both contain {reference!r}; keep one")
+    _check_filters(config, name, dataset)
     for test in dataset.references:
         look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
@@ -82,6 +83,16 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         if suite in names:
             raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
         names[suite] = reference
+
+
+def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
+    for part, row in dataset.filters.items():
+        where = f"config.datasets.{name}.filters"
+        references = dict.fromkeys(look_up(dataset.parallel_parts(), part, where=where, what="part"))
+        chosen = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
+        for reference in chosen.external:
+            where = f"config.corpora.filters.{row}.external"
+            look_up(references, reference, where=where, what="split")
 
 
 def _check_discourse(config: Config) -> None:
@@ -170,6 +181,8 @@ def _check_trees(config: Config, system: str) -> None:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
                     raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
+            if dataset.filters:
+                raise UserError(f"{where}.gold: trees are for whole documents; remove config.datasets.{name}.filters")
             # Trees of a generated corpus belong to its English side.
             if dataset.src_lang != "en":
                 raise UserError(

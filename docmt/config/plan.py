@@ -154,6 +154,11 @@ class Plan:
         """Corpora of the catalog and the user's own."""
         return one_of([self.catalog_corpora(), *self.config.corpora.custom])
 
+    def filtered_datasets(self) -> str:
+        """Datasets in the paths of those parts that a filter makes."""
+        datasets = self.config.datasets.items()
+        return one_of(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
+
     def controlled_corpora(self, documents: str) -> str:
         """Corpora that docmt generates, with documents of one kind."""
         return one_of(name for name, row in self.config.corpora.controlled.items() if row.documents == documents)

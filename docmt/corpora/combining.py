@@ -2,12 +2,14 @@
 
 import logging
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from docmt.corpora.documents import Document, iterate_documents, read_documents, write_documents
+from docmt.corpora.filtering import DocumentFilter
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
@@ -20,11 +22,13 @@ LEAK_PERCENT = 1.0
 log = logging.getLogger(__name__)
 
 
-def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
+def combine(
+    prefixes: Sequence[Path], out: Path | None, *, languages: Sequence[str], filter: DocumentFilter | None = None
+) -> None:
     """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
 
     A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
-    input.
+    input, and what a filter dropped. Without `out`, nothing is written.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
@@ -38,15 +42,22 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
     # A generator, so that the splits are never in memory; the counts are complete once everything is written.
     def combined() -> Iterator[Document]:
         for name, prefix in names.items():
-            documents = iterate_documents(prefix, languages=languages)
+            if filter is None:
+                documents = iterate_documents(prefix, languages=languages)
+            else:
+                documents = filter.read(prefix, name.replace(".", "/"))
             for document in progress(documents, label=f"read {prefix}", unit="documents"):
                 counts[name]["documents"] += 1
                 counts[name]["sentences"] += len(document)
                 yield replace(document, id=f"{name}/{document.id}")
 
+    if out is None:
+        deque(combined(), maxlen=0)
+        return
     write_documents(out, combined(), languages=languages)
     totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
-    write_json(Path(f"{out}.counts.json"), totals | {"inputs": counts})
+    filtered = filter.as_dict() if filter is not None else {}
+    write_json(Path(f"{out}.counts.json"), totals | filtered | {"inputs": counts})
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:

@@ -5,7 +5,19 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from docmt.commands import MIRROR_VARIABLE, CommandGroup, Mirror, OutFile, SrcLang, TgtLang, option, print_table
+from docmt.commands import (
+    MIRROR_VARIABLE,
+    CommandGroup,
+    Jobs,
+    Mirror,
+    OutFile,
+    SrcLang,
+    TgtLang,
+    option,
+    print_table,
+    settings_at,
+)
+from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
 
@@ -157,6 +169,37 @@ def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
     from docmt.corpora.combining import combine
 
     combine(inputs, out, languages=languages)
+
+
+@commands.command
+def filter(
+    *,
+    settings: Annotated[FilterSettings, settings_at("corpora.filters")] = FilterSettings(),
+    inputs: list[Path],
+    languages: Languages,
+    out: Path | None = None,
+    show: int = 0,
+    jobs: Jobs = 1,
+) -> None:
+    """Concatenate splits like `combine`, without pairs that break the rules of section `corpora.filters`.
+
+    Example:
+        docmt corpora filter --inputs web/train --languages en de --out ende/train --show 20
+
+    Args:
+        inputs: prefixes of the splits to filter.
+        out: prefix of the filtered split; without it, pairs are only counted.
+        show: number of pairs to print for each rule.
+    """
+    from docmt.corpora.combining import combine
+    from docmt.corpora.filtering import DocumentFilter
+
+    used = DocumentFilter(settings, languages, jobs=jobs, n_examples=show)
+    combine(inputs, out, languages=languages, filter=used)
+    for rule, examples in used.examples.items():
+        for document, src, tgt in examples:
+            print(f"{rule}\t{document}\t{src}\t{tgt}")
+    print_table([{"rule": rule, "pairs": n} for rule, n in used.pairs.most_common()])
 
 
 @commands.command

@@ -188,6 +188,39 @@ rule combine_corpora:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
+rule filter_corpora:
+    """Join the corpora of split {wildcards.split} of {wildcards.dataset} without pairs that break the rules."""
+    input:
+        plan.dataset_split.input(),
+    output:
+        src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
+        tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
+        documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
+        counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
+    log:
+        "logs/filter_corpora/{dataset}_{src}-{tgt}_{split}.log",
+    benchmark:
+        "results/benchmarks/filter_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+    wildcard_constraints:
+        dataset=plan.filtered_datasets(),
+    priority: 30
+    conda:
+        "../../environment.yml"
+    threads: processes
+    params:
+        fingerprint=plan.dataset_split.fingerprint,
+        settings=plan.dataset_split.settings,
+        inputs=plan.dataset_split.param("inputs"),
+        languages=plan.dataset_split.param("languages"),
+        out=plan.dataset_split.param("out"),
+    shell:
+        "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
+        " --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"
+
+
+ruleorder: filter_corpora > combine_corpora
+
+
 use rule combine_corpora as combine_monolingual with:
     output:
         text="results/{dataset}/corpora/{lang}/{split}.{lang}",

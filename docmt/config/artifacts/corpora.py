@@ -83,22 +83,27 @@ class CorporaArtifacts(Declarations):
         params |= {"corpus": corpus, "files": fetched.params["out"]}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @made_by("combine_corpora", "combine_monolingual", stage="corpora")
+    @made_by("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
-        """The text of a dataset's split in its languages, and its document index."""
+        """The text of a dataset's split in its languages, filtered if the dataset says so, and its document index."""
         row = self.config.datasets[dataset]
         languages = row.part_languages(split)
         members = [self.member(dataset, reference, split) for reference in row.all_parts()[split]]
-        return Artifact(
-            _with_index(self.prefix(dataset, split), languages),
-            [list(languages), members],
-            {"members": members},
-            {
-                "inputs": [_prefix(member) for member in members],
-                "languages": languages,
-                "out": self.prefix(dataset, split),
-            },
-        )
+        parts: list[Any] = [list(languages), members]
+        inputs: dict[str, Any] = {"members": members}
+        params = {
+            "inputs": [_prefix(member) for member in members],
+            "languages": languages,
+            "out": self.prefix(dataset, split),
+        }
+        if (name := row.filters.get(split)) is not None:
+            params["settings"] = chosen = self.config.corpora.filters[name]
+            where = f"config.corpora.filters.{name}.external"
+            inputs["external"] = [
+                UserFile.at(path, where=f"{where}.{reference}") for reference, path in chosen.external.items()
+            ]
+            parts += [chosen.model_dump(mode="json", exclude={"external"}), inputs["external"]]
+        return Artifact(_with_index(self.prefix(dataset, split), languages), parts, inputs, params)
 
     @made_by(stage="corpora")
     def suite(self, dataset: str, suite: str) -> Artifact:
@@ -149,13 +154,18 @@ class CorporaArtifacts(Declarations):
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
-        """The counts of all splits that are read from files, by dataset, corpus and split."""
-        return {
+        """The counts of all splits that are read from files, by dataset, corpus and split, and of filtered parts."""
+        read = {
             f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
             for part, references in row.all_parts().items()
             for reference in references
             if reference.split("/")[0] not in self.config.corpora.controlled
+        }
+        return read | {
+            f"{dataset}/{part}, filtered": f"{self.prefix(dataset, part)}.counts.json"
+            for dataset, row in self.config.datasets.items()
+            for part in row.filters
         }
 
     def prefix(self, dataset: str, split: str) -> str:
