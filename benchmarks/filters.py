@@ -29,7 +29,7 @@ def noises(
     """The kinds of noise: functions that change a pair, or return it as it is; `originals` are pairs to copy."""
     draw = random.Random(1).choice
     scripts = {lang: Language.get(lang).maximize().script for lang in [*languages, *others]}
-    long = [pair for pair in originals if sum(map(len, pair)) >= DUPLICATE_CHARACTERS]
+    long = [pair for pair in originals if max(map(len, pair)) >= DUPLICATE_CHARACTERS]
 
     def replaced(pair: Pair, *, same_script: bool) -> Pair:
         places = [

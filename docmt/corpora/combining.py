@@ -6,13 +6,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from docmt.corpora.documents import Document, iterate_documents, read_documents, write_documents
-from docmt.corpora.filtering import DocumentFilter
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
+
+if TYPE_CHECKING:
+    from docmt.corpora.filtering import DocumentFilter
 
 # A test document counts as seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def combine(
-    prefixes: Sequence[Path], out: Path | None, *, languages: Sequence[str], filter: DocumentFilter | None = None
+    prefixes: Sequence[Path], out: Path | None, *, languages: Sequence[str], filter: "DocumentFilter | None" = None
 ) -> None:
     """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
 
@@ -54,7 +56,8 @@ def combine(
     if out is None:
         deque(combined(), maxlen=0)
         return
-    write_documents(out, combined(), languages=languages)
+    has_masks = filter is not None and filter.settings.on_failure == "mask"
+    write_documents(out, combined(), languages=languages, has_masks=has_masks)
     totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
     filtered = filter.as_dict() if filter is not None else {}
     write_json(Path(f"{out}.counts.json"), totals | filtered | {"inputs": counts})

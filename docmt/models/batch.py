@@ -21,6 +21,9 @@ from docmt.models.buffers import Place, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
 
+NO_LABEL = -1
+"""The label of inputs without loss."""
+
 
 @dataclass
 class Batch:
@@ -31,7 +34,8 @@ class Batch:
     Attributes:
         src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
         tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
-        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`.
+        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`; NO_LABEL
+            where the input belongs to a masked sentence.
         is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
             target streams have these labels, so losses over them compare.
     """
@@ -141,15 +145,18 @@ def pack(
         # The shifted tokens put the first token of the next instance here, a mark.
         labels[stream_ends - 1] = EOD
         is_word_or_end = np.append(~is_start[1:], False)
-        lengths = np.diff(stream_ends, prepend=0)
+        lengths, input_lengths = np.diff(stream_ends, prepend=0), tgt_lengths
     else:
         is_input = np.ones(len(tgt_tokens), dtype=bool)
         # The inputs lack the last token of each sentence, the labels the first: the label is the token after the input.
         is_input[ends - 1] = False
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[starts] = False
-        inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
+        inputs, labels = tgt_tokens[is_input], tgt_tokens[is_label]
+        lengths = input_lengths = tgt_lengths - 1
         is_word_or_end = ~is_start[is_label]
+    if sentences.masked_G is not None:
+        labels = np.where(np.repeat(sentences.masked_G, input_lengths), NO_LABEL, labels)
     drafted = None
     if drafts is not None:
         first = pack(drafts, settings=settings, context="none")

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.attention.layout import AttentionLayout, CompiledLayout
-from docmt.models.batch import Batch
+from docmt.models.batch import NO_LABEL, Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
 from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
@@ -20,7 +20,6 @@ from docmt.models.systems.transformer import Transformer
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
 ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
 CHUNK_ROWS = 2048  # most labels of a compiled chunk
-NO_LABEL = -1  # the label of rows that pad a chunk
 
 
 class ValidationSums(NamedTuple):
@@ -127,9 +126,10 @@ def loss_and_gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients, the scores dropped.
 
-    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")`. The gradient with respect to the
-    scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the matrix products. There may be no
-    bias b; then its gradient has no entries. `is_compiled`: chunks go through `torch.compile`.
+    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")` without rows whose label is NO_LABEL.
+    The gradient with respect to the scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the
+    matrix products. There may be no bias b; then its gradient has no entries. `is_compiled`: chunks go through
+    `torch.compile`.
     """
     if is_compiled:
         return _in_compiled_chunks(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
@@ -143,7 +143,9 @@ def loss_and_gradients(
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
-        plain_C, even_C = _losses(scores_CV, total_C, labels_C)
+        is_label_C = labels_C != NO_LABEL
+        labels_C = labels_C.clamp(min=0)
+        plain_C, even_C = (part_C * is_label_C for part_C in _losses(scores_CV, total_C, labels_C))
         loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
         # In place: scores of all symbols are the largest tensor of the training, and are not needed again.
         gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
@@ -151,11 +153,13 @@ def loss_and_gradients(
             gradient_CV.sub_(smoothing / n_symbols)
         gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
         if bias_V is not None:
-            bias_gradient_V += gradient_CV.sum(0)
+            bias_gradient_V += (gradient_CV * is_label_C[:, None]).sum(0)
         # After the sum for the bias, which stays in float32.
         gradient_CV = gradient_CV.to(dtype)
+        # Products with states are masked, instead of the gradients of the scores of all symbols.
         torch.mm(gradient_CV, table_VD, out=hidden_gradient_CD)
-        table_gradient_VD += gradient_CV.T @ hidden_CD
+        hidden_gradient_CD *= is_label_C[:, None]
+        table_gradient_VD += gradient_CV.T @ (hidden_CD * is_label_C[:, None])
     return loss, hidden_gradient_ND, table_gradient_VD, bias_gradient_V
 
 

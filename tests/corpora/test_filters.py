@@ -4,11 +4,13 @@ from pathlib import Path
 import pytest
 
 from docmt.cli.main import main
-from docmt.corpora.documents import Document, read_documents, write_documents
+from docmt.corpora.combining import combine
+from docmt.corpora.documents import Document, read_documents, read_index, write_documents
 from docmt.corpora.filtering import DocumentFilter, PairRules, find_duplicates
 from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
-from docmt.files import read_json, write_lines
+from docmt.files import read_json, read_lines, write_lines
+from docmt.instances.building import read_masked
 
 GOOD = ("This is a sentence of the text.", "Dies ist ein Satz des Textes.")
 LONG = "a sentence that goes on " * 100
@@ -81,8 +83,8 @@ def test_duplicates_are_those_of_a_plain_search():
     generator = random.Random(1)
     pairs = [(f"sentence {generator.randrange(300)} of a text", f"Satz {generator.randrange(3)}") for _ in range(2000)]
     pairs += [("Yes.", "Ja.")] * 3
-    pairs = [(src + " and more words", tgt) if len(src) > 4 else (src, tgt) for src, tgt in pairs]
-    expected = [pair in pairs[:number] and len("".join(pair)) >= 40 for number, pair in enumerate(pairs)]
+    pairs = [(src + " and some more words", tgt) if len(src) > 4 else (src, tgt) for src, tgt in pairs]
+    expected = [pair in pairs[:number] and max(map(len, pair)) >= 40 for number, pair in enumerate(pairs)]
     assert any(expected)
     assert list(find_duplicates(lambda: pairs)) == expected
     assert not list(find_duplicates(lambda: []))
@@ -131,7 +133,23 @@ def test_documents_are_cut_at_failed_pairs(prefix):
         "documents_cut": 2,
         "documents_dropped": 1,
         "dropped": dropped,
+        "masked": {},
     }
+
+
+def test_masked_pairs_stay_in_their_documents(prefix, tmp_path):
+    used = DocumentFilter(FilterSettings(on_failure="mask"), ("en", "de"))
+    combine([prefix], tmp_path / "out", languages=("en", "de"), filter=used)
+    rows = read_lines(tmp_path / "out.documents.tsv")
+    assert rows[0] == "document\tn_sentences\tmasked"
+    assert rows[1:] == ["web.train/clean\t2\t", "web.train/middle\t7\t3 5 6", "web.train/start\t5\t1"]
+    assert read_index(tmp_path / "out.documents.tsv").lengths == (2, 7, 5)
+    assert read_masked(tmp_path / "out.documents.tsv").nonzero()[0].tolist() == [4, 6, 7, 9]
+    counts = read_json(tmp_path / "out.counts.json")
+    assert counts["masked"] == {"empty": 1, "short": 1, "identical": 1, "script": 1}
+    assert counts["dropped"] == {"empty": 1, "short": 1}
+    documents = [read_documents(path, languages=("en", "de")) for path in (prefix, tmp_path / "out")]
+    assert [d.sides for d in documents[1]] == [d.sides for d in documents[0] if d.id != "bad"]
 
 
 def test_neighbors_of_dropped_pairs_join(prefix):
