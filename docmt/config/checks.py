@@ -90,8 +90,9 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
         where = f"config.datasets.{name}.filters"
         references = dict.fromkeys(look_up(dataset.parallel_parts(), part, where=where, what="part"))
         chosen = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
-        if chosen.on_failure == "mask" and part not in TRAINED_ON:
-            raise UserError(f"{where}.{part}: on_failure 'mask' of filter {row!r} is for training data")
+        if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
+            key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
+            raise UserError(f"{where}.{part}: {key} of filter {row!r} is for training data")
         for reference in chosen.external:
             where = f"config.corpora.filters.{row}.external"
             look_up(references, reference, where=where, what="split")
@@ -183,7 +184,8 @@ def _check_trees(config: Config, system: str) -> None:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
                     raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
-            if any(config.corpora.filters[filter].on_failure != "mask" for filter in dataset.filters.values()):
+            rows = [config.corpora.filters[row] for row in dataset.filters.values()]
+            if any(row.on_failure != "mask" or row.max_test_overlap is not None for row in rows):
                 raise UserError(f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask")
             # Trees of a generated corpus belong to its English side.
             if dataset.src_lang != "en":

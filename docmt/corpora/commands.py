@@ -177,6 +177,7 @@ def filter(
     settings: Annotated[FilterSettings, settings_at("corpora.filters")] = FilterSettings(),
     inputs: list[Path],
     languages: Languages,
+    tests: list[Path] | None = None,
     out: Path | None = None,
     show: int = 0,
     jobs: Jobs = 1,
@@ -188,13 +189,17 @@ def filter(
 
     Args:
         inputs: prefixes of the splits to filter.
+        tests: prefixes of development and test splits, for `max_test_overlap`.
         out: prefix of the filtered split; without it, pairs are only counted.
         show: number of pairs to print for each rule.
     """
     from docmt.corpora.combining import combine
+    from docmt.corpora.documents import iterate_documents
     from docmt.corpora.filtering import DocumentFilter
 
-    used = DocumentFilter(settings, languages, jobs=jobs, n_examples=show)
+    splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
+    tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
+    used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
     combine(inputs, out, languages=languages, filter=used)
     for rule, examples in used.examples.items():
         for document, src, tgt in examples:

@@ -5,7 +5,7 @@ import math
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -172,6 +172,7 @@ class DocumentFilter:
     """Filters documents of splits, and counts what it drops.
 
     Attributes:
+        tests: source sentences of development and test sets.
         jobs: number of processes.
         n_examples: number of pairs of each rule to remember.
         counts: numbers of documents by what happened to them, and of pairs read.
@@ -181,6 +182,7 @@ class DocumentFilter:
 
     settings: FilterSettings
     languages: Sequence[str]
+    tests: Container[str] = ()
     jobs: int = 1
     n_examples: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -208,8 +210,17 @@ class DocumentFilter:
             broken = _add_external(broken, Path(self.settings.external[name]))
         for document in iterate_documents(prefix, languages=self.languages):
             self.counts += Counter(documents_read=1, sentences_read=len(document))
-            yield from self._treat(document, list(itertools.islice(broken, len(document))))
+            rules = list(itertools.islice(broken, len(document)))
+            if self._is_in_tests(document):
+                self.counts["documents_dropped"] += 1
+                self.dropped["test overlap"] += len(document)
+            else:
+                yield from self._treat(document, rules)
         next(broken, None)  # an external file has surplus lines
+
+    def _is_in_tests(self, document: Document) -> bool:
+        share, n_shared = self.settings.max_test_overlap, sum(sentence in self.tests for sentence in document.src)
+        return share is not None and n_shared > share * len(document)
 
     def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
         """What is left of a document whose pairs break rules."""

@@ -38,5 +38,8 @@ class FilterSettings(Settings):
     pairs, and cuts others; `mask` keeps the pair as context without loss; `drop_pair` joins its neighbors."""
     max_failed_share: float = Field(default=0.2, ge=0, le=1)
     """Maximum share of failed pairs of a document with `on_failure: drop_document`."""
+    max_test_overlap: float | None = Field(default=None, ge=0, lt=1)
+    """Maximum share of source sentences of a training document that occur in a development or test set of the dataset;
+    documents with more are dropped. null drops none; `docmt corpora overlap` counts such sentences."""
     external: dict[str, UserPath] = {}
     """Files of another filter, such as OpusFilter, by `corpus/split`: for each pair a line with 1, or 0 to fail it."""

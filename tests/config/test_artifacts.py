@@ -62,6 +62,7 @@ def test_what_rules_ask_for_is_declared():
         "controlled": {
             "train": ["mine/all"],
             "suites": ["mine/items", "controlled/pronoun", "ctxpro-ende/auxiliary_dev"],
+            "filters": {"train": "web"},
         }
     }
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
@@ -70,7 +71,8 @@ def test_what_rules_ask_for_is_declared():
         "items": {"files": {"items": "b.jsonl"}, "format": {"reader": "jsonl_suite"}},
     }
     custom = {"mine": {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": mine}}
-    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": {"custom": custom}}
+    corpora = {"custom": custom, "filters": {"web": {"max_test_overlap": 0.5}}}
+    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": corpora}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:

@@ -164,6 +164,17 @@ def test_documents_with_many_failed_pairs_are_dropped(prefix):
     assert counts["sentences_read"] - sum(map(len, documents.values())) == sum(counts["dropped"].values())
 
 
+def test_training_documents_that_overlap_tests_are_dropped(prefix):
+    tests = {pair(number)[0] for number in (1, 7, 8)}
+    for share, left in ((0.5, ["clean", "start:2"]), (0.45, ["start:2"]), (0.3, [])):
+        settings = FilterSettings(max_test_overlap=share)
+        kept = DocumentFilter(settings, ("en", "de"), tests)
+        assert [d.id for d in kept.read(prefix, "web/train") if not d.id.startswith("middle")] == left, share
+        sizes = {"clean": 2, "start:2": 5}
+        assert kept.dropped["test overlap"] == sum(n for name, n in sizes.items() if name not in left)
+    assert len(filtered(prefix)[0]) == 5
+
+
 def test_an_external_filter_drops_pairs(prefix, tmp_path):
     keep = tmp_path / "keep.txt"
     write_lines(keep, ["0"] + ["1"] * 15)

@@ -210,12 +210,13 @@ rule filter_corpora:
     params:
         fingerprint=plan.dataset_split.fingerprint,
         settings=plan.dataset_split.settings,
+        tests=plan.dataset_split.options("tests"),
         inputs=plan.dataset_split.param("inputs"),
         languages=plan.dataset_split.param("languages"),
         out=plan.dataset_split.param("out"),
     shell:
         "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
-        " --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"
+        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"
 
 
 ruleorder: filter_corpora > combine_corpora

@@ -102,7 +102,11 @@ class CorporaArtifacts(Declarations):
             inputs["external"] = [
                 UserFile.at(path, where=f"{where}.{reference}") for reference, path in chosen.external.items()
             ]
-            parts += [chosen.model_dump(mode="json", exclude={"external"}), inputs["external"]]
+            if chosen.max_test_overlap is not None:
+                tests = [part for part in row.parts() if part != "train"]
+                inputs["tests"] = [self.dataset_split(dataset, part) for part in tests]
+                params["tests"] = [self.prefix(dataset, part) for part in tests]
+            parts += [chosen.model_dump(mode="json", exclude={"external"}), *map(inputs.get, ("external", "tests"))]
         return Artifact(_with_index(self.prefix(dataset, split), languages), parts, inputs, params)
 
     @made_by(stage="corpora")
