@@ -33,11 +33,13 @@ report:
   claims:
     better:
       {statement: It is better, metric: s-BLEU, dataset: talks, test: ted, relations: [rst_mix > document_transformer]}
+corpora: {mtdata: {europarl: {id: Statmt-europarl-10-deu-eng, documents: doc_id}}, filters: {web: {}}}
 datasets:
   talks:
     src_lang: en
     tgt_lang: de
-    train: [maruf2019-ted/train]
+    train: [maruf2019-ted/train, europarl/all]
+    filters: {train: web}
     dev: [maruf2019-ted/dev]
     test: {ted: [maruf2019-ted/test]}
     suites: [contrapro-ende/test, ctxpro-ende/formality_dev]

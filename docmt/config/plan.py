@@ -147,12 +147,17 @@ class Plan:
 
     def catalog_corpora(self) -> str:
         """Corpora of the catalog, except those that a row of the config replaces."""
-        hidden = {*self.config.corpora.controlled, *self.config.corpora.custom}
+        hidden = {*self.config.corpora.controlled, *self.config.corpora.custom, *self.config.corpora.mtdata}
         return one_of(name for name in load_catalog() if name not in hidden)
 
     def corpora_of_files(self) -> str:
-        """Corpora of the catalog and the user's own."""
-        return one_of([self.catalog_corpora(), *self.config.corpora.custom])
+        """Corpora of the catalog, of mtdata and the user's own."""
+        return one_of([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
+
+    def mtdata_corpora(self) -> str:
+        """Datasets of mtdata with the kind of documents, as in the paths of fetched files."""
+        files = (Path(row.file).with_suffix("") for row in self.config.corpora.mtdata.values())
+        return one_of(f"{file.parent.name}/{file.name}" for file in files)
 
     def filtered_datasets(self) -> str:
         """Datasets in the paths of those parts that a filter makes."""

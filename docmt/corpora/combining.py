@@ -52,6 +52,8 @@ def combine(
                 counts[name]["documents"] += 1
                 counts[name]["sentences"] += len(document)
                 yield replace(document, id=f"{name}/{document.id}")
+        if filter is not None and not any(count["documents"] for count in counts.values()):
+            raise UserError(f"no document passes the filter of {', '.join(names)}: `docmt corpora filter --show 20`")
 
     if out is None:
         deque(combined(), maxlen=0)

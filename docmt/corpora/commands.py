@@ -17,6 +17,7 @@ from docmt.commands import (
     print_table,
     settings_at,
 )
+from docmt.corpora.mtdata_corpus import MtdataCorpus
 from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
@@ -82,6 +83,26 @@ def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mi
     from docmt.corpora.fetching import fetch_corpus
 
     fetch_corpus(find_corpus(corpus), out, splits=splits, mirror=mirror)
+
+
+@commands.command
+def fetch_mtdata(
+    *,
+    settings: Annotated[MtdataCorpus, settings_at("corpora.mtdata.NAME")],
+    python: str | None = None,
+    out: OutFile,
+) -> None:
+    """Fetch a dataset of mtdata: a table of document, source and target.
+
+    Example:
+        docmt corpora fetch-mtdata --settings '{"id":"Statmt-europarl-10-deu-eng"}' --out europarl.tsv
+
+    Args:
+        python: Python of the environment that has mtdata.
+    """
+    from docmt.corpora.mtdata_corpus import fetch_mtdata
+
+    fetch_mtdata(settings, out, python=python)
 
 
 @commands.command

@@ -30,9 +30,9 @@ BLOCK_PAIRS = 50_000
 PARTITIONS = 256
 """Number of files that hashes of pairs are distributed over, of which one is in memory at a time."""
 WIDE = 3
-"""Characters that one of a language without blanks counts as."""
+"""Characters that a letter of a language without blanks counts as."""
 LANGUAGE_CHARACTERS = 30
-"""Minimum length of text whose language can be identified."""
+"""Minimum number of letters of text whose language can be identified."""
 OTHER_PROBABILITY, OWN_PROBABILITY = 0.5, 0.02
 """A language is wrong if another one has at least the first probability, and it has less than the second."""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ue000-\uf8ff]")
@@ -103,8 +103,9 @@ class PairRules:
         checks = self.checks.items()
         return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
 
-    def _lengths(self, src: str, tgt: str) -> tuple[int, int]:
-        return len(src) * self.widths[0], len(tgt) * self.widths[1]
+    def _lengths(self, *sides: str) -> list[int]:
+        columns = zip(sides, self.widths, self.own, strict=True)
+        return [len(side) + (width - 1) * (width > 1 and len(own.findall(side))) for side, width, own in columns]
 
     def _is_empty(self, src: str, tgt: str) -> bool:
         return not (src.strip() and tgt.strip())
@@ -138,12 +139,13 @@ class PairRules:
         return False
 
     def _has_other_language(self, src: str, tgt: str) -> bool:
-        for side, lang, width, foreign in zip((src, tgt), self.languages, self.widths, self.foreign, strict=True):
-            # The rule for scripts judges letters of other scripts.
-            text = foreign.sub(" ", side)
-            if len(text) * width >= LANGUAGE_CHARACTERS:
-                found = {language_of(code): score for code, score in _detector()(text)}
-                if found.get(lang, 0.0) < OWN_PROBABILITY and max(found.values(), default=0.0) >= OTHER_PROBABILITY:
+        columns = zip((src, tgt), self.languages, self.widths, self.own, self.foreign, strict=True)
+        for side, lang, width, own, foreign in columns:
+            if len(own.findall(side)) * width >= LANGUAGE_CHARACTERS:
+                # Letters of other scripts are judged by the rule for scripts, which also tells Japanese from Chinese.
+                scores = {language_of(code): score for code, score in _detector()(foreign.sub(" ", side))}
+                own_score = max(scores.get(lang, 0.0), scores.get("ja", 0.0) if lang == "zh" else 0.0)
+                if own_score < OWN_PROBABILITY and max(scores.values(), default=0.0) >= OTHER_PROBABILITY:
                     return True
         return False
 

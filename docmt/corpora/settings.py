@@ -10,7 +10,7 @@ from docmt.settings import Settings, UserPath
 class FilterSettings(Settings):
     """Rules for sentence pairs, and the treatment of a document with pairs that fail.
 
-    A pair always fails if a side is empty. Lengths are in characters; a character of a language without blanks, such as
+    A pair always fails if a side is empty. Lengths are in characters; a letter of a language without blanks, such as
     Chinese, counts as three.
     """
 

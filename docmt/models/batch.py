@@ -38,6 +38,7 @@ class Batch:
             where the input belongs to a masked sentence.
         is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
             target streams have these labels, so losses over them compare.
+        has_masks: whether there are masked sentences.
     """
 
     src_tokens_S: Tensor
@@ -45,6 +46,7 @@ class Batch:
     tgt_labels_N: Tensor
     is_word_or_end_N: Tensor
     layout: AttentionLayout
+    has_masks: bool = False
     buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
     """What all tensors are views of, after `pin_memory`; a batch made by `replace` has none."""
 
@@ -88,7 +90,7 @@ class Batch:
 def _send(batch: Batch) -> tuple[Any, ...]:
     placed, buffer = batch._placed()
     parts = placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.is_word_or_end_N, placed.layout
-    return _receive, (*parts, buffer)
+    return _receive, (*parts, placed.has_masks, buffer)
 
 
 def _receive(*placed: Any) -> Batch:
@@ -155,7 +157,9 @@ def pack(
         inputs, labels = tgt_tokens[is_input], tgt_tokens[is_label]
         lengths = input_lengths = tgt_lengths - 1
         is_word_or_end = ~is_start[is_label]
+    has_masks = False
     if sentences.masked_G is not None:
+        has_masks = bool(sentences.masked_G.any())
         labels = np.where(np.repeat(sentences.masked_G, input_lengths), NO_LABEL, labels)
     drafted = None
     if drafts is not None:
@@ -167,7 +171,7 @@ def pack(
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (
         torch.from_numpy(np.asarray(array, dtype=np.int64)) for array in (sentences.src_tokens_S, inputs, labels)
     )
-    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, torch.from_numpy(is_word_or_end), layout)
+    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, torch.from_numpy(is_word_or_end), layout, has_masks)
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:

@@ -51,6 +51,29 @@ rule fetch_model:
         " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
 
 
+rule fetch_mtdata:
+    """Fetch {wildcards.dataset_id} by mtdata: from its cache, or from the network."""
+    output:
+        "resources/corpora/mtdata/{dataset_id}.tsv",
+    log:
+        "logs/fetch_mtdata/{dataset_id}.log",
+    benchmark:
+        "results/benchmarks/fetch_mtdata/{dataset_id}.tsv"
+    wildcard_constraints:
+        dataset_id=plan.mtdata_corpora(),
+    retries: 2
+    localrule: True
+    conda:
+        "../../environment.yml"
+    resources:
+        **growing(mem_mb=1000, runtime=120),
+    params:
+        settings=plan.fetched_mtdata.settings,
+        python=plan.fetched_mtdata.options("python", is_recorded=False),
+    shell:
+        "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
+
+
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:

@@ -37,6 +37,14 @@ class CorporaArtifacts(Declarations):
         params = {"mirror": self.config.corpora.mirror}
         return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
+    @made_by("fetch_mtdata", stage="corpora")
+    def fetched_mtdata(self, dataset_id: str) -> Artifact:
+        """The text of a dataset of mtdata, by `ID/DOCUMENTS`."""
+        row = next(row for row in self.config.corpora.mtdata.values() if row.file.endswith(f"/{dataset_id}.tsv"))
+        # The environment that fetches it matters to nothing.
+        params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
+        return Artifact([row.file], [row.id, row.documents], params=params)
+
     @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
@@ -77,6 +85,10 @@ class CorporaArtifacts(Declarations):
             params |= {"spec": row, "files": "."}
             parts = [corpus, parts, [[file.file, file] for file in own]]
             return Artifact(files, parts, {"user_files": own}, params)
+        if kind == "mtdata":
+            fetched = self.fetched_mtdata(self.config.corpora.mtdata[corpus].file.split("mtdata/")[1][: -len(".tsv")])
+            params |= {"spec": row, "files": "."}
+            return Artifact(files, [corpus, parts, fetched], {"fetched": fetched}, params)
         entry = load_catalog()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
