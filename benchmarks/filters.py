@@ -3,18 +3,22 @@
 Usage: `python benchmarks/filters.py --texts bible/train talks/test --languages en de --others bible/train.ru`
 
 Texts are prefixes, as `docmt corpora read` writes them; `--others` are lines in other languages, named by their ends.
-Each kind of noise replaces 5 % of the pairs, chosen at random among pairs that it can change.
+Each kind of noise replaces 5 % of the pairs, chosen at random among pairs that it can change. With `--write FOLDER`,
+the first text with all kinds of noise is written for the study `benchmarks/cleaning.yaml`, and nothing is measured.
 """
 
 import argparse
+import itertools
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from langcodes import Language
 
+from docmt.corpora.documents import index_path, iterate_index
 from docmt.corpora.filtering import (
     DUPLICATE_CHARACTERS,
     LANGUAGE_CHARACTERS,
@@ -24,7 +28,7 @@ from docmt.corpora.filtering import (
     find_duplicates,
 )
 from docmt.corpora.settings import FilterSettings
-from docmt.files import read_lines
+from docmt.files import read_lines, write_lines
 from docmt.languages import has_blanks
 
 SHARE = 0.05
@@ -71,6 +75,22 @@ def judge(pairs: Sequence[Pair], rules: PairRules) -> list[str]:
     return [rule or "duplicate" * again for rule, again in zip(rules.judge(pairs), marks, strict=True)]
 
 
+def write_noisy(folder: Path, text: Path, pairs: Sequence[Pair], *arguments: Any) -> None:
+    """Write `noisy.{lang}` and the lines of its documents, `noisy.documents`."""
+    noisy, order = list(pairs), list(range(len(pairs)))
+    random.Random(2).shuffle(order)
+    places = iter(order)
+    for change in noises(pairs, *arguments).values():
+        for number in itertools.islice(places, int(SHARE * len(pairs))):
+            noisy[number] = change(pairs[number])
+    for lang, side in zip(arguments[0], zip(*noisy, strict=True), strict=True):
+        write_lines(folder / f"noisy.{lang}", side, checksum=False)
+    lengths = [length for _, length in iterate_index(index_path(text))]
+    ends = itertools.accumulate(lengths)
+    lines = (str(list(range(end - length, end))) for end, length in zip(ends, lengths, strict=True))
+    write_lines(folder / "noisy.documents", lines, checksum=False)
+
+
 def print_row(cells: Iterable[object]) -> None:
     """Print a row of a Markdown table."""
     print("| " + " | ".join(map(str, cells)) + " |")
@@ -82,6 +102,7 @@ def main() -> None:
     parser.add_argument("--texts", nargs="+", required=True)
     parser.add_argument("--languages", nargs=2, required=True)
     parser.add_argument("--others", nargs="+", type=Path, default=[])
+    parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     others = {path.suffix[1:]: read_lines(path) for path in options.others}
     rules = PairRules(FilterSettings(languages=True), options.languages)
@@ -90,6 +111,9 @@ def main() -> None:
         for text in options.texts
         for pair in zip(*(read_lines(Path(f"{text}.{lang}")) for lang in options.languages), strict=True)
     ]
+    if options.write:
+        write_noisy(options.write, Path(options.texts[0]), pairs, options.languages, others)
+        return
     started = time.process_time()
     for text in options.texts:
         for _ in DocumentFilter(FilterSettings(), options.languages).read(Path(text), text):
