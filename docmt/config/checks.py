@@ -72,6 +72,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             if (key in TRAINED_ON) != (other in TRAINED_ON):
                 trained, tested = (key, other) if key in TRAINED_ON else (other, key)
                 raise UserError(f"{where}.{trained} and {where}.{tested} both contain {reference!r}; keep one")
+    _check_filters(config, name, dataset)
     for test in dataset.references:
         look_up(dataset.test, test, where=f"{where}.references", what="test set")
     names: dict[str, str] = {}
@@ -81,6 +82,19 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         if suite in names:
             raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
         names[suite] = reference
+
+
+def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
+    for part, row in dataset.filters.items():
+        where = f"config.datasets.{name}.filters"
+        references = dict.fromkeys(look_up(dataset.parallel_parts(), part, where=where, what="part"))
+        chosen = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
+        if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
+            key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
+            raise UserError(f"{where}.{part}: {key} of filter {row!r} is for training data")
+        for reference in chosen.external:
+            where = f"config.corpora.filters.{row}.external"
+            look_up(references, reference, where=where, what="split")
 
 
 def _check_discourse(config: Config) -> None:
@@ -169,6 +183,9 @@ def _check_trees(config: Config, system: str) -> None:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
                     raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
+            rows = [config.corpora.filters[row] for row in dataset.filters.values()]
+            if any(row.on_failure != "mask" or row.max_test_overlap is not None for row in rows):
+                raise UserError(f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask")
             # Trees of a generated corpus belong to its English side.
             if dataset.src_lang != "en":
                 raise UserError(

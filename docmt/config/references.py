@@ -17,7 +17,7 @@ CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
 """Splits and suites of `docmt controlled generate`. The suites depend on the generator."""
 
-Kind = Literal["controlled", "custom", "catalog"]
+Kind = Literal["controlled", "custom", "mtdata", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
@@ -26,14 +26,18 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
         return "controlled"
     if corpus in config.corpora.custom:
         return "custom"
+    if corpus in config.corpora.mtdata:
+        return "mtdata"
     if corpus in load_catalog():
         return "catalog"
-    known = [*config.corpora.controlled, *config.corpora.custom, *load_catalog()]
+    known = [*config.corpora.controlled, *config.corpora.custom, *config.corpora.mtdata, *load_catalog()]
     raise UserError(f"{where}: no corpus {corpus!r}; {nearest(corpus, known)}")
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """Return the description of a corpus that is read from files, of the user or of the catalog."""
+    """The description of a corpus that is read from files (the user's own, of mtdata or of the catalog)."""
+    if corpus in config.corpora.mtdata:
+        return config.corpora.mtdata[corpus].as_corpus()
     custom = config.corpora.custom.get(corpus)
     return custom if custom is not None else load_catalog()[corpus].corpus
 

@@ -1,5 +1,6 @@
 """Schema of the configuration, with a strict typed class per section."""
 
+import itertools
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -43,9 +44,10 @@ class Config(Settings):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        both = sorted(self.corpora.controlled.keys() & self.corpora.custom.keys())
-        if both:
-            raise ValueError(f"corpora.controlled and corpora.custom both contain {both[0]!r}; rename one")
+        sections = {name: getattr(self.corpora, name) for name in ("controlled", "custom", "mtdata")}
+        for (one, rows), (other, others) in itertools.combinations(sections.items(), 2):
+            if both := sorted(rows.keys() & others.keys()):
+                raise ValueError(f"corpora.{one} and corpora.{other} both contain {both[0]!r}; rename one")
         return self
 
 

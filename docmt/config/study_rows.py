@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from docmt.config.names import Language, Name, Seeds, SplitReference
 from docmt.controlled.settings import ControlledSettings
 from docmt.corpora.catalog import ReadableCorpus
+from docmt.corpora.mtdata_corpus import MtdataCorpus
+from docmt.corpora.settings import FilterSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings, UserPath
 
@@ -24,6 +26,10 @@ class CorporaSettings(Settings):
     """Generated English-German corpora, by name. Each has the splits `train`, `dev` and `test`."""
     custom: dict[Name, ReadableCorpus] = {}
     """Corpora in your own files, by name."""
+    mtdata: dict[Name, MtdataCorpus] = {}
+    """Datasets that mtdata fetches, by name; split `all`."""
+    filters: dict[Name, FilterSettings] = {}
+    """Rules that drop sentence pairs, by name; applied to the parts named in `datasets.NAME.filters`."""
 
 
 class DatasetSettings(Settings):
@@ -48,7 +54,9 @@ class DatasetSettings(Settings):
     monolingual: list[SplitReference] = []
     """Documents for monolingual pre-training: a monolingual corpus, or one side of a parallel one."""
     monolingual_lang: Language | None = None
-    """Language of `monolingual`. Default: the source language."""
+    """Language of `monolingual`; null means the source language."""
+    filters: dict[str, Name] = {}
+    """Rows of `corpora.filters` by part, for example `{train: web}`; other parts stay as they are."""
     text: dict[str, Any] = {}
     """Keys of section `text` to override for this dataset."""
 

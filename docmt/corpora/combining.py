@@ -2,17 +2,21 @@
 
 import logging
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from docmt.corpora.documents import Document, iterate_documents, read_documents, write_documents
 from docmt.errors import UserError
 from docmt.files import write_json
 from docmt.logs import progress
 
-# A test document is seen if more than this share of its source sentences occurs in the training split.
+if TYPE_CHECKING:
+    from docmt.corpora.filtering import DocumentFilter
+
+# A test document counts as seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
 LEAK_PERCENT = 1.0
 """Minimum percentage of seen source sentences for a warning in log and report."""
@@ -20,10 +24,13 @@ LEAK_PERCENT = 1.0
 log = logging.getLogger(__name__)
 
 
-def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) -> None:
-    """Concatenate splits in order. With a single language, inputs can also be parallel.
+def combine(
+    prefixes: Sequence[Path], out: Path | None, *, languages: Sequence[str], filter: "DocumentFilter | None" = None
+) -> None:
+    """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
 
-    Document ids become `CORPUS.SPLIT/ID`. `OUT.counts.json` contains the numbers of documents and sentences per input.
+    A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
+    input, and what a filter dropped. Without `out`, nothing is written.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
@@ -37,15 +44,25 @@ def combine(prefixes: Sequence[Path], out: Path, *, languages: Sequence[str]) ->
     # A generator, so that splits are not in memory. Counts are complete after writing.
     def combined() -> Iterator[Document]:
         for name, prefix in names.items():
-            documents = iterate_documents(prefix, languages=languages)
+            if filter is None:
+                documents = iterate_documents(prefix, languages=languages)
+            else:
+                documents = filter.read(prefix, name.replace(".", "/"))
             for document in progress(documents, label=f"read {prefix}", unit="documents"):
                 counts[name]["documents"] += 1
                 counts[name]["sentences"] += len(document)
                 yield replace(document, id=f"{name}/{document.id}")
+        if filter is not None and not any(count["documents"] for count in counts.values()):
+            raise UserError(f"no document passes the filter of {', '.join(names)}: `docmt corpora filter --show 20`")
 
-    write_documents(out, combined(), languages=languages)
+    if out is None:
+        deque(combined(), maxlen=0)
+        return
+    has_masks = filter is not None and filter.settings.on_failure == "mask"
+    write_documents(out, combined(), languages=languages, has_masks=has_masks)
     totals = {key: sum(count[key] for count in counts.values()) for key in ("documents", "sentences")}
-    write_json(Path(f"{out}.counts.json"), totals | {"inputs": counts})
+    filtered = filter.as_dict() if filter is not None else {}
+    write_json(Path(f"{out}.counts.json"), totals | filtered | {"inputs": counts})
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:

@@ -5,7 +5,20 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from docmt.commands import MIRROR_VARIABLE, CommandGroup, Mirror, OutFile, SrcLang, TgtLang, option, print_table
+from docmt.commands import (
+    MIRROR_VARIABLE,
+    CommandGroup,
+    Jobs,
+    Mirror,
+    OutFile,
+    SrcLang,
+    TgtLang,
+    option,
+    print_table,
+    settings_at,
+)
+from docmt.corpora.mtdata_corpus import MtdataCorpus
+from docmt.corpora.settings import FilterSettings
 from docmt.errors import UserError
 from docmt.files import write_json, write_jsonl
 
@@ -70,6 +83,26 @@ def fetch(*, corpus: str, splits: list[str] | None = None, out: Path, mirror: Mi
     from docmt.corpora.fetching import fetch_corpus
 
     fetch_corpus(find_corpus(corpus), out, splits=splits, mirror=mirror)
+
+
+@commands.command
+def fetch_mtdata(
+    *,
+    settings: Annotated[MtdataCorpus, settings_at("corpora.mtdata.NAME")],
+    python: str | None = None,
+    out: OutFile,
+) -> None:
+    """Fetch a dataset of mtdata: a table of document, source and target.
+
+    Example:
+        docmt corpora fetch-mtdata --settings '{"id":"Statmt-europarl-10-deu-eng"}' --out europarl.tsv
+
+    Args:
+        python: Python of the environment that has mtdata.
+    """
+    from docmt.corpora.mtdata_corpus import fetch_mtdata
+
+    fetch_mtdata(settings, out, python=python)
 
 
 @commands.command
@@ -157,6 +190,42 @@ def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
     from docmt.corpora.combining import combine
 
     combine(inputs, out, languages=languages)
+
+
+@commands.command
+def filter(
+    *,
+    settings: Annotated[FilterSettings, settings_at("corpora.filters")] = FilterSettings(),
+    inputs: list[Path],
+    languages: Languages,
+    tests: list[Path] | None = None,
+    out: Path | None = None,
+    show: int = 0,
+    jobs: Jobs = 1,
+) -> None:
+    """Concatenate splits like `combine`, without pairs that break the rules of section `corpora.filters`.
+
+    Example:
+        docmt corpora filter --inputs web/train --languages en de --out ende/train --show 20
+
+    Args:
+        inputs: prefixes of the splits to filter.
+        tests: prefixes of development and test splits, for `max_test_overlap`.
+        out: prefix of the filtered split; without it, pairs are only counted.
+        show: number of pairs to print for each rule.
+    """
+    from docmt.corpora.combining import combine
+    from docmt.corpora.documents import iterate_documents
+    from docmt.corpora.filtering import DocumentFilter
+
+    splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
+    tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
+    used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
+    combine(inputs, out, languages=languages, filter=used)
+    for rule, examples in used.examples.items():
+        for document, src, tgt in examples:
+            print(f"{rule}\t{document}\t{src}\t{tgt}")
+    print_table([{"rule": rule, "pairs": n} for rule, n in (used.dropped + used.masked).most_common()])
 
 
 @commands.command

@@ -13,6 +13,8 @@ from docmt.errors import UserError
 from docmt.files import atomic_writer, iterate_lines
 
 INDEX_HEADER = "document\tn_sentences"
+MASKED_HEADER = f"{INDEX_HEADER}\tmasked"
+"""Header of an index whose third column lists sentences without loss, numbered from 1 in each document."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,15 @@ class Document:
     """A document in one language, or in two with aligned sentences.
 
     Attributes:
-        id: unique in the split.
-        sides: sentences per language, source first. Sentence i in the source is translated by sentence i in the target.
-            Empty strings are empty sentences and keep their position.
+        id: unique within its split.
+        sides: the sentences in each language, source first; sentence i of one side is the translation of sentence i
+            of the other. An empty string is an empty sentence and keeps its place.
+        masked: numbers of sentences that training reads as context, without loss.
     """
 
     id: str
     sides: tuple[tuple[str, ...], ...]
+    masked: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if any(len(side) != len(self) for side in self.sides):
@@ -91,12 +95,13 @@ def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
     Needs 8 bytes of memory per document. A duplicate id raises UserError at the end.
     """
     rows = iterate_lines(path)
-    if next(rows, "") != INDEX_HEADER:
+    if next(rows, "") not in (INDEX_HEADER, MASKED_HEADER):
         raise UserError(f"{path}: line 1 must be {INDEX_HEADER!r}")
     # Hashes instead of ids, since an index for sentence pairs has millions of rows.
     hashes = array("q")
     for number, row in enumerate(rows, start=2):
-        document_id, tab, length = row.partition("\t")
+        document_id, tab, rest = row.partition("\t")
+        length = rest.partition("\t")[0]
         # Nine digits: Python converts longer numbers in quadratic time, or not at all.
         if not (tab and length.isdecimal() and len(length) < 10 and int(length) > 0):
             raise UserError(f"{path}: line {number} must be a document id, a tab and a number of sentences")
@@ -150,8 +155,10 @@ def _iterate_side(path: Path, index: Path, n_sentences: int) -> Iterator[str]:
         raise UserError(f"{path}: {n_lines} lines, but {index} has {n_sentences} sentences")
 
 
-def write_documents(prefix: Path, documents: Iterable[Document], *, languages: Sequence[str]) -> None:
-    """Write `PREFIX.{lang}` for the languages of the sides, and last `PREFIX.documents.tsv`.
+def write_documents(
+    prefix: Path, documents: Iterable[Document], *, languages: Sequence[str], has_masks: bool = False
+) -> None:
+    """Write `PREFIX.{lang}` for each language, in the order of the sides, and, last, `PREFIX.documents.tsv`.
 
     Documents are written one at a time. All files appear at the end, or none after an error.
     """
@@ -159,11 +166,12 @@ def write_documents(prefix: Path, documents: Iterable[Document], *, languages: S
         # Files opened last are closed and renamed first.
         index = stack.enter_context(atomic_writer(index_path(prefix)))
         files = [stack.enter_context(atomic_writer(text_path(prefix, lang))) for lang in reversed(languages)][::-1]
-        index.write(INDEX_HEADER + "\n")
+        index.write((MASKED_HEADER if has_masks else INDEX_HEADER) + "\n")
         for document in documents:
             for file, side in zip(files, document.sides, strict=True):
                 for sentence in side:
                     if "\n" in sentence:
                         raise ValueError(f"document {document.id}: a sentence contains a line end")
                     file.write(sentence + "\n")
-            index.write(f"{document.id}\t{len(document)}\n")
+            masked = "\t" + " ".join(str(number + 1) for number in document.masked) if has_masks else ""
+            index.write(f"{document.id}\t{len(document)}{masked}\n")

@@ -5,23 +5,24 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from docmt.corpora.documents import iterate_index
+from docmt.corpora.documents import MASKED_HEADER, iterate_index
 from docmt.discourse.discourse_documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
 from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
-from docmt.instances.storage import MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
+from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
 from docmt.instances.trees import PlacedTrees, place_trees, store_trees
 from docmt.logs import progress
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 log = logging.getLogger(__name__)
+Item = TypeVar("Item")
 
 SENTENCES_OF_A_BLOCK = 10_000  # sentences with token ids in memory at a time
 SENTENCES_OF_A_GAP = 3  # a gap sentence needs a neighbor on each side
@@ -71,13 +72,15 @@ def build_instances(
     *,
     out: Path,
     trees: Iterable[PlacedTrees] | None = None,
+    masked: np.ndarray | None = None,
     **facts: Any,
 ) -> dict[str, int]:
     """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
 
-    Texts are streams of subwords per sentence, so that memory grows only by a few numbers per sentence. Without `tgt`,
-    the source is also the target. The index contains id and number of sentences per document. `facts` are added to the
-    manifest. Returns the counts in the manifest.
+    Texts are subwords of each sentence, as many as the index has, and read once, as streams: memory grows by a few
+    numbers per sentence. Without `tgt`, the source side serves as the target side, too. The index has the id and the
+    number of sentences of each document; `masked` sentences, bool [sentences], have no loss; `facts` are for the
+    manifest. Returns the counts in it.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
@@ -95,7 +98,7 @@ def build_instances(
         }
         for side in sides.values():
             _check_length(len(side.lengths), sum(lengths), "the document index")
-        manifest["counts"] = _cut(folder, sides, lengths, settings, trees)
+        manifest["counts"] = _cut(folder, sides, lengths, settings, trees, masked)
     return manifest["counts"]
 
 
@@ -105,6 +108,7 @@ def _cut(
     lengths: Sequence[int],
     settings: InstancesSettings,
     trees: Iterable[PlacedTrees] | None,
+    masked: np.ndarray | None,
 ) -> dict[str, int]:
     """Split documents with these lengths, and write all arrays except tokens. Returns the counts."""
     src, tgt = sides["src"], sides.get("tgt", sides["src"])
@@ -126,6 +130,7 @@ def _cut(
     if len(chosen) < len(documents):
         kept = _numbers(offsets, chosen) >= 0
         sides = {name: side.take(kept) for name, side in sides.items()}
+        masked = None if masked is None else masked[kept]
         costs, offsets, documents = costs[kept], offsets_of(np.diff(offsets)[chosen]), documents[chosen]
     counts |= {
         "documents": 1 + int(np.count_nonzero(np.diff(documents))),
@@ -137,6 +142,9 @@ def _cut(
     if "tgt" not in sides:
         counts["documents_split"] = int((np.bincount(documents) > 1).sum())
         counts["instances_without_gap"] = int((np.diff(offsets) < SENTENCES_OF_A_GAP).sum())
+    if masked is not None:
+        counts["masked_sentences"] = int(masked.sum())
+        np.save(folder / f"{MASKED}.npy", masked)
     np.save(folder / "instances.npy", offsets)
     np.save(folder / "documents.npy", documents)
     for name, side in sides.items():
@@ -183,13 +191,17 @@ def build_from_files(
         except UserError as error:
             raise UserError(f"{vocabulary}: {error}") from None
 
-    def read(path: Path) -> Iterable[list[str]]:
-        sentences = _read_sentences(path, n_sentences, documents)
+    def in_order(sentences: Iterable[Item]) -> Iterable[Item]:
         if not settings.shuffled:
             return sentences
         shuffled = list(sentences)
         # The same order for both sides, which have the same number of sentences.
         return [shuffled[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(shuffled))]
+
+    def read(path: Path) -> Iterable[list[str]]:
+        return in_order(_read_sentences(path, n_sentences, documents))
+
+    masked = read_masked(documents)
 
     counts = build_instances(
         progress(read(texts[0]), label="source", unit="sentences", total=n_sentences),
@@ -199,6 +211,7 @@ def build_from_files(
         settings,
         out=out,
         trees=iterate_trees(discourse, read(texts[0]), iterate_index(documents)) if discourse else None,
+        masked=None if masked is None else np.array(in_order(masked)),
         vocabulary_sha256=sha256_file(vocabulary),
         provenance=describe(settings=settings.model_dump()),
     )
@@ -207,6 +220,23 @@ def build_from_files(
     log.info("%d sentences of %d documents make %d instances%s", *made, gaps)
     if counts["sentences_over_limit"]:
         log.warning("%d sentences are longer than %d tokens", counts["sentences_over_limit"], settings.max_tokens)
+
+
+def read_masked(path: Path) -> np.ndarray | None:
+    """Which sentences of `PREFIX.documents.tsv` are masked, as bool [sentences]; None without such a column."""
+    rows = iterate_lines(path)
+    if next(rows, "") != MASKED_HEADER:
+        return None
+    parts = []
+    for number, row in enumerate(rows, start=2):
+        _, length, masked = row.split("\t")
+        part = np.zeros(int(length), dtype=bool)
+        try:
+            part[[int(sentence) - 1 for sentence in masked.split()]] = True
+        except (ValueError, IndexError):
+            raise UserError(f"{path}: line {number}: masked sentences must be numbers from 1 to {length}") from None
+        parts.append(part)
+    return np.concatenate(parts)
 
 
 def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[list[str]]:

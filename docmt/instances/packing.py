@@ -52,7 +52,8 @@ class PackedSentences:
     src_lengths_G: np.ndarray  # int64, tokens per sentence, including marks
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
-    counts_B: np.ndarray  # int64, sentences per instance
+    counts_B: np.ndarray  # int64, sentences of each instance
+    masked_G: np.ndarray | None = None  # bool, sentences without loss
 
     @classmethod
     def of(cls, src: Sequence[np.ndarray], tgt: Sequence[np.ndarray], counts_B: np.ndarray) -> "PackedSentences":
@@ -63,7 +64,7 @@ class PackedSentences:
         """Replace `<s>` and `</s>` by other marks."""
         src = _with_marks(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
         tgt = _with_marks(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
-        return PackedSentences(*src, *tgt, self.counts_B)
+        return PackedSentences(*src, *tgt, self.counts_B, self.masked_G)
 
 
 def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> PackedSentences:
@@ -82,7 +83,8 @@ def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> 
 
     src = pack(instance_set.src_tokens, instance_set.src_offsets)
     tgt = pack(instance_set.tgt_tokens, instance_set.tgt_offsets)
-    return PackedSentences(*src, *tgt, counts_B)
+    masked_G = None if instance_set.masked is None else instance_set.masked[sentences_G]
+    return PackedSentences(*src, *tgt, counts_B, masked_G)
 
 
 def as_sentences(instance_set: InstanceSet) -> InstanceSet:

@@ -21,7 +21,8 @@ ARRAYS = {
     "documents": np.int32,
 }
 MANIFEST = "manifest.json"
-# Manifest key for monolingual instances, whose stored source side is also the target side.
+MASKED = "masked"
+# Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
 MONOLINGUAL = "monolingual"
 DOCUMENT_IDS = "document_ids"  # name of the file with document ids, and their key in older manifests
 INSTANCES_OF_A_BLOCK = 10_000  # instances with trees checked at a time, since a large corpus would take gigabytes
@@ -54,7 +55,8 @@ class InstanceSet:
     documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
-    folder: Path | None = None  # None: not stored
+    masked: np.ndarray | None = None  # bool [sentences], of which training computes no loss
+    folder: Path | None = None  # where the instances are stored, if they are
 
     def __len__(self) -> int:
         return len(self.instances) - 1
@@ -146,6 +148,8 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
     arrays = {name: (getattr(instance_set, name), dtype) for name, dtype in _stored(manifest).items()}
     if instance_set.trees is not None:
         arrays |= {name: (getattr(instance_set.trees, name), dtype) for name, dtype in TREE_ARRAYS.items()}
+    if instance_set.masked is not None:
+        arrays[MASKED] = instance_set.masked, np.bool_
     with instances_folder(folder, manifest) as temporary:
         write_lines(ids_path(temporary), instance_set.document_ids())
         manifest.pop(DOCUMENT_IDS, None)
@@ -163,11 +167,16 @@ def load_instances(folder: Path) -> InstanceSet:
     if manifest.get(MONOLINGUAL):
         arrays |= {f"tgt_{name}": arrays[f"src_{name}"] for name in ("tokens", "offsets")}
     _check_offsets(folder, arrays)
+    masked = None
+    if MASKED in manifest.get("sha256", {}):
+        masked = _load_arrays(folder, manifest, {MASKED: np.bool_})[MASKED]
+        if len(masked) != len(arrays["src_offsets"]) - 1:
+            raise UserError(f"{folder}: its arrays do not match: build the instances again")
     trees = None
     if "edu_offsets" in manifest.get("sha256", {}):
         trees = InstanceTrees(**_load_arrays(folder, manifest, TREE_ARRAYS))
         _check_trees(folder, trees, arrays)
-    return InstanceSet(**arrays, manifest=manifest, trees=trees, folder=folder)
+    return InstanceSet(**arrays, manifest=manifest, trees=trees, masked=masked, folder=folder)
 
 
 def folder_of(path: Path) -> Path:

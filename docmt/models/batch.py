@@ -21,6 +21,9 @@ from docmt.models.buffers import BufferSlice, map_leaves, to_buffer
 from docmt.models.settings import Context, ModelSettings
 from docmt.text.vocabulary import EOD
 
+NO_LABEL = -1
+"""The label of inputs without loss."""
+
 
 @dataclass
 class Batch:
@@ -29,11 +32,13 @@ class Batch:
     Not frozen, because Fabric refuses to convert frozen dataclasses.
 
     Attributes:
-        src_tokens_S: int64, sentences as `<s> w1 … wn </s>`. A model may have other boundary tokens.
-        tgt_inputs_N: int64. Aligned stream: sentences as `<s> w1 … wn`. Free stream: instances as `<s> … </s> …`.
-        tgt_labels_N: int64, the token to predict at every input: the next token, or `<eod>` after a free stream.
-        is_word_or_end_N: bool, true for labels that are words or `</s>`, false for tokens that begin a sentence and for
-            `<eod>`. All target streams have the true labels, so losses over them can be compared.
+        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
+        tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
+        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`; NO_LABEL
+            where the input belongs to a masked sentence.
+        is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
+            target streams have these labels, so losses over them compare.
+        has_masks: whether there are masked sentences.
     """
 
     src_tokens_S: Tensor
@@ -41,6 +46,7 @@ class Batch:
     tgt_labels_N: Tensor
     is_word_or_end_N: Tensor
     layout: AttentionLayout
+    has_masks: bool = False
     buffer: Tensor | None = field(default=None, init=False, repr=False, compare=False)
     """Memory behind all tensors after `pin_memory`. A batch made by `replace` has none."""
 
@@ -84,7 +90,7 @@ class Batch:
 def _send(batch: Batch) -> tuple[Any, ...]:
     placed, buffer = batch._placed()
     parts = placed.src_tokens_S, placed.tgt_inputs_N, placed.tgt_labels_N, placed.is_word_or_end_N, placed.layout
-    return _receive, (*parts, buffer)
+    return _receive, (*parts, placed.has_masks, buffer)
 
 
 def _receive(*placed: Any) -> Batch:
@@ -142,15 +148,20 @@ def pack(
         # The shifted tokens put the first token of the next instance here, a mark.
         labels[stream_ends - 1] = EOD
         is_word_or_end = np.append(~is_start[1:], False)
-        lengths = np.diff(stream_ends, prepend=0)
+        lengths, input_lengths = np.diff(stream_ends, prepend=0), tgt_lengths
     else:
         is_input = np.ones(len(tgt_tokens), dtype=bool)
         # The inputs lack the last token of each sentence, the labels the first: the label is the token after the input.
         is_input[ends - 1] = False
         is_label = np.ones(len(tgt_tokens), dtype=bool)
         is_label[starts] = False
-        inputs, labels, lengths = tgt_tokens[is_input], tgt_tokens[is_label], tgt_lengths - 1
+        inputs, labels = tgt_tokens[is_input], tgt_tokens[is_label]
+        lengths = input_lengths = tgt_lengths - 1
         is_word_or_end = ~is_start[is_label]
+    has_masks = False
+    if sentences.masked_G is not None:
+        has_masks = bool(sentences.masked_G.any())
+        labels = np.where(np.repeat(sentences.masked_G, input_lengths), NO_LABEL, labels)
     drafted = None
     if drafts is not None:
         first = pack(drafts, settings=settings, context="none")
@@ -161,7 +172,7 @@ def pack(
     src_tokens_S, tgt_inputs_N, tgt_labels_N = (
         torch.from_numpy(np.asarray(array, dtype=np.int64)) for array in (sentences.src_tokens_S, inputs, labels)
     )
-    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, torch.from_numpy(is_word_or_end), layout)
+    return Batch(src_tokens_S, tgt_inputs_N, tgt_labels_N, torch.from_numpy(is_word_or_end), layout, has_masks)
 
 
 def instance_trees(instance_set: InstanceSet, instance: int) -> BatchTrees:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docmt.models.attention.layout import AttentionLayout, CompiledLayout
-from docmt.models.batch import Batch
+from docmt.models.batch import NO_LABEL, Batch
 from docmt.models.numerics import CHUNK_SCORES, chunks, product_dtype, symbol_scores
 from docmt.models.systems.context_transformer import ContextTransformer
 from docmt.models.systems.transformer import Transformer
@@ -20,7 +20,6 @@ from docmt.models.systems.transformer import Transformer
 COMPILED_CHUNKS = ("cuda",)  # kinds of devices on which chunks are compiled, if the model is
 ALIGNED = ("cuda",)  # kinds of devices on which rows of scores begin at multiples of 64
 CHUNK_ROWS = 2048  # most labels of a compiled chunk
-NO_LABEL = -1  # the label of rows that pad a chunk
 
 
 class ValidationSums(NamedTuple):
@@ -51,16 +50,24 @@ class LossModule(nn.Module):
         """Label-smoothed cross-entropy in nats, summed over all labels; float32."""
         if self.compiled is not None:
             return self.compiled(batch)
-        return self.loss(batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N, batch.layout)
+        return self.loss(
+            batch.src_tokens_S, batch.tgt_inputs_N, batch.tgt_labels_N, batch.layout, has_masks=batch.has_masks
+        )
 
     def loss(
-        self, src_tokens_S: Tensor, tgt_inputs_N: Tensor, tgt_labels_N: Tensor, layout: AttentionLayout | CompiledLayout
+        self,
+        src_tokens_S: Tensor,
+        tgt_inputs_N: Tensor,
+        tgt_labels_N: Tensor,
+        layout: AttentionLayout | CompiledLayout,
+        *,
+        has_masks: bool = True,
     ) -> Tensor:
-        """`forward` for a batch given by its parts."""
+        """`forward` for a batch given by its parts; without masks, labels need no look."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
         table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
         options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
-        return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options)[0]
+        return loss_and_gradients(hidden_ND, table_VD, tgt_labels_N, self.label_smoothing, *options, has_masks)[0]
 
     @torch.no_grad()
     def validate(self, batch: Batch, states: Callable[[Batch], Tensor] | None = None) -> "ValidationSums":
@@ -124,12 +131,14 @@ def loss_and_gradients(
     dtype: torch.dtype,
     bias_V: Tensor | None = None,
     is_compiled: bool = False,
+    has_masks: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients, the scores dropped.
 
-    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")`. The gradient with respect to the
-    scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the matrix products. There may be no
-    bias b; then its gradient has no entries. `is_compiled`: chunks go through `torch.compile`.
+    As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")` without rows whose label is NO_LABEL.
+    The gradient with respect to the scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the
+    matrix products. There may be no bias b; then its gradient has no entries. `is_compiled`: chunks go through
+    `torch.compile`. `has_masks` false: no row has NO_LABEL.
     """
     if is_compiled:
         return _in_compiled_chunks(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V)
@@ -143,13 +152,19 @@ def loss_and_gradients(
     for hidden_CD, hidden_gradient_CD, labels_C in zip(*rows, strict=True):
         scores_CV = symbol_scores(hidden_CD, table_VD, bias_V)
         total_C = scores_CV.logsumexp(1)
+        is_label_C = labels_C != NO_LABEL if has_masks else None
+        labels_C = labels_C.clamp(min=0) if has_masks else labels_C
         plain_C, even_C = _losses(scores_CV, total_C, labels_C)
+        if is_label_C is not None:
+            plain_C, even_C = plain_C * is_label_C, even_C * is_label_C
         loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
         # In place: scores of all symbols are the largest tensor of the training, and are not needed again.
         gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
         if smoothing:
             gradient_CV.sub_(smoothing / n_symbols)
         gradient_CV.scatter_add_(1, labels_C[:, None], gradient_CV.new_full((len(labels_C), 1), smoothing - 1))
+        if is_label_C is not None:
+            gradient_CV.masked_fill_(~is_label_C[:, None], 0)
         if bias_V is not None:
             bias_gradient_V += gradient_CV.sum(0)
         # After the sum for the bias, which stays in float32.
@@ -160,7 +175,7 @@ def loss_and_gradients(
 
 
 @loss_and_gradients.register_fake
-def _(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V=None, is_compiled=False):
+def _(hidden_ND, table_VD, labels_N, smoothing, dtype, bias_V=None, is_compiled=False, has_masks=True):
     bias_gradient_V = table_VD.new_empty(0 if bias_V is None else len(table_VD))
     hidden_gradient_ND = torch.empty_like(hidden_ND, dtype=dtype)
     return hidden_ND.new_empty((), dtype=torch.float32), hidden_gradient_ND, torch.empty_like(table_VD), bias_gradient_V
@@ -177,7 +192,7 @@ def _scale_gradients(ctx: Any, scale: Tensor, *_: None) -> tuple[Tensor | None, 
     bias_gradient_V = bias_gradient_V * scale if ctx.has_bias else None
     dtype = torch.promote_types(hidden_gradient_ND.dtype, scale.dtype)
     gradients = hidden_gradient_ND.to(dtype) * scale, table_gradient_VD * scale
-    return *gradients, None, None, None, bias_gradient_V, None
+    return *gradients, None, None, None, bias_gradient_V, None, None
 
 
 loss_and_gradients.register_autograd(_scale_gradients, setup_context=_keep_gradients)

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docmt.batching import fill_batches
 from docmt.errors import UserError
-from docmt.instances.storage import InstanceSet
+from docmt.instances.storage import InstanceSet, expand_ranges
 from docmt.models.attention.kernels import Kernel
 from docmt.models.batch import Batch
 from docmt.models.settings import ModelSettings
@@ -205,7 +205,7 @@ class UpdateReader:
             self.n_updates(turn.task, turn.epoch),
             packed,
             weight=1.0 if share else 0.0,
-            n_labels=int(tgt_B.sum()),
+            n_labels=max(int(tgt_B.sum()) - n_masked_labels(task.train, all_B, model_settings), 1),
             n_tokens=int(src_B[mine_M].sum() + tgt_B[mine_M].sum()) if share else 0,
         )
 
@@ -249,6 +249,17 @@ def n_inputs(
     src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
     tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
     return src, tgt if settings.target_stream == "free" else tgt - (last - first)
+
+
+def n_masked_labels(instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> int:
+    """Number of labels of instances that belong to masked sentences."""
+    if instance_set.masked is None:
+        return 0
+    bounds, offsets = map(np.asarray, (instance_set.instances, instance_set.tgt_offsets))
+    sentences = expand_ranges(bounds[instances], bounds[instances + 1] - bounds[instances])
+    sentences = sentences[instance_set.masked[sentences]]
+    n_marks = settings.n_starts - 1 if settings.target_stream == "free" else settings.n_starts - 2
+    return int((offsets[sentences + 1] - offsets[sentences] + n_marks).sum())
 
 
 def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:

@@ -60,8 +60,9 @@ def test_what_rules_ask_for_is_declared():
     given = {"hypotheses": {"controlled/controlled": "a"}, "log_probabilities": {"controlled/pronoun": "b"}}
     suites = {
         "controlled": {
-            "train": ["mine/all"],
+            "train": ["mine/all", "europarl/all"],
             "suites": ["mine/items", "controlled/pronoun", "ctxpro-ende/auxiliary_dev"],
+            "filters": {"train": "web"},
         }
     }
     evaluation = {"metrics": ["s-BLEU", "d-BLEU (instances)", "CXMI"], "comet": {"checkpoint": "c"}}
@@ -70,7 +71,9 @@ def test_what_rules_ask_for_is_declared():
         "items": {"files": {"items": "b.jsonl"}, "format": {"reader": "jsonl_suite"}},
     }
     custom = {"mine": {"languages": ["en", "de"], "format": {"reader": "blank_lines"}, "splits": mine}}
-    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": {"custom": custom}}
+    filters, mtdata = {"web": {"max_test_overlap": 0.5}}, {"europarl": {"id": "Statmt-europarl-10-deu-eng"}}
+    corpora = {"custom": custom, "filters": filters, "mtdata": mtdata}
+    given_values = {"systems": {"given": given}, "evaluation": evaluation, "corpora": corpora}
     files = [ROOT / "config/config.yaml", *(ROOT / "config/examples").rglob("*.yaml")]
     of_files = (StudyArtifacts(load_config(read_config_file(file))) for file in files)
     for made in [smoke_study(given_values | {"datasets": suites}), *of_files]:

