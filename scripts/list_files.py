@@ -18,34 +18,8 @@ from docmt.config.artifacts.report import StudyArtifacts
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/files.md"
 NAME = "scripts/list_files.py"
-EVERYTHING = """
-discourse:
-  segmenters: {gum: {treebank: gum}}
-  trees: {gum: {segmenter: gum, parser: chain}}
-instances:
-  documents_with_gum: {trees: gum}
-systems:
-  rst_gum: {cutting: documents_with_gum, architecture: rst_mix, size: tiny, recipe: scratch}
-  service: {hypotheses: {talks/ted: service.de}}
-evaluation: {metrics: [s-BLEU, "d-BLEU (instances)", CXMI], comet: {checkpoint: comet.ckpt}}
-report:
-  baseline: sentence_transformer
-  claims:
-    better:
-      {statement: It is better, metric: s-BLEU, dataset: talks, test: ted, relations: [rst_mix > document_transformer]}
-corpora: {mtdata: {europarl: {id: Statmt-europarl-10-deu-eng, documents: doc_id}}, filters: {web: {}}}
-datasets:
-  talks:
-    src_lang: en
-    tgt_lang: de
-    train: [maruf2019-ted/train, europarl/all]
-    filters: {train: web}
-    dev: [maruf2019-ted/dev]
-    test: {ted: [maruf2019-ted/test]}
-    suites: [contrapro-ende/test, ctxpro-ende/formality_dev]
-    text: {tokenization: sentencepiece, truecase: false, pretrained: opus-mt-en-de}
-"""
-"""What the smoke study lacks: together they make every kind of file."""
+MAX_FILES = 4
+"""Maximum number of files that are listed of one rule."""
 
 
 def outputs_of_rules() -> dict[str, list[str]]:

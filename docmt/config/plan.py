@@ -162,23 +162,23 @@ class Plan:
         return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
     def catalog_corpora(self) -> str:
-        """Corpora of the catalog, except those that a row of the config replaces."""
+        """Pattern of the catalog's corpora, except corpora that the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom, *self.config.corpora.mtdata}
-        return one_of(name for name in load_catalog() if name not in hidden)
+        return wildcard_regex(name for name in load_catalog() if name not in hidden)
 
     def corpora_of_files(self) -> str:
-        """Corpora of the catalog, of mtdata and the user's own."""
-        return one_of([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
+        """Pattern of the corpora that are read from files."""
+        return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
 
     def mtdata_corpora(self) -> str:
-        """Datasets of mtdata with the kind of documents, as in the paths of fetched files."""
+        """Pattern of mtdata's datasets and document boundaries, as in the paths of fetched files."""
         files = (Path(row.file).with_suffix("") for row in self.config.corpora.mtdata.values())
-        return one_of(f"{file.parent.name}/{file.name}" for file in files)
+        return wildcard_regex(f"{file.parent.name}/{file.name}" for file in files)
 
     def filtered_datasets(self) -> str:
-        """Datasets in the paths of those parts that a filter makes."""
+        """Pattern of the datasets with filters, which matches only in paths of filtered parts."""
         datasets = self.config.datasets.items()
-        return one_of(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
+        return wildcard_regex(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
 
     def controlled_corpora(self, generator: str) -> str:
         """Pattern of the corpora that a generator writes."""

@@ -35,7 +35,7 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """The description of a corpus that is read from files (the user's own, of mtdata or of the catalog)."""
+    """Return the description of a corpus that is read from files, of the user, mtdata or the catalog."""
     if corpus in config.corpora.mtdata:
         return config.corpora.mtdata[corpus].as_corpus()
     custom = config.corpora.custom.get(corpus)

@@ -27,9 +27,9 @@ class CorporaSettings(Settings):
     custom: dict[Name, ReadableCorpus] = {}
     """Corpora in your own files, by name."""
     mtdata: dict[Name, MtdataCorpus] = {}
-    """Datasets that mtdata fetches, by name; split `all`."""
+    """Datasets that mtdata fetches, by name. Each has the split `all`."""
     filters: dict[Name, FilterSettings] = {}
-    """Rules that drop sentence pairs, by name; applied to the parts named in `datasets.NAME.filters`."""
+    """Rules that drop sentence pairs, by name. `datasets.NAME.filters` applies them."""
 
 
 class DatasetSettings(Settings):
@@ -54,9 +54,9 @@ class DatasetSettings(Settings):
     monolingual: list[SplitReference] = []
     """Documents for monolingual pre-training: a monolingual corpus, or one side of a parallel one."""
     monolingual_lang: Language | None = None
-    """Language of `monolingual`; null means the source language."""
+    """Language of `monolingual`. Default: the source language."""
     filters: dict[str, Name] = {}
-    """Rows of `corpora.filters` by part, for example `{train: web}`; other parts stay as they are."""
+    """Rows of `corpora.filters` by part, for example `{train: web}`. Default: no filters."""
     text: dict[str, Any] = {}
     """Keys of section `text` to override for this dataset."""
 

@@ -16,7 +16,7 @@ from docmt.logs import progress
 if TYPE_CHECKING:
     from docmt.corpora.filtering import DocumentFilter
 
-# A test document counts as seen if more than this share of its source sentences occurs in the training split.
+# A test document is seen if more than this share of its source sentences occurs in the training split.
 SEEN_SHARE = 0.5
 LEAK_PERCENT = 1.0
 """Minimum percentage of seen source sentences for a warning in log and report."""
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 def combine(
     prefixes: Sequence[Path], out: Path | None, *, languages: Sequence[str], filter: "DocumentFilter | None" = None
 ) -> None:
-    """Concatenate splits, in the order given; with a single language, also one side of parallel splits.
+    """Concatenate splits in order. With a single language, inputs can also be parallel.
 
-    A document's id becomes `CORPUS.SPLIT/ID`. `OUT.counts.json` has the numbers of documents and sentences of each
-    input, and what a filter dropped. Without `out`, nothing is written.
+    Document ids become `CORPUS.SPLIT/ID`. `OUT.counts.json` contains the numbers of documents and sentences per input,
+    and the pairs that a filter dropped. Without `out`, nothing is written.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")

@@ -22,7 +22,7 @@ class Document:
     """A document in one language, or in two with aligned sentences.
 
     Attributes:
-        id: unique within its split.
+        id: unique in the split.
         sides: the sentences in each language, source first; sentence i of one side is the translation of sentence i
             of the other. An empty string is an empty sentence and keeps its place.
         masked: numbers of sentences that training reads as context, without loss.

@@ -52,7 +52,7 @@ class PackedSentences:
     src_lengths_G: np.ndarray  # int64, tokens per sentence, including marks
     tgt_tokens_N: np.ndarray
     tgt_lengths_G: np.ndarray
-    counts_B: np.ndarray  # int64, sentences of each instance
+    counts_B: np.ndarray  # int64, sentences per instance
     masked_G: np.ndarray | None = None  # bool, sentences without loss
 
     @classmethod

@@ -22,7 +22,7 @@ ARRAYS = {
 }
 MANIFEST = "manifest.json"
 MASKED = "masked"
-# Manifest key of monolingual instances; only their source side is stored, and it serves as the target side too.
+# Manifest key for monolingual instances, whose stored source side is also the target side.
 MONOLINGUAL = "monolingual"
 DOCUMENT_IDS = "document_ids"  # name of the file with document ids, and their key in older manifests
 INSTANCES_OF_A_BLOCK = 10_000  # instances with trees checked at a time, since a large corpus would take gigabytes
@@ -55,8 +55,8 @@ class InstanceSet:
     documents: np.ndarray  # int32 [instances]
     manifest: dict[str, Any]
     trees: InstanceTrees | None = None
-    masked: np.ndarray | None = None  # bool [sentences], of which training computes no loss
-    folder: Path | None = None  # where the instances are stored, if they are
+    masked: np.ndarray | None = None  # bool [sentences], true for sentences without loss
+    folder: Path | None = None  # None: not stored
 
     def __len__(self) -> int:
         return len(self.instances) - 1

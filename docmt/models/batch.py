@@ -32,13 +32,13 @@ class Batch:
     Not frozen, because Fabric refuses to convert frozen dataclasses.
 
     Attributes:
-        src_tokens_S: int64, each sentence as `<s> w1 … wn </s>`. (A model may have other marks.)
-        tgt_inputs_N: int64. Aligned: each sentence as `<s> w1 … wn`. Free: the instance as a stream of `<s> … </s>`.
-        tgt_labels_N: int64, the token to predict at each input: the next one; after a free stream `<eod>`; NO_LABEL
-            where the input belongs to a masked sentence.
-        is_word_or_end_N: bool, which labels are words or `</s>`, but not marks that begin a sentence, nor `<eod>`. All
-            target streams have these labels, so losses over them compare.
-        has_masks: whether there are masked sentences.
+        src_tokens_S: int64, sentences as `<s> w1 … wn </s>`. A model may have other boundary tokens.
+        tgt_inputs_N: int64. Aligned stream: sentences as `<s> w1 … wn`. Free stream: instances as `<s> … </s> …`.
+        tgt_labels_N: int64, the token to predict at every input: the next token, or `<eod>` after a free stream.
+            NO_LABEL for inputs in masked sentences.
+        is_word_or_end_N: bool, true for labels that are words or `</s>`, false for tokens that begin a sentence and for
+            `<eod>`. All target streams have the true labels, so losses over them can be compared.
+        has_masks: true if there are masked sentences.
     """
 
     src_tokens_S: Tensor

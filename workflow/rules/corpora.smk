@@ -66,10 +66,10 @@ rule fetch_mtdata:
     conda:
         "../../environment.yml"
     resources:
-        **growing(mem_mb=1000, runtime=120),
+        **scale_with_attempt(mem_mb=1000, runtime=120),
     params:
-        settings=plan.fetched_mtdata.settings,
-        python=plan.fetched_mtdata.options("python", is_recorded=False),
+        settings=plan.settings("fetched_mtdata"),
+        python=plan.options("fetched_mtdata", "python", is_recorded=False),
     shell:
         "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
 
@@ -214,29 +214,29 @@ rule combine_corpora:
 rule filter_corpora:
     """Join the corpora of split {wildcards.split} of {wildcards.dataset} without pairs that break the rules."""
     input:
-        plan.dataset_split.input(),
+        plan.input("dataset_split"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
         documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
         counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/filter_corpora/{dataset}_{src}-{tgt}_{split}.log",
+        "logs/filter_corpora/{dataset}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/filter_corpora/{dataset}_{src}-{tgt}_{split}.tsv"
+        "results/benchmarks/filter_corpora/{dataset}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
         dataset=plan.filtered_datasets(),
     priority: 30
     conda:
         "../../environment.yml"
-    threads: processes
+    threads: text_job_threads
     params:
-        fingerprint=plan.dataset_split.fingerprint,
-        settings=plan.dataset_split.settings,
-        tests=plan.dataset_split.options("tests"),
-        inputs=plan.dataset_split.param("inputs"),
-        languages=plan.dataset_split.param("languages"),
-        out=plan.dataset_split.param("out"),
+        fingerprint=plan.fingerprint("dataset_split"),
+        settings=plan.settings("dataset_split"),
+        tests=plan.options("dataset_split", "tests"),
+        inputs=plan.param("dataset_split", "inputs"),
+        languages=plan.param("dataset_split", "languages"),
+        out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
         " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"

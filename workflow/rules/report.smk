@@ -25,7 +25,7 @@ rule gather:
         fingerprint=plan.fingerprint("scores_table"),
         score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
-        "docmt report gather --scores {input} {params.score_fingerprints} --out {output}"
+        "docmt report collect --scores {input} {params.score_fingerprints} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 

@@ -36,7 +36,7 @@ rule train:
         "logs/train/{dataset}/{system}/seed{seed}.log",
     benchmark:
         "results/benchmarks/train/{dataset}/{system}/seed{seed}.tsv"
-    priority: plan.urgency
+    priority: plan.training_priority
     conda:
         "../../environment.yml"
     # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.

@@ -37,15 +37,15 @@ class CorporaArtifacts(Declarations):
         params = {"mirror": self.config.corpora.mirror}
         return Artifact([f"{folder}/{CONFIG}"], [published, folder, checks], params=params)
 
-    @made_by("fetch_mtdata", stage="corpora")
+    @artifact("fetch_mtdata", stage="corpora")
     def fetched_mtdata(self, dataset_id: str) -> Artifact:
         """The text of a dataset of mtdata, by `ID/DOCUMENTS`."""
         row = next(row for row in self.config.corpora.mtdata.values() if row.file.endswith(f"/{dataset_id}.tsv"))
-        # The environment that fetches it matters to nothing.
+        # The text does not depend on the Python that fetches it.
         params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
         return Artifact([row.file], [row.id, row.documents], params=params)
 
-    @made_by("read_corpus", "read_monolingual", stage="corpora")
+    @artifact("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """A split of a corpus, read in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
@@ -93,7 +93,7 @@ class CorporaArtifacts(Declarations):
         params |= {"corpus": corpus, "files": fetched.file.removesuffix(".fetched")}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @made_by("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
+    @artifact("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
         """The text of a dataset's split in its languages, filtered if the dataset says so, and its document index."""
         row = self.config.datasets[dataset]
@@ -104,7 +104,6 @@ class CorporaArtifacts(Declarations):
         params = {
             "inputs": [_prefix(member) for member in members],
             "languages": languages,
-            "out": self.prefix(dataset, split),
         }
         if (name := row.filters.get(split)) is not None:
             params["settings"] = chosen = self.config.corpora.filters[name]
@@ -168,7 +167,7 @@ class CorporaArtifacts(Declarations):
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
-        """The counts of all splits that are read from files, by dataset, corpus and split, and of filtered parts."""
+        """Return the counts of splits that are read from files or filtered, by dataset, corpus and split."""
         read = {
             f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
