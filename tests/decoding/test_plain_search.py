@@ -170,3 +170,24 @@ def test_the_best_blocks_hold_the_best_candidates(n_symbols, beam):
     assert torch.equal(values, expected.values)
     finite = values.isfinite()
     assert torch.equal(codes[finite], expected.indices[finite])
+
+
+def test_free_streams_of_one_batch_do_not_mix():
+    """Some streams have as many sentences as their source, others fewer, as a prefix of a search has."""
+    model = make_model("document_transformer")
+    sources = documents_of([[3, 0, 2], [1], [2, 3], [4, 0]])
+    targets = documents_of([[2, 1, 4], [5], [3], [0]], seed=1)
+    pairs = [
+        (source, target + [np.array([], int)] * (len(source) - len(target)))
+        for source, target in zip(sources, targets, strict=True)
+    ]
+
+    def states(chosen):
+        batch = make_batch(model.settings, chosen)
+        with torch.no_grad():
+            return model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+
+    # In a free stream, every token is an input.
+    together = states(pairs).split([sum(map(len, target)) for _, target in pairs])
+    for found, pair in zip(together, pairs, strict=True):
+        torch.testing.assert_close(found, states([pair]), rtol=1e-4, atol=1e-5)

@@ -1,6 +1,7 @@
 """Documents whose sentences are searched side by side, and the two uses of a model with a context encoder."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from docmt.decoding.translation import Translator, search_best
 from docmt.errors import UserError
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import save_model
-from docmt.text.vocabulary import N_SPECIALS
+from docmt.text.vocabulary import BOS, EOS, N_SPECIALS
 
 USES = [
     ("global_context", "document"),
@@ -181,3 +182,23 @@ def test_given_translations_are_scored_with_and_without_context(study_files, con
 def test_a_model_without_context_encoder_cannot_leave_it_out(study_files, architecture, use):
     with pytest.raises(UserError, match=r"decoding\.context: none skips the context module"):
         use(untrained(study_files, architecture), DecodingSettings(context="none"))
+
+
+def sentence_log_probabilities(model, source, sentences):
+    batch = make_batch(model.settings, [(source, [np.array([BOS, *sentence, EOS]) for sentence in sentences])])
+    states = model(batch.src_tokens_S, batch.tgt_inputs_N, batch.layout)
+    labels = model.logits(states).log_softmax(-1).gather(1, batch.tgt_labels_N[:, None])[:, 0]
+    return [float(part.sum()) for part in labels.detach().split(batch.layout.tgt_lengths_G.tolist())]
+
+
+def test_a_huge_beam_finds_the_best_translation_of_each_sentence():
+    words = range(N_SPECIALS, N_SPECIALS + 5)
+    model = make_model("global_context", n_symbols=N_SPECIALS + len(words))
+    source = [np.array([BOS, words[i], EOS]) for i in range(3)]
+    (found,) = run(model, [source], beam_size=1000, max_length_ratio=0.1, max_length_offset=2)
+    choices = [list(chosen) for n in (1, 2) for chosen in itertools.product(words, repeat=n)]
+    # Any choice in all sentences at once: they do not see one another.
+    values = np.array([sentence_log_probabilities(model, source, [choice] * 3) for choice in choices])
+    scores = values / np.array([[len(choice) + 1] for choice in choices])
+    assert found.sentences == [choices[best] for best in scores.argmax(0)]
+    assert found.log_probability == pytest.approx(values[scores.argmax(0), range(3)].sum(), rel=1e-4)

@@ -6,6 +6,8 @@ import torch
 from core_fixtures import assert_close
 from published_models import CONFIGS, LINES, write_text
 
+from docmt.decoding.settings import DecodingSettings
+from docmt.decoding.translation import Source, Translator
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.published.importing import import_model
 from docmt.models.systems.transformer import sinusoids
@@ -70,3 +72,35 @@ def test_logits_are_equal(both):
 def our_states(trained, src, tgt):
     layout = AttentionLayout(np.array([len(src)]), np.array([len(tgt)]), np.array([1]), settings=trained.model.settings)
     return trained.model(torch.from_numpy(src).long(), torch.from_numpy(tgt).long(), layout)
+
+
+MAX_WORDS = 12
+
+
+def test_greedy_output_is_equal(both):
+    family, theirs, symbols, trained = both
+    settings = DecodingSettings(beam_size=1, max_length_ratio=1e-9, max_length_offset=MAX_WORDS)
+    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
+    found = dict(Translator(trained, settings).translate_sources(sources))
+    start = their_ids(family, symbols, trained, trained.marks.tgt_before)
+    (end,) = their_ids(family, symbols, trained, [EOS])
+    used = {"<s>", "<pad>", "<unk>", "<mask>", "en_XX", "de_DE", "fr_XX", "__en__", "__de__", "__fr__"}
+    suppressed = [number for number, symbol in enumerate(symbols) if symbol in used]
+    for number, source in enumerate(sources):
+        made = theirs.generate(
+            torch.tensor([their_ids(family, symbols, trained, source.sentences[0])]),
+            decoder_input_ids=torch.tensor([start]),
+            decoder_start_token_id=start[0],
+            num_beams=1,
+            do_sample=False,
+            min_new_tokens=1,
+            max_new_tokens=MAX_WORDS + 1,
+            forced_bos_token_id=None,
+            forced_eos_token_id=None,
+            bad_words_ids=None,
+            suppress_tokens=suppressed,
+            eos_token_id=end,
+        )[0].tolist()
+        words = made[len(start) :]
+        words = words[: words.index(end)] if end in words else words[:MAX_WORDS]
+        assert their_ids(family, symbols, trained, found[number].sentences[0]) == words

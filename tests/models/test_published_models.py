@@ -21,7 +21,7 @@ from published_models import (
 
 from docmt.cli.main import main
 from docmt.decoding.settings import DecodingSettings
-from docmt.decoding.translation import Translator
+from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.models.model_file import load_model, save_model
 from docmt.models.published.families import read_settings
@@ -386,3 +386,18 @@ def test_languages_that_share_a_code_or_look_like_text_need_their_symbols(tmp_pa
     assert set(import_model(tmp_path, languages=("en", "de")).languages) == set()
     codes = ("__en__", "zho_Hans")
     assert set(import_model(tmp_path, languages=("en", "zho"), codes=codes).languages) == {"en", "de", "zho"}
+
+
+def test_greedy_output_equals_the_published_formula(published):
+    trained = published.trained
+    limits = {"max_length_ratio": 1e-9, "max_length_offset": 12}
+    translator = Translator(trained, DecodingSettings(beam_size=1, **limits))
+    sources = [Source([trained.encode(line, "src")]) for line in SENTENCES]
+    found = {number: hypothesis.sentences[0] for number, hypothesis in translator.translate_sources(sources)}
+    unused = {"<s>", "<pad>", "<unk>", "<mask>", *LANGUAGES, "__en__", "__de__", "__fr__"}
+    banned = [row for row, symbol in enumerate(published.symbols) if symbol in unused]
+    start = published.their_ids(trained.marks.tgt_before)
+    (end,) = published.their_ids([EOS])
+    for number, source in enumerate(sources):
+        expected = published.reference.greedy(published.their_ids(source.sentences[0]), start, end, banned, 12)
+        assert published.their_ids(found[number]) == expected

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from plain_attention import assert_equal_with_gradients, layout_of, random_inputs, randomize
 from plain_layers import join, read
 
-from docmt.models.attention import patterns
+from docmt.models.attention import kernels, patterns
 from docmt.models.attention.kernels import (
     attention_entropy,
     dense_attention,
     padded_attention,
     ragged_attention,
+    varlen_attention,
 )
 from docmt.models.attention.multi_head import MultiHeadAttention, build_attention
 from docmt.models.attention.patterns import Grouping
@@ -235,3 +236,30 @@ def test_a_multi_head_attention_starts_as_the_paper_code_does():
 def test_the_example_of_a_grouping_at_the_head_of_patterns_is_right():
     failed, tried = doctest.testmod(patterns)
     assert (failed, tried > 3) == (0, True)
+
+
+@pytest.mark.parametrize(("slot", "pattern"), SLOTS)
+def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
+    """The kernel replaced by a loop that does what its documentation says; window (−1, 0) is causal at the end."""
+
+    def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
+        assert query_offsets.dtype == key_offsets.dtype == torch.int32
+        assert query.is_contiguous()
+        assert key.is_contiguous()
+        assert value.is_contiguous()
+        spans = [list(zip(o[:-1].tolist(), o[1:].tolist(), strict=True)) for o in (query_offsets, key_offsets)]
+        assert (max_q, max_k) == tuple(max(b - a for a, b in span) for span in spans)
+        outputs = []
+        for (a, b), (c, d) in zip(*spans, strict=True):
+            scores = torch.einsum("nhk,mhk->hnm", query[a:b], key[c:d]) / math.sqrt(query.shape[2])
+            if window_size == (-1, 0):
+                hidden = ~torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - (b - a))
+                scores = scores.masked_fill(hidden, -torch.inf)
+            outputs.append(torch.einsum("hnm,mhk->nhk", scores.softmax(-1), value[c:d]))
+        return torch.cat(outputs)
+
+    monkeypatch.setattr(kernels, "find_varlen", lambda: loop)
+    layout = make_layout([[(3, 4), (1, 1), (6, 2), (2, 2)], [(2, 5)]])
+    inputs = make_inputs(layout, slot)
+    found = varlen_attention(*inputs, layout.grouping(slot, pattern))
+    assert_equal_with_gradients(found, literal_attention(*inputs, layout, slot, pattern), inputs)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from core_fixtures import make_batch, make_model, random_sentence
+from core_fixtures import decoder_states, make_batch, make_model, random_sentence
 from plain_attention import influence, sees_back, states_from_leaves
 
 N = 5
@@ -172,3 +172,35 @@ def test_with_positions_by_sentence_the_encoder_sees_a_bag_of_sentences(architec
     moved = np.concatenate([np.arange(ends[n] - len(DOCUMENT[0][n]), ends[n]) for n in order])
     difference = float((states[0][moved] - states[1]).abs().max())
     assert (difference < 1e-4) if is_a_bag else (difference > 1e-2)
+
+
+def decode(model, document):
+    return decoder_states(model, make_batch(model.settings, [document]))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [("g_transformer_only_group", {2}), ("g_transformer", {2, 3, 4}), ("document_transformer", {2, 3, 4})],
+)
+def test_a_target_token_changes_only_what_follows(architecture, expected):
+    model = make_model(architecture)
+    _, tgt_tags = sides(model)
+    one, other = decode(model, DOCUMENT), decode(model, change(DOCUMENT, 1, 2, 2))
+    assert changed_sentences(one, other, tgt_tags) == expected
+    first_of_sentence = int(np.argmax(tgt_tags == 2))
+    assert torch.equal(one[: first_of_sentence + 2], other[: first_of_sentence + 2])
+    assert not torch.equal(one[first_of_sentence + 2], other[first_of_sentence + 2])
+
+
+def test_combined_layers_of_the_three_attentions_are_set_separately():
+    values = {
+        "encoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 2},
+        "decoder_attention": {"lower": "group", "upper": "combined", "upper_layers": 0},
+        "cross_attention": {"lower": "group", "upper": "combined", "upper_layers": 1},
+    }
+    model = make_model("g_transformer", encoder_layers=3, decoder_layers=3, **values)
+    found = [
+        sum(attention_influence(model, slot, layer).sum() > N for layer in range(3))
+        for slot in ("encoder", "decoder", "cross")
+    ]
+    assert found == [2, 0, 1]

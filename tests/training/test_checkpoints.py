@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from core_fixtures import assert_same_training, run_training
+from core_fixtures import RECIPE, assert_same_training, run_training
 
 from docmt.errors import UserError
 from docmt.training.checkpoints import CheckpointFolder
@@ -73,3 +73,18 @@ def test_best_weights_damaged_at_the_very_end(study_files, whole, tmp_path, monk
     assert not (tmp_path / "cut/model.pt").exists()
     monkeypatch.undo()
     assert_same_training(run_training(study_files, tmp_path / "cut"), whole)
+
+
+def test_a_training_that_diverged_keeps_its_checkpoint_and_a_lower_rate_works(study_files, tmp_path):
+    recipe = {"learning_rate": 1e38, "warmup_steps": 0, "checkpoint_every_steps": 1}
+    ends = r"loss \S+, gradient norm \S+ at update (\d+), learning rate \S+: lower learning_rate"
+    with pytest.raises(UserError, match=ends) as error:
+        run_training(study_files, tmp_path, training=recipe)
+    assert not (tmp_path / "model.pt").exists()
+    step = int(str(error.value).split("at update ")[1].split(",")[0])
+    (folder,) = (tmp_path / "checkpoints").iterdir()
+    kept = CheckpointFolder(folder).load_newest()
+    assert kept["state"]["step"] == step - 1
+    lower = run_training(study_files, tmp_path, training={"learning_rate": RECIPE["learning_rate"] / 3})
+    assert lower[1]["dev_loss"].dropna().iloc[-1] < lower[1]["dev_loss"].dropna().iloc[0]
+    assert "nan" not in str(kept["state"]["history"])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -316,3 +317,19 @@ def test_the_command_killed_at_random_moments_equals_an_uninterrupted_training(s
     assert done.returncode == 0, done.stderr
     assert "resumed after update" in done.stderr
     assert_same_training((load_model(killed / "model.pt"), pd.read_csv(killed / "history.csv")), whole)
+
+
+@pytest.mark.parametrize("step", [2, 5, 12])
+def test_a_crash_goes_back_to_the_newest_checkpoint(study_files, tmp_path, whole, step):
+    with during_update(step, mock.Mock(side_effect=MemoryError)), pytest.raises(MemoryError):
+        run_training(study_files, tmp_path)
+    assert_same_training(run_training(study_files, tmp_path), whole)
+
+
+def test_a_signal_at_the_end_of_an_epoch(study_files, tmp_path):
+    recipe = {"validate_every_steps": None, "max_epochs": 3, "max_steps": None, "max_batch_tokens": 70}
+    expected = run_training(study_files, tmp_path / "whole", training=recipe)
+    last_of_epoch = int(expected[1].loc[expected[1]["dev_loss"].notna(), "step"].iloc[0])
+    with interrupted(last_of_epoch):
+        run_training(study_files, tmp_path / "cut", training=recipe)
+    assert_same_training(run_training(study_files, tmp_path / "cut", training=recipe), expected)

@@ -1,5 +1,7 @@
 """The training loop as a whole, in one process."""
 
+import logging
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -160,3 +162,24 @@ def test_divergence_is_found_by_the_last_validation_too(study_files, tmp_path):
     with pytest.raises(UserError, match=r"validation loss is .*: lower learning_rate"):
         run_training(study_files, tmp_path, training=recipe)
     assert not (tmp_path / "model.pt").exists()
+
+
+def test_equal_seeds_give_equal_models_and_other_seeds_others(study_files, tmp_path):
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        trained, _ = run_training(study_files, tmp_path / name, seed=seed, training={"max_steps": 3})
+        weights.append(trained.model.embedding.weight)
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_a_document_model_starts_from_a_sentence_model(study_files, tmp_path, caplog):
+    sentence, _ = run_training(study_files, tmp_path / "s", architecture="sentence_transformer", cutting="sentences")
+    caplog.set_level(logging.INFO)
+    recipe = {"max_steps": 1, "learning_rate": 1e-12, "pretrained_learning_rate": 1e-12}
+    trained, _ = run_training(study_files, tmp_path / "d", init=tmp_path / "s/model.pt", training=recipe)
+    assert "parameters come from" in caplog.text
+    before = sentence.model.encoder[1].self_attention.in_weight
+    torch.testing.assert_close(trained.model.encoder[1].self_attention.group.in_weight, before, atol=1e-9, rtol=0)
+    assert trained.provenance["init"]
+    assert not sentence.provenance["init"]

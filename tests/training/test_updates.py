@@ -6,9 +6,10 @@ import signal
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from core_fixtures import RECIPE, model_settings
+from core_fixtures import RECIPE, model_settings, run_training
 
 from docmt.errors import UserError
 from docmt.instances.packing import as_sentences
@@ -203,3 +204,16 @@ def test_extreme_instances_are_read(study):
         found = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
         assert sorted(found) == [0, 1, 2]
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
+
+
+def test_training_with_other_tokens_at_once_has_the_same_losses(study, tmp_path):
+    recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
+    histories = {}
+    for device_tokens in (None, 30, 15, 90, 1000):
+        folder = tmp_path / str(device_tokens)
+        options = {"training": dict(recipe), "model": {"dropout": 0.0}, "device_tokens": device_tokens}
+        _, history = run_training(study, folder, **options)
+        histories[device_tokens] = history.drop(columns=["seconds", "tokens_per_second"])
+    pd.testing.assert_frame_equal(histories[30], histories[None], check_exact=True)
+    for history in histories.values():
+        pd.testing.assert_frame_equal(history, histories[None], rtol=1e-4)

@@ -156,3 +156,18 @@ def test_likelihood_and_viterbi_equal_enumeration(n_labels):
         gold = plain_score(crf, emissions_BTL[row], labels_BT[row, :length].tolist())
         torch.testing.assert_close(found_B[row], gold - torch.logsumexp(scores, 0))
         assert tuple(best_BT[row, :length].tolist()) == sequences[int(scores.argmax())]
+
+
+def test_gradients_equal_those_of_enumeration():
+    crf = make_crf(2)
+    emissions_BTL = torch.randn(1, 4, 2, requires_grad=True)
+    labels_BT = torch.tensor([[0, 1, 1, 0]])
+    crf.log_likelihood(emissions_BTL, labels_BT, torch.ones(1, 4, dtype=torch.bool)).sum().backward()
+    found = [emissions_BTL.grad.clone(), *(parameter.grad.clone() for parameter in crf.parameters())]
+    emissions_BTL.grad = None
+    crf.zero_grad()
+    scores = all_scores(crf, emissions_BTL[0])[1]
+    (plain_score(crf, emissions_BTL[0], labels_BT[0].tolist()) - torch.logsumexp(scores, 0)).backward()
+    expected = [emissions_BTL.grad, *(parameter.grad for parameter in crf.parameters())]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
