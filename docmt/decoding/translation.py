@@ -150,22 +150,25 @@ class Translator:
         order = sorted(range(len(sources)), key=lambda number: (-tokens[number], number))
 
         def search(numbers: Sequence[int]) -> list[BeamHypothesis]:
-            batch = [sources[number] for number in numbers]
-            lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in batch]
-            layout = AttentionLayout.of_source(
-                np.concatenate(lengths),
-                np.array([len(source.sentences) for source in batch]),
-                settings=self.model.settings,
-                trees=BatchTrees.join_known([source.trees for source in batch], lengths),
-                context=self.settings.context,
-            )
-            src_tokens = np.concatenate([sentence for source in batch for sentence in source.sentences])
-            return search_best(self.model, src_tokens, layout, self.settings, self.symbols)
+            return self._search([sources[number] for number in numbers])
 
         with Meter(sum(len(source.sentences) for source in sources), label="translate", unit="sentences") as meter:
             for results in run_in_batches(order, search, self.batch_tokens, cost=tokens.__getitem__):
                 meter.add(sum(len(sources[number].sentences) for number, _ in results))
                 yield from results
+
+    def _search(self, sources: Sequence[Source]) -> list[BeamHypothesis]:
+        """Translate one batch. Returns the best hypothesis per source."""
+        lengths = [np.array([len(sentence) for sentence in source.sentences]) for source in sources]
+        layout = AttentionLayout.of_source(
+            np.concatenate(lengths),
+            np.array([len(source.sentences) for source in sources]),
+            settings=self.model.settings,
+            trees=BatchTrees.join_known([source.trees for source in sources], lengths),
+            context=self.settings.context,
+        )
+        tokens = np.concatenate([sentence for source in sources for sentence in source.sentences])
+        return search_best(self.model, tokens, layout, self.settings, self.symbols)
 
     def restore(self, hypothesis: BeamHypothesis) -> list[str]:
         """Return the text of every sentence in a hypothesis."""

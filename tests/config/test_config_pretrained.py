@@ -88,7 +88,7 @@ def test_a_name_of_the_catalog_is_fetched_into_the_study(tmp_path, monkeypatch):
     made, folder = plan(), study_folder(name)
     assert made.model(*RUN).input_files("init") == [f"{folder}/config.json"]
     assert made.model(*RUN).input_files("pretrained") == []
-    assert made.codes("controlled").input_files("published") == [f"{folder}/config.json"]
+    assert made.codes("controlled").input_files("pretrained") == [f"{folder}/config.json"]
     assert made.codes("controlled").params["settings"]["pretrained"] == folder
     assert made.vocabulary("controlled").params["pretrained"] == folder
     assert not made.user_files()

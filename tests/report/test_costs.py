@@ -61,6 +61,7 @@ def test_sums_by_stage_in_the_order_of_the_workflow(folder):
     folder.benchmark("train", "d/a/seed1", 7200, cpu="7200")
     folder.benchmark("apply_bpe", "d/dev/en", 1800, cpu="900")
     folder.benchmark("apply_bpe", "d/dev/de", 1800, cpu="2700")
+    folder.benchmark("annotate", "d/parsed/train/1-of-2", 3600, cpu="3600")
     folder.benchmark("mine", "x", 3600, cpu="3600")
     table = folder.table()
     assert table.header == ["Stage", "jobs", "core-minutes", "GPU-minutes"]

@@ -1,4 +1,4 @@
-"""Profiles of three kinds of centres: their plans, and their jobs at an `sbatch` with the rules of such a centre."""
+"""Profiles of three kinds of centers: their plans, and their jobs at an `sbatch` with the rules of such a center."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def partition(minutes, mem_mb, *requests):
     return {"minutes": minutes, "mem_mb": mem_mb, "has_gpus": bool(requests), "requests": requests}
 
 
-CENTRES = {
+CENTERS = {
     "university": {
         "account": "nlp-group",
         "qos": "normal",
@@ -64,31 +64,31 @@ def read_requests(text):
     return found
 
 
-def submit(centre, threads, resources):
+def submit(center, threads, resources):
     """The end of the fake `sbatch` for a job."""
     job = SimpleNamespace(resources=resources, threads=threads)
     place = {"account": f"-A {resources.slurm_account}", "partition": f"-p {resources.slurm_partition}"}
     names = ("run_uuid", "slurm_logfile", "comment_str", "workdir")
     command = get_submit_command(job, dict.fromkeys(names, "") | place) + set_gres_string(job)
     program = f"{sys.executable} {Path(__file__).with_name('fake_sbatch.py')}"
-    environment = os.environ | {"CENTRE": json.dumps(centre)}
+    environment = os.environ | {"CENTRE": json.dumps(center)}
     return subprocess.run(
         command.replace("sbatch", program, 1), shell=True, env=environment, capture_output=True, text=True, check=False
     )
 
 
-@pytest.mark.parametrize("site", CENTRES)
-def test_a_centre_accepts_all_jobs_of_a_plan(site, tmp_path):
+@pytest.mark.parametrize("site", CENTERS)
+def test_a_center_accepts_all_jobs_of_a_plan(site, tmp_path):
     profiles = ("--profile", str(ROOT / "slurm"), "--profile", str(ROOT / "slurm" / site))
     done = snakemake(tmp_path, "--dry-run", *profiles)
     assert done.returncode == 0, done.stderr
     requests = read_requests(done.stdout + done.stderr)
     assert {"tokenize", "train", "translate", "contrast", "evaluate", "render"} <= requests.keys()
     for rule, (threads, resources) in requests.items():
-        done = submit(CENTRES[site], threads, resources)
+        done = submit(CENTERS[site], threads, resources)
         assert done.returncode == 0, f"{rule}: {done.stderr}"
     profile = read_profile(site)
-    assert profile["jobs"] <= CENTRES[site]["max_submitted"]
+    assert profile["jobs"] <= CENTERS[site]["max_submitted"]
     assert profile["local-cores"] == 1
     _, training = requests["train"]
     assert training.devices == (2 if site == "university" else 1)
@@ -104,22 +104,22 @@ def test_a_centre_accepts_all_jobs_of_a_plan(site, tmp_path):
         ({"slurm_account": "other"}, "Invalid account"),
     ],
 )
-def test_a_centre_refuses_other_jobs(change, problem):
+def test_a_center_refuses_other_jobs(change, problem):
     accepted = {"slurm_account": "nlp-group", "slurm_partition": "gpu", "gres": "gpu:v100:1", "mem_mb": 8000}
     resources = Resources(accepted | {"runtime": 240, "cpus_per_gpu": 4})
-    assert submit(CENTRES["university"], 1, resources).returncode == 0
-    done = submit(CENTRES["university"], 1, Resources(resources | change))
+    assert submit(CENTERS["university"], 1, resources).returncode == 0
+    done = submit(CENTERS["university"], 1, Resources(resources | change))
     assert done.returncode == 1
     assert problem in done.stderr
 
 
-@pytest.mark.parametrize("site", CENTRES)
+@pytest.mark.parametrize("site", CENTERS)
 def test_a_profile_names_all_rules_that_use_a_gpu_and_keys_of_the_shipped_profile(site):
     shipped = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
     assert set(read_profile(site)) <= {*shipped, "set-resources"}
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
     on_gpus = re.findall(
-        r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|spread_training\(workflow\))", rules, flags=re.M
+        r"^rule (\w+):(?:(?!^rule ).*\n)*?.*(?:\bgpu=1|training_resources\(workflow\))", rules, flags=re.M
     )
     assert sorted(read_profile(site)["set-resources"]) == sorted(on_gpus)
 
