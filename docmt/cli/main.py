@@ -66,7 +66,7 @@ def _run(
     """Run a command with the options that all commands share.
 
     Args:
-        verbose: log more, and show where in the code an error of the system occurred.
+        verbose: log more, and show the place in the code where a system error occurred.
         fingerprint: hash of everything that shapes the output, which scores record. The workflow gives it.
     """
     set_up_logging(verbose=verbose)

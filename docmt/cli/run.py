@@ -57,8 +57,9 @@ def run(
         docmt run my.yaml training --set decoding.beam_size=4
 
     Args:
-        words: configuration files (default: the last run's in this folder), targets (default: all), then options of
-            Snakemake, such as `--cores 4` or `--profile slurm`. Files can stand anywhere.
+        words: configuration files (default: the files of the last run in this folder), targets (default: all), and
+            options of Snakemake, such as `--cores 4` or `--profile slurm`. Targets must
+            precede these options. Files can be anywhere.
         changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
         dry_run: show the number of jobs per rule and one reason, without running them. --verbose shows all jobs.
         directory: folder for the results. Paths in the configuration are relative to it.

@@ -41,7 +41,7 @@ class StudyFolder:
     """Options for the folder and the configuration of a study."""
 
     files: Annotated[
-        list[Path], Parameter(name="--configfile", help="configuration files. Default: those of the last run.")
+        list[Path], Parameter(name="--configfile", help="configuration files (default: the files of the last run).")
     ] = field(default_factory=list)
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 

@@ -76,7 +76,7 @@ class DiscourseSettings(Settings):
     parsers: dict[Name, ParserRow] = {}
     """RST parsers to train, by name."""
     trees: dict[Name, TreesRow] = {}
-    """Trees, by the names that rows of `instances` refer to."""
+    """Trees of source documents, by name. Rows of `instances` refer to these names."""
 
 
 class InstancesRow(InstancesSettings):

@@ -20,7 +20,7 @@ class Config(Settings):
     """A study. Sections are named as the packages, and each dataset and system is a row."""
 
     corpora: CorporaSettings = CorporaSettings()
-    """Corpora: generated, in your own files, or from docmt's catalog."""
+    """Corpora in addition to docmt's catalog: generated, in your own files, or from mtdata. Filters."""
     text: TextSettings = TextSettings()
     """Tokenization and subwords."""
     discourse: DiscourseSettings = DiscourseSettings()

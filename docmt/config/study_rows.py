@@ -27,9 +27,9 @@ class CorporaSettings(Settings):
     custom: dict[Name, ReadableCorpus] = {}
     """Corpora in your own files, by name."""
     mtdata: dict[Name, MtdataCorpus] = {}
-    """Datasets that mtdata fetches, by name. Each has the split `all`."""
+    """Datasets of mtdata, by name. Each has the split `all`."""
     filters: dict[Name, FilterSettings] = {}
-    """Rules that drop sentence pairs, by name. `datasets.NAME.filters` applies them."""
+    """Filters for sentence pairs, by name. `datasets.NAME.filters` applies them."""
 
 
 class DatasetSettings(Settings):
@@ -48,7 +48,7 @@ class DatasetSettings(Settings):
     references: dict[Name, list[UserPath]] = {}
     """Files with additional references, by test set: plain lines, SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
-    """Contrastive test sets, written `corpus/suite`."""
+    """Contrastive and generative test sets, written `corpus/suite`."""
     sentences: list[SplitReference] = []
     """Sentence pairs for pre-training. Documents are read sentence by sentence."""
     monolingual: list[SplitReference] = []
@@ -56,7 +56,7 @@ class DatasetSettings(Settings):
     monolingual_lang: Language | None = None
     """Language of `monolingual`. Default: the source language."""
     filters: dict[str, Name] = {}
-    """Rows of `corpora.filters` by part, for example `{train: web}`. Default: no filters."""
+    """Rows of `corpora.filters` by part (`train`, `sentences`, `dev`, `test_NAME`), for example `{train: web}`."""
     text: dict[str, Any] = {}
     """Keys of section `text` to override for this dataset."""
 
@@ -131,7 +131,7 @@ class SystemSettings(Settings):
     training: dict[str, Any] = {}
     """Training settings that override the recipe."""
     init: str | PretrainedInit | None = None
-    """Initial weights: the model of another system (same dataset and seed), or of a published model (`{pretrained:
+    """Initial weights: the model of another system (same dataset and seed), or a published model (`{pretrained:
     FOLDER or NAME}`). Default: random."""
 
     seeds: Seeds | None = None

@@ -1,4 +1,4 @@
-"""Corpora of mtdata (Gowda et al. 2021) by their names: fetched by its Python package, in an environment of its own."""
+"""Corpora of mtdata (Gowda et al. 2021), fetched by the Python package mtdata in a separate environment."""
 
 import json
 import os
@@ -19,42 +19,42 @@ from docmt.languages import language_of
 from docmt.settings import Settings, UserPath
 
 SPLIT = "all"
-"""The only split of such a corpus."""
+"""Name of the only split of a corpus."""
 PROGRAM = Path(__file__).with_name("mtdata_program.py")
 DatasetId = Annotated[str, Field(pattern=r"^[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+-[^-\s/]+$")]
 
 
 class MtdataCorpus(Settings):
-    """A dataset of mtdata as a corpus with the split `all`."""
+    """A dataset of mtdata. It becomes a corpus with the split `all` (docs/cleaning.md)."""
 
     id: DatasetId
-    """Name in mtdata, such as `Statmt-europarl-10-deu-eng`."""
+    """Name in mtdata, for example `Statmt-europarl-10-deu-eng`."""
     documents: Literal["blank_lines"] | str | None = None
-    """Document boundaries: a field of the metadata, such as `doc_id`, or `blank_lines`; null: each pair by itself."""
+    """Document boundaries: a metadata field, such as `doc_id`, or `blank_lines`. Default: every pair is a document."""
     python: UserPath | None = None
-    """Python of the environment that has mtdata (`workflow/envs/mtdata.yml`); null means docmt's own."""
+    """Python of an environment with mtdata (`workflow/envs/mtdata.yml`). Default: the Python that runs docmt."""
 
     @property
     def file(self) -> str:
-        """The fetched text as a table: document, source, target."""
+        """Path of the fetched text, a table with the columns document, source and target."""
         return f"resources/corpora/mtdata/{self.id}/{self.documents or 'pairs'}.tsv"
 
     def as_corpus(self) -> ReadableCorpus:
-        """The description for readers."""
+        """Return the corpus with languages, format and files, for readers."""
         languages = [language_of(code) for code in self.id.split("-")[3:]]
         form = TsvLines(reader="tsv", id_column=1, columns=[2, 3])
         return ReadableCorpus(languages=languages, format=form, splits={SPLIT: Split(files={"both": self.file})})
 
 
 def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) -> None:
-    """Write the text of a dataset, and its addresses and citations to `.json` beside it.
+    """Write the text of a dataset to `out`, and web addresses and citations to a `.json` file of the same name.
 
-    mtdata keeps what it downloads in the folder `MTDATA` (default `~/.mtdata`), and takes it from there. `python`
-    replaces the one of the corpus.
+    mtdata keeps downloads in the folder `MTDATA` (default `~/.mtdata`) and reuses them. `python` overrides the
+    interpreter of the corpus.
     """
-    # As text: of a file, Python would search modules in its folder first.
+    # Python gets the text of the program, because it would search the folder of a file for modules.
     command = [python or corpus.python or sys.executable, "-c", PROGRAM.read_text(encoding="utf-8"), corpus.id]
-    # Not docmt's packages, and lines in UTF-8 wherever it runs.
+    # The program cannot import packages of docmt, and writes UTF-8 on every machine.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PYTHONIOENCODING"] = "utf-8"
     try:
@@ -79,7 +79,7 @@ def _failure(corpus: MtdataCorpus) -> UserError:
 
 
 def _table(rows: Iterator[list[Any]], corpus: MtdataCorpus, process: subprocess.Popen) -> Iterator[str]:
-    """Lines of document, source and target; an error of the process raises UserError."""
+    """Yield rows of document, source and target. Raises UserError if the process fails."""
     n_blocks, documents = 0, corpus.documents
     for number, (src, tgt, *more) in enumerate(rows, start=1):
         src, tgt = (SPACES.sub(" ", side or "") for side in (src, tgt))

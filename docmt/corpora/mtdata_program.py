@@ -1,7 +1,7 @@
-"""Program for the Python of an environment with mtdata: fetch a dataset and print it as lines of JSON.
+"""Program that fetches a dataset of mtdata and prints it as lines of JSON.
 
-The first line has the origin, each other line a row: source, target and, of some datasets, a mapping of metadata. This
-file imports nothing of docmt, whose environment cannot hold mtdata.
+The first line contains the origin. The other lines contain rows of source, target and, in some datasets, a mapping of
+metadata. The program runs in an environment with mtdata and without docmt, so it does not import docmt.
 """
 
 import json

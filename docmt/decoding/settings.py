@@ -31,8 +31,8 @@ class DecodingSettings(Settings):
     context: Context = "document"
     """`document`, or `none` to translate each sentence without context. Only for models with a context module."""
     one_beam_per_instance: bool = False
-    """Search all sentences of an instance in one beam, even if the model translates them independently. A control for
-    document models, which always do."""
+    """Search all sentences of an instance in one beam, even if the model translates them independently. Document models
+    always use one beam, so this is a control for them."""
     precision: Precision = "auto"
     """`auto`: bfloat16 on GPUs that support it, float32 otherwise. `float16`, on GPUs: eight times finer rounding than
     bfloat16, but models with large states overflow. `int8`, on CPUs: 8-bit weights, fastest and least exact. Candidates

@@ -109,7 +109,7 @@ words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
-    "d-BLEU (instances)": sacre_metric("the same; what the G-Transformer code computes", bleu, "instances"),
+    "d-BLEU (instances)": sacre_metric("the same, as in the code of G-Transformer", bleu, "instances"),
     "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
     "tokenized s-BLEU": words_metric(
         "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
@@ -134,11 +134,11 @@ METRICS: dict[str, Metric] = {
     "METEOR": Metric("METEOR 1.5", score_meteor, unit="sentences", needs=(JAVA,)),
     "d-METEOR (instances)": Metric("METEOR 1.5", score_meteor, unit="instances", needs=(JAVA,)),
     "APT": Metric("accuracy of pronouns", score_apt, needs=(ALIGNER, TRAINING)),
-    CXMI: Metric("what context adds to the log probability of a reference sentence; in nats", needs=(MODEL,)),
+    CXMI: Metric("gain in log probability of a reference sentence from context, in nats", needs=(MODEL,)),
     LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
     COMET: Metric("with the section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
-    ACCURACY: Metric("share of contrastive items that are right", digits=1),
-    GENERATIVE: Metric("share of items whose translation contains what is expected", digits=1),
+    ACCURACY: Metric("share of contrastive items in which the correct candidate wins", digits=1),
+    GENERATIVE: Metric("share of items whose translation contains the expected words", digits=1),
 }
 
 
@@ -179,8 +179,8 @@ class CometSettings(Settings):
     program: str = "comet-score"
     """Command, or its path in another environment (`workflow/envs/comet.yml`)."""
     context: int = Field(default=0, ge=0)
-    """Number of preceding sentences given with each sentence: 0 for COMET, 2 for its authors' document-level
-    variant."""
+    """Number of sentences to put before each sentence. 0: COMET as published. 2: COMET with context of Vernikos et al.
+    (2022)."""
     batch_size: int = Field(default=16, ge=1)
     """Batch size in sentences."""
     gpus: int = Field(default=0, ge=0, le=1)

@@ -120,7 +120,7 @@ class MarkSettings(Settings):
     src_after: list[str] = ["</s>"]
     """Symbols after a source sentence."""
     tgt_before: list[str] = Field(default=["<s>"], min_length=1, max_length=2)
-    """Symbols before a target sentence. The first is the first decoder input, and the second is given as the first
+    """Symbols before a target sentence. The first is the first decoder input, and the second is forced as the first
     word."""
 
     @model_validator(mode="after")

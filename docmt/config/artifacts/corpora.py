@@ -21,7 +21,7 @@ class CorporaArtifacts(Declarations):
 
     @artifact("fetch_corpus", stage="corpora")
     def fetched(self, corpus: str, split: str) -> Artifact:
-        """Mark that all files of a split (or suite) of the catalog have been fetched."""
+        """Mark of a split (or suite) of the catalog whose files have all been fetched."""
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
@@ -31,7 +31,7 @@ class CorporaArtifacts(Declarations):
 
     @artifact("fetch_model", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
-        """The config.json of a published model of the catalog, which is fetched after all other files."""
+        """Configuration of a published model of the catalog. It is fetched after all other files of the model."""
         folder, sources = study_folder(published), find_model(published).sources()
         checks = [[name, source.check] for name, source in sources.items()]
         params = {"mirror": self.config.corpora.mirror}
@@ -39,7 +39,7 @@ class CorporaArtifacts(Declarations):
 
     @artifact("fetch_mtdata", stage="corpora")
     def fetched_mtdata(self, dataset_id: str) -> Artifact:
-        """The text of a dataset of mtdata, by `ID/DOCUMENTS`."""
+        """Text of an mtdata dataset, with the id `ID/DOCUMENTS`, for example `Statmt-europarl-10-deu-eng/doc_id`."""
         row = next(row for row in self.config.corpora.mtdata.values() if row.file.endswith(f"/{dataset_id}.tsv"))
         # The text does not depend on the Python that fetches it.
         params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
@@ -47,20 +47,20 @@ class CorporaArtifacts(Declarations):
 
     @artifact("read_corpus", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
-        """A split of a corpus, read in one direction, or in one language."""
+        """Split of a corpus in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
         pair = languages.split("-")
         return self._of_corpus(corpus, split, _with_index(prefix, pair), {"languages": pair})
 
     @artifact("convert_suite", stage="corpora")
     def corpus_suite(self, corpus: str, suite: str, languages: str) -> Artifact:
-        """A contrastive test set of a corpus."""
+        """Contrastive or generative test set of a corpus."""
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
     @artifact("generate_corpus", "generate_segments", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
-        """A controlled corpus as a whole."""
+        """All splits and suites of a generated corpus, with gold trees."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
 
     def _of_corpus(self, corpus: str, split: str, files: list[str], params: dict[str, Any]) -> Artifact:
@@ -95,7 +95,7 @@ class CorporaArtifacts(Declarations):
 
     @artifact("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
-        """The text of a dataset's split in its languages, filtered if the dataset says so, and its document index."""
+        """Text of a dataset's split after `filters`, with its document index."""
         row = self.config.datasets[dataset]
         languages = row.part_languages(split)
         members = [self.member(dataset, reference, split) for reference in row.all_parts()[split]]
@@ -120,7 +120,7 @@ class CorporaArtifacts(Declarations):
 
     @artifact(stage="corpora")
     def suite(self, dataset: str, suite: str) -> Artifact:
-        """A contrastive test set of a dataset."""
+        """Contrastive or generative test set of a dataset."""
         row = self.config.datasets[dataset]
         corpus, name = row.suite_reference(suite).split("/")
         return self.corpus_suite(corpus, name, "-".join(row.languages))

@@ -18,7 +18,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("read_treebank", stage="discourse")
     def treebank(self, treebank: str) -> Artifact:
-        """A treebank as documents with trees: of the catalog, or a generated corpus."""
+        """Documents and trees of a treebank or of a generated corpus."""
         if treebank in self.config.corpora.controlled:
             generated = self.generated(treebank)
             files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
@@ -34,7 +34,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("train_segmenter", stage="discourse")
     def segmenter(self, segmenter: str) -> Artifact:
-        """A trained segmenter."""
+        """Trained segmenter."""
         row = self.config.discourse.segmenters[segmenter]
         treebank = self.treebank(row.treebank)
         return Artifact(
@@ -46,7 +46,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("train_parser", stage="discourse")
     def parser(self, parser: str) -> Artifact:
-        """A trained parser, with the segmenter that it reads."""
+        """Trained parser, with its segmenter."""
         row = self.config.discourse.parsers[parser]
         treebank = self.treebank(row.treebank)
         segmenter = self.segmenter(row.segmenter)
@@ -59,17 +59,17 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("evaluate_segmenter", stage="discourse")
     def segmenter_evaluation(self, segmenter: str) -> Artifact:
-        """The scores of a segmenter on the test split of its treebank."""
+        """Scores of a segmenter on the test split of its treebank."""
         return self._evaluation(self.segmenter(segmenter), self.config.discourse.segmenters[segmenter].treebank)
 
     @artifact("evaluate_parser", stage="discourse")
     def parser_evaluation(self, parser: str) -> Artifact:
-        """The scores of a parser on the test split of its treebank."""
+        """Scores of a parser on the test split of its treebank."""
         return self._evaluation(self.parser(parser), self.config.discourse.parsers[parser].treebank)
 
     @artifact("annotate", "gather_gold", stage="discourse")
     def trees(self, dataset: str, trees: str, part: str) -> Artifact:
-        """The trees of the source documents of a split, or of `suite_{suite}`."""
+        """Trees of the source documents in a split or in `suite_{suite}`."""
         row, data = self.config.discourse.trees[trees], self.config.datasets[dataset]
         suite = part.removeprefix("suite_") if part.startswith("suite_") else None
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
@@ -98,7 +98,7 @@ class DiscourseArtifacts(TextArtifacts):
 
     @artifact("count_trees", stage="discourse")
     def tree_statistics(self, dataset: str, trees: str) -> Artifact:
-        """Counts of the trees of all splits of a dataset, and of their relations."""
+        """Counts of trees and relations in all splits of a dataset."""
         splits = {split: self.trees(dataset, trees, split) for split in self.config.datasets[dataset].parts()}
         folder = f"results/{dataset}/discourse/{trees}"
         named = [f"{dataset}/{trees}/{split}={file}" for split, made in splits.items() for file in made.files]

@@ -81,7 +81,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @artifact("judge_claims", stage="report")
     def judged_claims(self, claims: str = "claims") -> Artifact:
-        """All claims of `report.claims` (`claims`), or `claims/{claim}` from the scores or histories of its systems."""
+        """All claims of `report.claims` (`claims`), or one claim (`claims/{claim}`). Requires only its systems."""
         rows, name = self.config.report.claims, claims.removeprefix("claims").removeprefix("/")
         scores, histories = {}, {}
         chosen = [rows[name]] if name else list(rows.values())

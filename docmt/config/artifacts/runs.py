@@ -33,7 +33,7 @@ class RunArtifacts(DiscourseArtifacts):
 
     @artifact("build_instances", stage="instances")
     def instances(self, dataset: str, instances: str, split: str) -> Artifact:
-        """Instances of a split, by a row of section `instances`, with its trees if it has any."""
+        """Instances of a split for a row of section `instances`, with trees if the row has any."""
         chosen = self.config.instances[instances].instances()
         if split == SENTENCES:  # pairs stay single
             chosen = chosen.model_copy(update={"max_sentences": 1})
@@ -74,7 +74,7 @@ class RunArtifacts(DiscourseArtifacts):
 
     @artifact("train", stage="training")
     def model(self, dataset: str, system: str, seed: str) -> Artifact:
-        """Trained model and training history of a run (with `use_model_of`: of the other system)."""
+        """Trained model and training history of a run. With `use_model_of`, they belong to the other system."""
         owner = model_owner(self.config, system)
         row = self.config.systems[owner]
         model, training = model_settings(self.config, owner), training_settings(self.config, owner)
@@ -120,7 +120,7 @@ class RunArtifacts(DiscourseArtifacts):
 
     @artifact("import_output", stage="decoding")
     def user_output(self, dataset: str, system: str, seed: str, file: str) -> Artifact:
-        """Output of an external system, converted to the same file as for systems that docmt trains."""
+        """Output of an external system, converted to the format of trained systems."""
         part, _, _ = file.partition(".")
         kind, _, test = part.partition("_")
         key = "hypotheses" if kind == "test" else "log_probabilities"

@@ -31,7 +31,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("learn_truecaser", stage="text")
     def truecaser(self, dataset: str, lang: str) -> Artifact:
-        """The truecaser of a language. A change of any training text rebuilds both languages' truecasers."""
+        """Truecaser of a language. If any training text changes, the truecasers of both languages are rebuilt."""
         row = self.config.datasets[dataset]
         train, *more = (part for part in row.all_parts() if any(part in row.learned_on(lang) for lang in row.languages))
         parts: list[Any] = [self._token_settings(dataset), self.dataset_split(dataset, train)]
@@ -48,7 +48,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("truecase", stage="text")
     def truecased(self, dataset: str, split: str, lang: str) -> Artifact:
-        """Truecased text of one side of a split; kept, so that other BPE merges start here."""
+        """Truecased text of one side of a split. It is kept because BPE with other settings starts from it."""
         tokens, truecaser = self.tokens(dataset, split, lang), self.truecaser(dataset, lang)
         files = [f"results/{dataset}/text/{split}.true.{lang}"]
         inputs = {"model": truecaser, "input": tokens}
@@ -56,7 +56,7 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("learn_bpe", stage="text")
     def codes(self, dataset: str) -> Artifact:
-        """The BPE merges of a dataset, learned on both sides of its training text."""
+        """BPE merges of a dataset, learned on both sides of the training text."""
         inputs = {"inputs": self._training_text(dataset, self.truecased), "pretrained": self._published_text(dataset)}
         return self._of_bpe(dataset, "bpe.codes", inputs, self.language_pair(dataset))
 
@@ -74,21 +74,21 @@ class TextArtifacts(CorporaArtifacts):
 
     @artifact("pack_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
-        """Settings, truecasers and codes in one file."""
+        """Text pipeline, which contains settings, truecasers and BPE codes."""
         truecasers = [self.truecaser(dataset, lang) for lang in self.config.datasets[dataset].languages]
         inputs = {"truecasers": truecasers, "codes": self.codes(dataset)}
         return self._of_bpe(dataset, "pipeline.json", inputs, self.language_pair(dataset))
 
     @artifact("apply_bpe", stage="text")
     def subwords(self, dataset: str, split: str, lang: str) -> Artifact:
-        """One side of a split in subwords."""
+        """Subwords of one side of a split."""
         codes, text = self.codes(dataset), self.truecased(dataset, split, lang)
         files = [f"results/{dataset}/text/{split}.bpe.{lang}"]
         return Artifact(files, [codes, text], {"codes": codes, "input": text})
 
     @artifact("count_roundtrip", stage="text")
     def roundtrip(self, dataset: str) -> Artifact:
-        """The share of lines that are restored from subwords unchanged."""
+        """Share of lines that are restored from subwords without changes."""
         row = self.config.datasets[dataset]
         texts = [
             f"{lang}={self.prefix(dataset, split)}.{lang}"

@@ -146,8 +146,8 @@ class Claim(Settings):
     )
     """Comparisons of scores, for example `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`. All must hold."""
     margin: float = Field(default=0.0, ge=0)
-    """Smallest relevant difference: `a > b` requires a larger one, and `a >= b` tolerates one in the other
-    direction."""
+    """Smallest relevant difference. `a > b` requires a larger difference. With `a >= b`, `a` can be lower by up to this
+    value."""
     min_seeds: int = Field(default=3, ge=2)
     """Minimum number of seeds per system."""
     control: str | None = None
