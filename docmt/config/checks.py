@@ -1,4 +1,4 @@
-"""Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
+"""Checks across config sections: references, contradictions, cycles. Errors name the keys."""
 
 import itertools
 

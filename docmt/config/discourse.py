@@ -47,7 +47,7 @@ class TreesRow(Settings):
     parser: Name | None = None
     """Row of `discourse.parsers`, or an untrained control: `chain` or `random`. Required with `segmenter`."""
     sentences: Literal["parser", "chain"] = "parser"
-    """Tree over sentences: as parsed (`parser`), or a chain in which each sentence depends on the preceding one. Trees
+    """Tree over sentences: as parsed (`parser`), or a chain, where every sentence depends on the preceding one. Trees
     inside sentences are always parsed."""
     gold: bool = False
     """Use gold trees (generated corpora only)."""

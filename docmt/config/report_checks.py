@@ -32,7 +32,7 @@ def check_report(config: Config) -> None:
         for system in getattr(report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
     tests = [f"{name}/{test}" for name, row in config.datasets.items() for test in (*row.test, *row.suite_names())]
-    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset stands for all its tests
+    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset without a test means all its tests
     for name in report.datasets:
         look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in report.tables.items():

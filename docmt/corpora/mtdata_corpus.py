@@ -40,21 +40,20 @@ class MtdataCorpus(Settings):
         return f"resources/corpora/mtdata/{self.id}/{self.documents or 'pairs'}.tsv"
 
     def as_corpus(self) -> ReadableCorpus:
-        """The description for readers."""
+        """Return the description for readers."""
         languages = [language_of(code) for code in self.id.split("-")[3:]]
         form = TsvLines(reader="tsv", id_column=1, columns=[2, 3])
         return ReadableCorpus(languages=languages, format=form, splits={SPLIT: Split(files={"both": self.file})})
 
 
 def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) -> None:
-    """Write the text of a dataset, and its addresses and citations to `.json` beside it.
+    """Fetch a dataset. Write the text to `out`, and URLs and citations to a `.json` file next to it.
 
-    mtdata keeps what it downloads in the folder `MTDATA` (default `~/.mtdata`), and takes it from there. `python`
-    replaces the one of the corpus.
+    mtdata caches downloads in the folder `MTDATA` (default `~/.mtdata`). `python` overrides `corpus.python`.
     """
-    # As text: of a file, Python would search modules in its folder first.
+    # As text, because Python would search a program's folder for modules first.
     command = [python or corpus.python or sys.executable, "-c", PROGRAM.read_text(encoding="utf-8"), corpus.id]
-    # Not docmt's packages, and lines in UTF-8 wherever it runs.
+    # Without docmt's packages, and with UTF-8 output in every locale.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PYTHONIOENCODING"] = "utf-8"
     try:
@@ -79,7 +78,7 @@ def _failure(corpus: MtdataCorpus) -> UserError:
 
 
 def _table(rows: Iterator[list[Any]], corpus: MtdataCorpus, process: subprocess.Popen) -> Iterator[str]:
-    """Lines of document, source and target; an error of the process raises UserError."""
+    """Yield tab-separated lines with document, source and target. Raises UserError if the process fails."""
     n_blocks, documents = 0, corpus.documents
     for number, (src, tgt, *more) in enumerate(rows, start=1):
         src, tgt = (SPACES.sub(" ", side or "") for side in (src, tgt))

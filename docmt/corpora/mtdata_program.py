@@ -1,7 +1,7 @@
-"""Program for the Python of an environment with mtdata: fetch a dataset and print it as lines of JSON.
+"""Program that fetches a dataset with mtdata and prints it as JSON lines.
 
-The first line has the origin, each other line a row: source, target and, of some datasets, a mapping of metadata. This
-file imports nothing of docmt, whose environment cannot hold mtdata.
+The first line contains the origin. Every other line is a row: source, target and, in some datasets, a metadata mapping.
+The program runs in a separate environment and does not import docmt, because docmt's dependencies conflict with mtdata.
 """
 
 import json
