@@ -20,9 +20,7 @@ Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "und
 
 CONFIDENCE = 0.9  # interval level, so that both ends are one-sided tests at 5 %
 POWER = 0.8  # detection probability at the smallest detectable effect
-AFFORDABLE_SEEDS = (
-    10  # maximum number of seeds that a user can be expected to train. Claims that need more are underpowered
-)
+AFFORDABLE_SEEDS = 10  # maximum that users can train. Claims that need more seeds are underpowered
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
