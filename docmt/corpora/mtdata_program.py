@@ -1,7 +1,7 @@
 """Program that fetches a dataset with mtdata and prints it as JSON lines.
 
 The first line contains the origin. Every other line is a row: source, target and, in some datasets, a metadata mapping.
-The program runs in a separate environment and does not import docmt, because docmt's dependencies conflict with mtdata.
+The program runs in a separate environment. It must not import docmt, which is not installed there.
 """
 
 import json
