@@ -1,4 +1,4 @@
-"""The base class of all settings: strict and typed, with one-line errors."""
+"""Base class for all settings: strict and typed, with one-line errors."""
 
 import difflib
 import json
@@ -23,7 +23,7 @@ from docmt.renamed import rename_settings
 
 
 class Settings(BaseModel):
-    """A section of the configuration. Unknown keys and wrong types are errors, and values are read-only."""
+    """A configuration section. Unknown keys and wrong types are errors, and values are read-only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
@@ -31,9 +31,9 @@ class Settings(BaseModel):
     """Keys added later. They are written only if they differ from the default, so that fingerprints, checkpoints and
     model files of older studies stay valid."""
     overridden: ClassVar[dict[str, type["Settings"]]] = {}
-    """Key of a mapping in this section → class whose keys the mapping overrides."""
+    """Mapping key in this section → class whose keys the mapping overrides."""
     study: ClassVar[type["Settings"] | None] = None
-    """The class of the whole configuration, in which unknown keys are looked up. Set where it is defined."""
+    """Class for the whole configuration, used to look up unknown keys. Set by its module."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +74,7 @@ class Settings(BaseModel):
 
 
 def read_argument(argument: str, *, where: str) -> Any:
-    """Return the value of a `--settings` option: JSON text, or `@` followed by the name of a JSON file."""
+    """Return the `--settings` value: JSON text, or `@` followed by a JSON file name."""
     if argument.startswith("@"):
         return rename_settings(read_json(Path(argument[1:])), where)
     try:
@@ -95,9 +95,9 @@ PLAIN_WORDS = {
     "less_than_equal": "must be at most {le}",
     "literal_error": "must be {expected}",
 }
-"""Plain words for Pydantic's messages, by its name of the problem; in braces what it calls the context."""
+"""Plain words for Pydantic's messages, by error type. Braces contain keys of Pydantic's `ctx`."""
 MAX_VALUE_LENGTH = 80
-"""Characters of a wrong value that a message shows."""
+"""Maximum characters of a wrong value in a message."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*"
 """Pattern for names that become part of paths."""
@@ -153,7 +153,7 @@ def look_up(mapping: Mapping[str, Any], name: str | None, *, where: str, what: s
 
 
 def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
-    """Return the first problem of a ValidationError in one line. Unknown keys come first, since most are typos."""
+    """Return the first problem in a ValidationError as one line. Unknown keys come first, since most are typos."""
     problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     problem = problems[0]
     keys, owner = _locate(cls, problem["loc"])

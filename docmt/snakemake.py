@@ -1,8 +1,8 @@
 """Resources of training jobs, and readers for Snakemake's logs and records.
 
-Their form is not promised. It was tested with the versions in `TESTED`; after an upgrade, run `tests/status`,
-`tests/test_snakemake.py`, `tests/workflow` and `tests/slurm`. The module imports no Snakemake until it has to, so that
-`docmt status` starts fast.
+Snakemake does not document these formats. They were tested with the versions in `TESTED`. After an upgrade, you should
+run `tests/status`, `tests/test_snakemake.py`, `tests/workflow` and `tests/slurm`. Snakemake is only imported inside
+functions, so that `docmt status` starts fast.
 """
 
 import base64
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
 
 SLURM_LOGS = Path(".snakemake/slurm_logs")
-"""Folder of the Slurm plugin's job logs, which identify the jobs of a study."""
+"""Folder with the Slurm plugin's job logs. They identify a study's jobs."""
 
 LOCKS = Path(".snakemake/locks")
-"""Folder of Snakemake's locks in a study."""
+"""Folder with Snakemake's locks in a study."""
 
 RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
-"""Folders of Snakemake's records of results and of unfinished jobs."""
+"""Folders with Snakemake's records on results and unfinished jobs."""
 
 N_LOGS = 3
 """Number of most recent Snakemake log files to read."""
@@ -42,16 +42,17 @@ ENTRY = re.compile(r"^    (?P<key>\w+): (?P<value>.*)$")
 SUBMITTED = re.compile(r"^Job (?P<number>\S+) has been submitted with SLURM jobid (?P<job>\S+) ")
 
 CORES_PER_GPU = 4
-"""CPU cores per GPU process, which also reads and noises instances and writes checkpoints."""
+"""CPU cores per GPU process. They also read and noise instances and write checkpoints."""
 NOTICE = "--signal=TERM@120"
-"""Slurm tells a training to save 120 seconds before its time limit. Not with USR1: that signal ends the Snakemake
-inside the job, and Slurm then kills the training before it has saved."""
+"""Slurm signal that tells a training to save, 120 seconds before the time limit. USR1 would end Snakemake inside the
+job, and Slurm would then kill the training before it has saved."""
 
 
 def check_records() -> None:
-    """Refuse results of a study that Snakemake has no records of: it would take them for results of these settings.
+    """Raise UserError if Snakemake has no records on existing results.
 
-    Raises UserError; not with `--touch`, which makes Snakemake record the settings as they are now.
+    Otherwise Snakemake would consider them results of the current settings. With `--touch`, Snakemake records the
+    current settings, and there is no error.
     """
     has_records = any(path.is_file() for folder in RECORDS for path in folder.rglob("*"))
     if has_records or {"--touch", "-t"} & {*sys.argv}:
@@ -66,31 +67,31 @@ def check_records() -> None:
 
 
 def cores_per_gpu(wildcards: Any, threads: int) -> int:
-    """The resource `cpus_per_gpu`, which counts only in jobs of a cluster that request GPUs."""
+    """Return the resource `cpus_per_gpu`. It only matters in cluster jobs that request GPUs."""
     return max(CORES_PER_GPU, threads)
 
 
 def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
-    """Return the resources of the rule `train`, derived from the user's `nodes` and `gpu`, or `gres`.
+    """Return resources for the rule `train`, derived from the user's `nodes` and `gpu`, or `gres`.
 
-    By default a training takes one GPU on each node, and one node. That is requested, too: Slurm may otherwise take the
-    GPUs of a job from several nodes.
+    By default, a training uses one node with one GPU. The number of nodes is always requested, because Slurm could
+    otherwise distribute a job's GPUs over several nodes.
 
-    With several nodes, the plugin must not start the job with `srun`: the training does so itself, with a task per node
-    (docmt.training.launching). The plugin leaves this to jobs with a resource `mpi`. The tasks are counted here, as it
-    would ask for some on each GPU.
+    With several nodes, the training itself starts one task per node with `srun` (docmt.training.launching). The plugin
+    must not start the job with `srun`, which the resource `mpi` prevents. The number of tasks is set here, because the
+    plugin would request tasks per GPU.
 
     Returns:
-        nodes: of the job.
-        micro_batch_tokens: maximum number of tokens that a device computes at once, 0 to choose by its memory.
-        devices: GPUs of each node.
-        gpu: GPUs on all nodes together, as the plugin counts them.
-        slurm_extra: options of sbatch.
-        mem_mb: of each node, for every process and attempt more: CUDA and NCCL take 2 to 3 GB before any data.
-        mpi, tasks, tasks_per_gpu: with several nodes only.
+        nodes: number of nodes.
+        micro_batch_tokens: maximum number of tokens that a device computes at once. 0: chosen by device memory.
+        devices: GPUs per node.
+        gpu: GPUs on all nodes together, as counted by the plugin.
+        slurm_extra: sbatch options.
+        mem_mb: memory per node. It grows with processes and attempts. CUDA and NCCL need 2 to 3 GB before any data.
+        mpi, tasks, tasks_per_gpu: only with several nodes.
 
     Raises:
-        WorkflowError: a number is not a whole number, or the GPUs cannot be divided among the nodes.
+        WorkflowError: a number is not an integer, or the GPUs cannot be divided evenly among the nodes.
     """
     from snakemake.exceptions import WorkflowError
 
@@ -106,8 +107,8 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
             f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
         )
     devices = n_gpus // n_nodes
-    if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # of each node, such as gpu:a100:2
-        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin refuses `gpu` next to `gres`
+    if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # per node, such as gpu:a100:2
+        devices, n_gpus = int(gres[-1]) if gres[-1].isdecimal() else 1, 0  # the plugin rejects `gpu` next to `gres`
     shared: dict[str, Any] = {"nodes": n_nodes, "devices": devices, "gpu": n_gpus}
     shared["micro_batch_tokens"] = given.get("micro_batch_tokens", 0)
     shared["mem_mb"] = lambda wildcards, attempt: 8000 * (1 + max(1, devices)) * attempt
@@ -120,17 +121,17 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
 
 def slurm_label(comment: str) -> str:
-    """Rule and wildcards of a job, from the comment that the plugin gives it."""
+    """Return a job's rule and wildcards from the comment that the plugin sets."""
     return comment.removeprefix("rule_").replace("_wildcards_", " ", 1)
 
 
 def slurm_logs(folder: Path, rule: str, name: str) -> list[Path]:
-    """The output that Slurm kept of a job's attempts, oldest first: files `{id}.log` of the plugin.
+    """Return the plugin's Slurm output files `{id}.log` for a job's attempts, oldest first.
 
     Args:
-        folder: of the study.
-        rule: of the job.
-        name: of its log file. The plugin names folders by joining the bare wildcards, so only letters and digits are
+        folder: study folder.
+        rule: rule name.
+        name: log file name. The plugin joins wildcard values to folder names. Therefore only letters and digits are
             compared, without `seed` before a number.
     """
     folders = (folder / SLURM_LOGS / f"rule_{rule}").glob("*/")
@@ -145,16 +146,16 @@ def _bare(name: str) -> str:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as Snakemake announced it.
+    """A job in Snakemake's messages.
 
     Attributes:
-        rule: its rule.
-        reason: why it runs, if the job was announced.
-        log: its log file, relative to the folder; empty if it has none.
-        outputs: its files, relative to the folder.
+        rule: rule name.
+        reason: reason to run, if the job was announced.
+        log: log file, relative to the folder. Empty if the rule has none.
+        outputs: output files, relative to the folder.
         job: ID in the cluster's queue, if the job failed.
-        is_failed: whether Snakemake reported a failure and has not restarted the job.
-        message: what Snakemake said about a failed job, without the advice after it.
+        is_failed: True if Snakemake reported a failure and has not restarted the job.
+        message: Snakemake's error message, without the advice after it.
     """
 
     rule: str
@@ -168,13 +169,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Workflow:
-    """The state of a study as Snakemake records it.
+    """A study's state as recorded by Snakemake.
 
     Attributes:
-        state: `idle`, `running`, `killed` (locked, but no Snakemake runs on the host that locked it), or `locked`
-            (by another host, where Snakemake may be running or not).
+        state: `idle`, `running`, `killed` (locked by this host, but Snakemake is not running), or `locked` (by another
+            host, where Snakemake can be running or not).
         started: outputs of unfinished jobs.
-        jobs: the last announcement of each job, by log file, from the newest message files.
+        jobs: last message on a job, by log file, from the newest message files.
     """
 
     state: str
@@ -201,9 +202,9 @@ def read_workflow(folder: Path) -> Workflow:
 
 
 def last_configuration(folder: Path) -> list[Path]:
-    """Return the configuration files of the last run in a study's folder. Empty if there was none.
+    """Return the last run's configuration files in a study folder. Empty without a run.
 
-    The folder may have been moved since, with the files in it: these are relative to `folder`.
+    Paths inside the study folder are returned relative to `folder`, because the folder can have been moved.
     """
     for log in sorted((folder / ".snakemake/log").glob("*.snakemake.log"), reverse=True):
         text = _read(log)
@@ -216,7 +217,7 @@ def last_configuration(folder: Path) -> list[Path]:
 
 
 def read_jobs(text: str) -> Iterator[Job]:
-    """The jobs in Snakemake's messages, in order; a job that is restarted or fails appears again."""
+    """Yield the jobs in Snakemake's messages, in order. Restarted and failed jobs appear again."""
     numbers: dict[str, str] = {}
     entries, is_failed, indent = None, False, ""
     for whole in [*text.splitlines(), ""]:
@@ -228,7 +229,7 @@ def read_jobs(text: str) -> Iterator[Job]:
             yield _job(entries, numbers, is_failed=is_failed)
             entries, indent = None, ""
         if block := BLOCK.match(whole):
-            # Jobs of groups are indented.
+            # Jobs in groups are indented.
             entries, is_failed, indent = {"rule": block["rule"]}, bool(block["error"]), block["indent"] or ""
         elif submitted := SUBMITTED.match(line):
             numbers[submitted["number"]] = submitted["job"]
@@ -237,7 +238,7 @@ def read_jobs(text: str) -> Iterator[Job]:
 def _job(entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -> Job:
     outputs = tuple(name.removesuffix(" (update)") for name in entries.get("output", "").split(", ") if name)
     log = entries.get("log", "").removesuffix(" (check log file(s) for error details)").split(", ")[0]
-    # A job is submitted after it is announced: any ID known at that point belongs to an earlier attempt.
+    # A job is submitted after it is announced. Therefore an ID that is known now belongs to an earlier attempt.
     job = (entries.get("external_jobid") or numbers.get(entries.get("jobid", ""))) if is_failed else None
     message = entries.get("message", "None").partition(" Detailed failure reason")[0]
     message = None if message == "None" or not is_failed else message
@@ -245,16 +246,16 @@ def _job(entries: dict[str, str], numbers: dict[str, str], *, is_failed: bool) -
 
 
 def _marked(folder: Path) -> Iterator[str]:
-    """The outputs that Snakemake marks: each mark is named by the path in base64, in pieces when it is long."""
+    """Yield outputs with Snakemake's marks. A mark's name is the path in base64, in pieces if it is long."""
     for mark in folder.rglob("*"):
         if mark.is_file():
             name = "".join(part.removeprefix("@") for part in mark.relative_to(folder).parts)
-            with contextlib.suppress(ValueError):  # not a mark of an output
+            with contextlib.suppress(ValueError):  # not an output mark
                 yield base64.urlsafe_b64decode(name).decode("utf-8")
 
 
 def _runs_here(folder: Path) -> bool:
-    """True if a Snakemake on this host works in a folder. Processes of other users may be hidden."""
+    """True if a Snakemake process on this host works in a folder. Other users' processes can be hidden."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")

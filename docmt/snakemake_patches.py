@@ -1,6 +1,6 @@
-"""Patches of private functions of Snakemake and its Slurm plugin, which work around bugs.
+"""Patches for private functions in Snakemake and its Slurm plugin, to work around bugs.
 
-Each bug is reported in docs/upstream.md. The patches were tested with the versions in `docmt.snakemake.TESTED`.
+All bugs are described in docs/upstream.md. The patches were tested with the versions in `docmt.snakemake.TESTED`.
 """
 
 import atexit
@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Timer
 
 LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
-"""Settings in the command of a job, as JSON between apostrophes."""
+"""Pattern for settings in a job's command, as JSON between apostrophes."""
 
 
 def patch_scheduler_timer() -> None:
-    """Allow only one polling timer. Otherwise each finished job starts another one, and polling grows with the jobs."""
+    """Allow only one polling timer. Otherwise every finished job starts another timer, and polling grows."""
     from snakemake.scheduling.job_scheduler import JobScheduler
 
     waiting: set[JobScheduler] = set()
@@ -44,7 +44,7 @@ def patch_sigterm_deadlock() -> None:
     stop = JobScheduler.exit_gracefully
 
     def exit_gracefully(self: JobScheduler, *_: object) -> None:
-        start_new_thread(stop, (self,))  # not `Thread`, whose start takes a lock, too
+        start_new_thread(stop, (self,))  # not `Thread`, because starting it also takes a lock
 
     JobScheduler.exit_gracefully = exit_gracefully
 
@@ -67,7 +67,7 @@ def patch_squeue_fallback() -> None:
 def shorten_messages(describe_progress: Callable[[], str]) -> None:
     """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
-    After Ctrl-C, the jobs end with errors, which Snakemake would print. They are dropped, and the last line is
+    After Ctrl-C, the jobs end with errors that Snakemake would print. The errors are dropped, and the last line is
     `describe_progress()`.
     """
     interrupted = False

@@ -1,1 +1,1 @@
-"""Acceptance of a GPU: one command that compares its results with a CPU and measures its speed."""
+"""GPU acceptance: one command that compares results with a CPU and measures speed."""

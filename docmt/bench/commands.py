@@ -1,4 +1,4 @@
-"""`docmt bench gpu`: compare the results of a GPU with a CPU and measure its speed, in one table and one file."""
+"""`docmt bench gpu`: compare GPU results with a CPU and measure speed, in one table and one file."""
 
 import math
 import os
@@ -29,8 +29,8 @@ BUDGETS: dict[str, dict[str, float]] = {
         "speed/compiled.tokens_per_second": 566_000,
     }
 }
-"""Figures of an earlier acceptance as `ROW.FIGURE`, by name of the GPU. More is better (docs/experiments/gpu.md)."""
-MIN_SHARE = 0.9  # minimum share of a budget, since repeated measurements vary by a few percent
+"""Figures from an earlier acceptance as `ROW.FIGURE`, by GPU name. More is better (docs/experiments/gpu.md)."""
+MIN_SHARE = 0.9  # minimum share of the budget, since repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
 commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
@@ -55,13 +55,13 @@ def gpu(
         docmt bench gpu --jobs 12 --out bench-gpu.json
 
     Args:
-        out: JSON file to write, updated after each row. Send it to us.
+        out: JSON file to write, updated after every row. Send it to us.
         only: rows to run, by name, by the part before the slash, or by a pattern such as `*/rst_mix`.
         device: cpu runs a small trial of the command without a GPU.
-        size: size of the measured model. Default: base on a GPU, tiny on a CPU.
+        size: model size. Default: base on a GPU, tiny on a CPU.
         tokens: source tokens per measured update. 0: 16,384 on a GPU, 1,024 on a CPU.
         minutes: time limit, after which no further row starts.
-        jobs: number of processes for the checks. Each needs a core and 2 GiB of GPU memory.
+        jobs: number of processes for the checks. A process needs a core and 2 GiB GPU memory.
     """
     if size not in ("", *SIZES):
         raise UserError(f"--size {size}: one of {', '.join(SIZES)}")
@@ -70,7 +70,7 @@ def gpu(
         names = visible_gpus()
         claim_gpus()
         if len(names) > 1 and "," in os.environ.get(VISIBLE, ","):
-            os.environ[VISIBLE] = names[0]  # a job of Slurm that sees several: all rows but the last use one
+            os.environ[VISIBLE] = names[0]  # with several GPUs in a Slurm job, all rows but the last use one
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's profiler prints when it starts and stops
 
@@ -86,7 +86,7 @@ def gpu(
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"no GPU: {missing_gpus() or 'none is visible here'}; --device cpu tries the command on a CPU")
     if device == "cuda":
-        prepare_cuda("auto")  # as a training does, before CUDA starts
+        prepare_cuda("auto")  # before CUDA starts, as in a training
     is_cuda, place = device == "cuda", torch.device(device)
     size, tokens = size or ("base" if is_cuda else "tiny"), tokens or (16384 if is_cuda else 1024)
     name = torch.cuda.get_device_name() if is_cuda else "CPU (a trial)"
@@ -123,7 +123,7 @@ def gpu(
 
 
 def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcome":
-    """Return the outcome of a check on all devices, if no other job uses them."""
+    """Run a check on all devices, if no other job uses them."""
     from docmt.scenarios.outcomes import Outcome
 
     if names[0] != "cpu" and not claim_more(names):
@@ -132,7 +132,7 @@ def on_all(check: "Callable[[list[str]], Outcome]", names: list[str]) -> "Outcom
 
 
 def compare(name: str, rows: "dict[str, Outcome]") -> "Outcome":
-    """Compare the measured figures with the budgets of a GPU."""
+    """Compare the measured figures with a GPU's budgets."""
     from docmt.scenarios.outcomes import Outcome
 
     if name not in BUDGETS:

@@ -1,8 +1,7 @@
-"""Loss of a docmt model computed as in the published code: padded batches and a full mask in every attention.
+"""A docmt model's loss, computed as in the published code: padded batches and a full mask in every attention.
 
-Everything but the attention is the model's own code, so that outputs and gradients can be compared. By default, the
-published code also averages the weights of every attention over its heads and computes their entropy
-(`with_entropies`).
+Everything but the attention is the model's code, so that outputs and gradients can be compared. By default, the
+published code also averages all attention weights over heads and computes their entropy (`with_entropies`).
 
 Shape letters: B instances, T target tokens, S source tokens, Q queries, M keys, H heads, K head width, D width.
 """
@@ -35,7 +34,7 @@ def dense_loss(model: Transformer, batch: Batch, label_smoothing: float, *, with
 
 
 def pad_instances(tokens_N: Tensor, lengths_G: np.ndarray, sentences_B: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Return padded tokens [B, T] of packed instances, and tags [B, T]: number of the sentence, 0 for padding."""
+    """Return padded tokens [B, T] for packed instances, and tags [B, T]: sentence number, 0 for padding."""
     per_instance = np.split(lengths_G, np.cumsum(sentences_B)[:-1])
     tags = [torch.from_numpy(np.repeat(np.arange(len(part)) + 1, part)).to(tokens_N.device) for part in per_instance]
     tokens = tokens_N.split([len(tag) for tag in tags])
@@ -44,7 +43,7 @@ def pad_instances(tokens_N: Tensor, lengths_G: np.ndarray, sentences_B: np.ndarr
 
 
 class DenseLayout:
-    """Layout of a padded batch, with bool masks [B, Q, M] of hidden keys in place of groupings."""
+    """Padded batch layout, with bool masks [B, Q, M] for hidden keys in place of groupings."""
 
     def __init__(self, src_tags_BS: Tensor, tgt_tags_BT: Tensor) -> None:
         src, tgt = src_tags_BS, tgt_tags_BT
@@ -55,7 +54,7 @@ class DenseLayout:
             ("encoder", "global"): (src == 0)[:, None],
             ("decoder", "group"): (tgt[:, :, None] != tgt[:, None]) | future,
             ("decoder", "global"): future[None],
-            # Padding attends to everything: the softmax of a row without keys is NaN.
+            # Padding attends to everything, because softmax over a row without keys is NaN.
             ("cross", "group"): (tgt[:, :, None] != src[:, None]) & (tgt > 0)[:, :, None],
             ("cross", "global"): (src == 0)[:, None],
         }
@@ -72,12 +71,12 @@ class DenseLayout:
 
 @contextlib.contextmanager
 def masked_attention(*, with_entropies: bool = False) -> Iterator[None]:
-    """Let all attentions compute with padded rows and the masks of a `DenseLayout`."""
+    """Patch all attentions to compute with padded rows and the masks in a `DenseLayout`."""
 
     def forward(
         self: MultiHeadAttention, query_BQD: Tensor, memory_BMD: Tensor | None, masks: Callable[[str], Tensor]
     ) -> Tensor:
-        """Attend as fairseq's MultiheadAttention: three projections, full QKᵀ, masked_fill and softmax."""
+        """Attend like fairseq's MultiheadAttention: three projections, full QKᵀ, masked_fill and softmax."""
         inputs = (query_BQD, *([query_BQD if memory_BMD is None else memory_BMD] * 2))
         weights, biases = self.in_weight.chunk(3), self.in_bias.chunk(3)
         q, k, v = (
@@ -98,6 +97,6 @@ def masked_attention(*, with_entropies: bool = False) -> Iterator[None]:
 
 @torch.no_grad()
 def mean_entropy(weights_BHQM: Tensor) -> Tensor:
-    """Return the entropy in nats of attention weights averaged over heads, as the mean over queries."""
+    """Return the entropy in nats of head-averaged attention weights, as the mean over queries."""
     averaged = weights_BHQM.mean(1)
     return -(averaged * averaged.clamp_min(1e-9).log()).sum(-1).mean()

@@ -1,4 +1,4 @@
-"""Rows on driver, torch and GPU of this machine, with one sentence per defect."""
+"""Rows on this machine's driver, torch and GPU, with one sentence per defect."""
 
 import shutil
 import subprocess
@@ -28,7 +28,7 @@ HEALTH = {
 
 
 def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]:
-    """Return the checks of the requirements of a training on a device. On a CPU, only torch is checked."""
+    """Return checks of training requirements on a device. On a CPU, only torch is checked."""
     version = f"torch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
     if device.type == "cpu":
         return {"environment/torch": lambda: Outcome(f"{version}: a trial on a CPU, not an acceptance")}
@@ -52,7 +52,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         return needed(find_varlen() is not None, "variable-length", "this torch lacks it: install torch 2.11 or later")
 
     def compiler() -> Outcome:
-        # Triton compiles a part of each kernel in C, on the machine of the job.
+        # Triton compiles part of every kernel in C, on the job's machine.
         has_compiler = any(map(shutil.which, ("cc", "gcc", "clang")))
         header = Path(sysconfig.get_path("include"), "Python.h")
         missing = f"no {header}" if has_compiler else "no C compiler"
@@ -60,7 +60,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         return needed(has_compiler and header.exists(), "C compiler and Python.h", defect)
 
     def nccl() -> Outcome:
-        from torch.cuda.nccl import version  # of a build for CUDA
+        from torch.cuda.nccl import version  # only in CUDA builds
 
         if not torch.distributed.is_nccl_available():
             return Outcome("this torch has no NCCL: trainings can use one GPU; install torch's default build", "FAILED")
@@ -71,7 +71,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
         others = (total - free - torch.cuda.memory_reserved()) / GIB
         advice = "end them, or take another GPU with CUDA_VISIBLE_DEVICES: all figures below suffer"
         defect = f"{others:.1f} GiB are in use, mostly by other processes (`nvidia-smi`): {advice}"
-        limit = max(1.0, MAX_SHARE_OF_OTHERS * total / GIB)  # the driver itself takes half a GiB for this process
+        limit = max(1.0, MAX_SHARE_OF_OTHERS * total / GIB)  # the driver itself needs 0.5 GiB for this process
         return needed(others <= limit, f"{others:.1f} GiB in use, beside what torch holds", defect)
 
     def triton() -> Outcome:
@@ -84,7 +84,7 @@ def environment_checks(device: torch.device, n_devices: int) -> dict[str, Check]
 
 
 def gpu_status() -> Outcome:
-    """Query driver, temperature, power and clocks of the first visible GPU with nvidia-smi."""
+    """Query the first visible GPU's driver, temperature, power and clocks with nvidia-smi."""
     identifier = str(getattr(torch.cuda.get_device_properties(0), "uuid", "0"))
     command = ["nvidia-smi", f"--query-gpu={','.join(HEALTH)}", "--format=csv,noheader"]
     command += ["-i", identifier if identifier == "0" else f"GPU-{identifier}"]

@@ -1,4 +1,4 @@
-"""Rows of an acceptance: each check makes one row, and no check stops the others, even if its process ends."""
+"""Acceptance rows. Every check makes one row, and checks continue even if a check's process crashes."""
 
 import contextlib
 import gc
@@ -31,14 +31,14 @@ Check = Callable[[], Outcome]
 
 @dataclass(frozen=True)
 class Workers:
-    """Processes for some of the checks.
+    """Processes for some checks.
 
     Attributes:
         n: number of processes.
         names: checks that run in these processes.
-        make: is called once in each process, with a folder. Returns the function that runs a check by its name. It must
-            be picklable.
-        folder: for all temporary files of the processes, which can be killed.
+        make: is called once per process with a folder. Returns a function that runs a check by name. It must be
+            picklable.
+        folder: for all temporary files, because the processes can be killed.
     """
 
     n: int
@@ -56,9 +56,9 @@ def run_checks(
     minutes: float,
     workers: Workers | None = None,
 ) -> None:
-    """Run checks in order, print a row for each, and write all rows so far after each: a crash loses nothing.
+    """Run checks in order. After every check, print its row and write all rows, so that a crash loses nothing.
 
-    A check that would begin after `minutes` is not run. The checks of `workers` run in parallel to each other only.
+    A check that would begin after `minutes` is not run. Only the checks in `workers` run in parallel.
     """
     deadline = time.monotonic() + 60 * minutes
 
@@ -76,7 +76,7 @@ def run_checks(
             outcomes = (_outcome(name, checks[name]) for name in in_time)
             if workers is not None and are_apart:
                 outcomes = _outcomes(in_time, workers)
-            with contextlib.closing(outcomes):  # after an error or a signal, no process is left
+            with contextlib.closing(outcomes):  # stops all processes after an error or a signal
                 for outcome in outcomes:
                     add(outcome)
             for name in names:
@@ -85,7 +85,7 @@ def run_checks(
 
 
 def anonymize(value: Any) -> Any:
-    """Return a value of a row without users' folders, identifiers of GPUs, NaN and infinity."""
+    """Return a row value without users' folders, GPU identifiers, NaN and infinity."""
     if isinstance(value, dict):
         return {key: anonymize(part) for key, part in value.items()}
     if isinstance(value, str):
@@ -97,16 +97,16 @@ def anonymize(value: Any) -> Any:
 
 
 def _outcome(name: str, check: Check) -> Outcome:
-    """Run a check. Returns its outcome with name and time; an error is FAILED, with its message and its place."""
+    """Run a check. Returns the outcome with name and time. An error is FAILED, with message and location."""
     begun = time.monotonic()
     logging.disable(logging.INFO)
-    # Trainings and searches set these for the whole process, but each check begins with torch's defaults.
+    # Trainings and searches set these for the whole process, but every check should begin with torch's defaults.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cuda.enable_cudnn_sdp(True)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # progress bars of trainings and searches
+        with contextlib.redirect_stderr(io.StringIO()):  # hides progress bars
             outcome = check()
-    except Interrupted as interruption:  # by a training, but the signal was for the command
+    except Interrupted as interruption:  # raised by a training, but the signal was for the command
         raise SystemExit(128 + interruption.signal_number) from None
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -123,9 +123,9 @@ def _outcome(name: str, check: Check) -> Outcome:
 
 
 def _outcomes(names: Iterable[str], workers: Workers) -> Generator[Outcome, None, None]:
-    """Yield the outcomes of checks in other processes, in the order in which they end."""
+    """Yield outcomes from checks in other processes, as they finish."""
     start = partial(_start_worker, workers)
-    # After an illegal memory access, CUDA fails in all that its process does.
+    # After an illegal memory access, all CUDA calls in the process fail.
     for name, result in map_apart(start, names, jobs=workers.n, is_spent=lambda outcome: outcome.verdict == "FAILED"):
         if isinstance(result, LostProcess):
             result = Outcome(f"its process ended with exit code {result.exit_code}", "FAILED", name=name)
@@ -136,7 +136,7 @@ def _start_worker(workers: Workers) -> Callable[[str], Outcome]:
     """Return the function that runs a check in another process."""
     from torch._inductor import config as inductor
 
-    torch.set_num_threads(1)  # tiny models in many processes: threads would only wait for one another
+    torch.set_num_threads(1)  # with tiny models in many processes, threads would only wait for one another
     inductor.compile_threads = max(2, len(os.sched_getaffinity(0)) // workers.n)
     tempfile.tempdir = str(workers.folder)
     run = workers.make(Path(tempfile.mkdtemp()))

@@ -1,4 +1,4 @@
-"""Speed of training and decoding on a device, time by kind of kernel, and speed of the published computation."""
+"""Training and decoding speed on a device, time by kernel type, and the published computation's speed."""
 
 import itertools
 import re
@@ -34,22 +34,22 @@ from docmt.training.compiling import CompiledLoss, compiled_loss
 from docmt.training.devices import prepare_cuda
 from docmt.training.loss import LossModule, loss_and_gradients
 
-SMALL = {"tiny", "small"}  # sizes for CPUs, with a small vocabulary and fewer repetitions
+SMALL = {"tiny", "small"}  # CPU sizes, with a small vocabulary and fewer repetitions
 SENTENCES, SHORTEST, LONGEST = 17, 8, 48
-"""Sentences of an instance, and their words: about 512 tokens, as in the papers."""
-UPDATES = 12  # of a training on several devices
+"""Sentences per instance and words per sentence, for about 512 tokens as in the papers."""
+UPDATES = 12  # updates on several devices
 CLASSES = {
     "attention": r"attention|attend|flash|fmha|varlen|short_group",
     "products": r"gemm|matmul|cutlass|nvjet|xmma|cublas|aten::(addmm|mm|bmm|baddbmm)$",
 }
-"""Patterns for names of kernels, or of torch's operators on a CPU. The first match counts."""
-SLOW_STEP = 0.15  # limit in seconds for a step of a search on a GPU: a longer step plans or compiles anew
+"""Name patterns for kernels (on a CPU: torch operators). The first match counts."""
+SLOW_STEP = 0.15  # limit in seconds for a search step on a GPU. A longer step plans or compiles anew
 
 
 class Speed:
-    """Measurements of G-Transformer in one size, in half precision if the device has it.
+    """G-Transformer measurements in one size, in half precision if the device has it.
 
-    `tokens` is the approximate size of an update on each side. `rows` contains earlier outcomes, for comparisons.
+    `tokens` is the approximate number of tokens per update and side. `rows` contains earlier outcomes, for comparisons.
     """
 
     def __init__(self, device: torch.device, folder: Path, *, size: str, tokens: int, rows: dict[str, Outcome]) -> None:
@@ -66,7 +66,7 @@ class Speed:
         self.repetitions = 2 if self.is_small else 10
 
     def checks(self) -> dict[str, Check]:
-        """Return the measurements by name. Later ones compare with earlier ones."""
+        """Return measurements by name. Later measurements are compared with earlier ones."""
         checks = (self.products, self.eager, self.compiled, self.shares, self.decoding, self.published)
         return {f"speed/{check.__name__}": check for check in checks}
 
@@ -88,7 +88,7 @@ class Speed:
         return self.workload.batch(self.settings, self.device, self.dtype, n=n)
 
     def seconds(self, function: Callable[[], Any]) -> float:
-        """Return the mean time of a call after warm-up calls, without waiting between calls."""
+        """Return the mean time per call after warm-up calls, without synchronization between calls."""
         timer = Timer("function()", globals={"function": function}, num_threads=torch.get_num_threads())
         return timer.timeit(self.repetitions).mean
 
@@ -97,8 +97,8 @@ class Speed:
             torch.cuda.synchronize()
 
     def products(self) -> Outcome:
-        """Measure the rate of large matrix products, the reference of MFU."""
-        n = 512 if self.is_small else 16 * self.settings.width  # 8192 for the size base
+        """Measure the rate of large matrix products, as reference for MFU."""
+        n = 512 if self.is_small else 16 * self.settings.width  # 8192 for size base
         a, b = (torch.randn(n, n, device=self.device, dtype=self.dtype) for _ in range(2))
         rate = 2e-12 * n**3 / self.seconds(lambda: a @ b)
         return Outcome(f"{rate:.3g} TFLOP/s in {self.dtype}".replace("torch.", ""), numbers={"tflops": rate})
@@ -112,7 +112,7 @@ class Speed:
         return value.detach()
 
     def _measured(self, loss: Callable[[Batch], Tensor], batch: Batch) -> dict[str, float]:
-        """Measure time of an update (forward, backward, Adam), rates and peak memory."""
+        """Measure update time (forward, backward, Adam), rates and peak memory."""
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         if self.is_cuda:
             prepare_cuda("auto")
@@ -134,13 +134,13 @@ class Speed:
         return Outcome(_describe(numbers), numbers=numbers)
 
     def compiled(self) -> Outcome:
-        """Measure an update as one graph, with a graph for chunks of the loss. More graphs mean recompilation."""
+        """Measure an update as one graph, with another graph for loss chunks. More graphs mean recompilation."""
         if self.graph is None:
             return NOT_COMPILED
         from torch._dynamo.utils import counters
 
         if self.is_cuda:
-            prepare_cuda("auto")  # a switch of torch that graphs are made for
+            prepare_cuda("auto")  # sets a torch switch that graphs depend on
         batch, before = self.batch(), counters["stats"]["unique_graphs"]
         started = time.perf_counter()
         with torch.no_grad(), torch.autocast(self.device.type, self.dtype):
@@ -156,12 +156,12 @@ class Speed:
         value = f"{_describe(numbers)}, {compile_seconds:.0f} s to compile, {numbers['graphs']} graphs for 6 shapes"
         if self.graph.compiled is None:
             return Outcome(f"the compiler or its graph failed: {self.graph.failure}", "FAILED", numbers)
-        if not numbers["loss_difference"] < 0.02:  # dropout draws other numbers
+        if not numbers["loss_difference"] < 0.02:  # dropout draws other random numbers
             return Outcome(f"{value}; loss differs by {numbers['loss_difference']:.2g}", "FAILED", numbers)
         return Outcome(value, numbers=numbers)
 
     def shares(self) -> Outcome:
-        """Measure the shares of device time of the loss and, by names of kernels, of attention and matrix products."""
+        """Measure device time shares for the loss and, by kernel name, for attention and matrix products."""
         batch, model = self.batch(), self.module.model
         optimizer = torch.optim.Adam(self.module.parameters(), lr=0.0, fused=True)
         graph = self.graph if self.graph is not None and self.graph.compiled is not None else None
@@ -175,7 +175,7 @@ class Speed:
         hidden_ND = torch.randn(len(batch.tgt_labels_N), table_VD.shape[1], device=self.device, dtype=self.dtype)
         arguments = hidden_ND, table_VD, batch.tgt_labels_N, 0.1, self.dtype, model.output_bias, is_compiled
         loss, *_ = self._profiled(lambda: loss_and_gradients(*arguments))
-        # The compiler does not change attention and products, but all other names of kernels.
+        # The compiler changes all kernel names except attention and matrix products.
         alone, *_ = self._profiled(lambda: self._update(states, batch, optimizer))
         share = {"loss": loss.total() / used.total(), **{name: alone[name] / used.total() for name in CLASSES}}
         share["rest"] = max(0.0, 1 - sum(share.values()))
@@ -186,9 +186,9 @@ class Speed:
         return Outcome(f"{what}: {value}", numbers={**share, "launches": launches, "busy": busy})
 
     def _profiled(self, function: Callable[[], Any]) -> tuple[Counter[str], int, float]:
-        """Return seconds of a call by class of kernels, number of kernels, and the share of time in which one runs.
+        """Return seconds per call by kernel class, number of kernels, and the share of time when a kernel is running.
 
-        The fastest of a few calls counts, since other work of the machine only adds time.
+        The fastest call is used, since other work on the machine only adds time.
         """
         has_kernels = ProfilerActivity.CUDA in supported_activities() and self.is_cuda
         calls = []
@@ -204,7 +204,7 @@ class Speed:
             launches = 0
             for event in profiler.key_averages():
                 if has_kernels and event.device_type.name != "CUDA":
-                    continue  # calls of the CPU that launch kernels
+                    continue  # CPU calls that launch kernels
                 key = next((key for key, sign in CLASSES.items() if re.search(sign, event.key, re.IGNORECASE)), "rest")
                 seconds[key] += 1e-6 * (event.self_device_time_total if has_kernels else event.self_cpu_time_total)
                 launches += event.count * (has_kernels and not event.key.startswith(("Memcpy", "Memset")))
@@ -212,7 +212,7 @@ class Speed:
         return min(calls, key=lambda call: call[0].total())
 
     def published(self) -> Outcome:
-        """Measure the published computation of the same update, with fewer instances if memory runs out."""
+        """Measure the same update with the published computation, with fewer instances if memory runs out."""
         model, n = self.module.model, self.n_instances
         while True:
             try:
@@ -235,12 +235,12 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def decoding(self) -> Outcome:
-        """Measure beam search with as many target as source words, and its steps. On a GPU, the batch is full."""
+        """Measure beam search and its steps, with as many target as source words. On a GPU, the batch is full."""
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
         translator = Translator(trained, settings, device=self.device.type)
         sources = self.workload.sources(self.settings)
-        # Other shapes than below: libraries are loaded, but nothing is planned for the shapes that are measured.
+        # Other shapes than below, so that libraries are loaded, but nothing is planned for the measured shapes.
         list(translator.translate_sources(sources[: max(1, len(sources) // 3)]))
         if self.is_cuda and not self.is_small:
             n = translator.batch_tokens // max(source.n_tokens for source in sources)

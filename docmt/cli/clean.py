@@ -1,4 +1,4 @@
-"""`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and files of killed jobs."""
+"""`docmt clean`: list or delete checkpoints, runs that are not in the configuration, and killed jobs' files."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from docmt.errors import UserError
 from docmt.slurm import QueueError, list_jobs
 from docmt.snakemake import read_workflow
 
-QUEUE_SECONDS = 2.0  # after which Slurm's controller counts as down
+QUEUE_SECONDS = 2.0  # timeout for Slurm's controller
 
 command = CommandGroup("clean")
 
@@ -52,7 +52,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
     print(f"{total}, {'deleted' if delete else 'delete them with docmt clean --delete'}")
 
 
-# The name of a folder in which a job writes a file before it gets its name (`docmt.files.atomic_writer`)
+# Name pattern for temporary output folders (`docmt.files.atomic_writer`)
 UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
 
 
@@ -60,7 +60,7 @@ UNFINISHED = re.compile(r"\..+\.[a-z0-9_]{8}")
 class Leftover:
     """A folder that can be deleted."""
 
-    path: Path  # relative to the folder of the study
+    path: Path  # relative to the study folder
     why: str
     n_bytes: int
 
@@ -70,19 +70,19 @@ def find_leftovers(folder: Path, plan: Plan) -> Iterator[Leftover]:
     needed = {run_folder(run.dataset, run.system, run.seed) for run in list_runs(plan.config)}
     found: set[Path] = set()
     for place in sorted(folder.glob("results/*/runs/*/seed*")):
-        # Copies under other names are the user's own, as is what a symbolic link leads to.
+        # Copies under other names and symbolic link targets belong to the user.
         if not re.fullmatch("seed[0-9]+", place.name) or not place.is_dir() or place.is_symlink():
             continue
         checkpoints = place / "checkpoints"
         if str(place.relative_to(folder)) not in needed:
             found.add(place)
             yield _leftover(folder, place, "the configuration has no such run")
-        # A finished run keeps its model; checkpoints only serve to resume a training.
+        # A finished run keeps its model. Checkpoints are only needed to resume a training.
         elif (place / "model.pt").exists() and checkpoints.is_dir() and not checkpoints.is_symlink():
             found.add(checkpoints)
             yield _leftover(folder, checkpoints, "the training is finished")
     for place in sorted(folder.glob("results/**/.*")):
-        # A folder inside one that goes anyway would be counted and deleted twice.
+        # A folder inside another leftover would be counted and deleted twice.
         if UNFINISHED.fullmatch(place.name) and place.is_dir() and found.isdisjoint(place.parents):
             found.add(place)
             yield _leftover(folder, place, "the unfinished output of a job")

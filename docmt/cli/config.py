@@ -24,7 +24,7 @@ def check(*files: Path) -> None:
         docmt config check my.yaml quick.yaml
 
     Args:
-        files: YAML or JSON files, later ones on top of earlier ones, as for `docmt run`.
+        files: YAML or JSON files. As for `docmt run`, later files override earlier files.
     """
     if not files:
         raise UserError("docmt config check: give at least one file")
@@ -41,14 +41,14 @@ def check(*files: Path) -> None:
 
 @commands.command
 def show(file: Path, system: str, /) -> None:
-    """Print the settings of a system as JSON, with presets and overrides merged.
+    """Print a system's settings as JSON, with presets and overrides merged.
 
     Example:
         docmt config show config/config.yaml g_transformer
 
     Args:
         file: YAML or JSON file.
-        system: name of the system.
+        system: system name.
     """
     config = load_config(read_config_file(file))
     row = look_up(config.systems, system, where="SYSTEM", what="system")
@@ -76,7 +76,7 @@ def presets() -> None:
 
 @commands.command
 def schema(*, out: Path | None = None) -> None:
-    """Print the JSON schema of configuration files.
+    """Print the JSON schema for configuration files.
 
     Example:
         docmt config schema --out config/schema.json
@@ -93,7 +93,7 @@ def schema(*, out: Path | None = None) -> None:
 
 @commands.command(name="manual")
 def print_manual(*, into: Path | None = None) -> None:
-    """Print a reference of all settings as Markdown.
+    """Print the settings reference as Markdown.
 
     Example:
         docmt config manual

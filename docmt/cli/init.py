@@ -1,4 +1,4 @@
-"""`docmt init`: a new folder with the workflow, so that an installed package needs no clone of the repository."""
+"""`docmt init`: create a study folder with the workflow, so that you do not need to clone the repository."""
 
 import logging
 import shlex
@@ -74,7 +74,7 @@ def init(
     paths = {"train": train, "dev": dev, "test": test}
     study = None
     if any(paths.values()):
-        from docmt.cli.new_study import NewStudy  # here, because `docmt run` imports this module
+        from docmt.cli.new_study import NewStudy  # imported here, because `docmt run` imports this module
 
         if missing := [name for name, files in paths.items() if not files]:
             raise UserError(
@@ -97,7 +97,7 @@ def init(
         if study is not None:
             (folder / "my.yaml").write_text(study.yaml, encoding="utf-8")
     except BaseException:
-        # Nothing half-written stays.
+        # Remove a partly written study.
         for path in [folder] if is_new else list(folder.iterdir()):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         raise
@@ -110,7 +110,7 @@ def init(
 
 
 def find_workflow() -> Path:
-    """Return the folder of the workflow: the repository, or the installed copy."""
+    """Return the workflow folder: the repository, or the installed copy."""
     schemes = sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")  # second: pip install --user
     installed = [Path(sysconfig.get_path("data", scheme)) / "share/docmt" for scheme in schemes]
     for folder in (Path(__file__).parents[2], *installed):

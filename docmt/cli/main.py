@@ -20,8 +20,8 @@ from docmt.provenance import FINGERPRINT_VARIABLE
 from docmt.renamed import rename_command
 
 COLLECT_EVERY = 100_000
-"""New objects between two searches for garbage. By default it is 700, and the searches take a sixth of the time of
-importing torch, which makes a million objects and no garbage."""
+"""New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
+importing torch, which creates a million objects and no garbage."""
 
 app = CommandGroup(
     name="docmt",
@@ -29,10 +29,10 @@ app = CommandGroup(
     help="Document-level machine translation.",
     help_format="plaintext",
     group_commands=Group("Help", sort_key=2),
-    # Lists follow one option (`--inputs a b`), switches have no opposite, and the last of repeated options counts.
+    # Lists follow one option (`--inputs a b`), switches have no opposite, and the last repeated option counts.
     default_parameter=Parameter(negative=(), consume_multiple=True, allow_repeating=True),
 )
-# Modules are imported when one of their commands is called: torch alone takes seconds.
+# Modules are imported when one of their commands is called, because importing torch takes seconds.
 USER = Group("User commands", sort_key=0)
 WORKFLOW = Group("Workflow steps", sort_key=1)
 for group, module, name, help in (
@@ -72,7 +72,7 @@ def _run(
     set_up_logging(verbose=verbose)
     if fingerprint is None:
         return run(words)
-    os.environ[FINGERPRINT_VARIABLE] = fingerprint  # processes that the command starts read it, too
+    os.environ[FINGERPRINT_VARIABLE] = fingerprint  # also read by child processes
     try:
         return run(words)
     finally:
@@ -83,7 +83,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command without the shared options, and return its exit code.
 
     Raises:
-        UserError: what the user can mend.
+        UserError: an error that the user can fix.
         CycloptsError: unknown, missing or malformed options.
     """
     return app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value") or 0
@@ -98,16 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
     gc.set_threshold(COLLECT_EVERY)
     for number in (signal.SIGTERM, signal.SIGHUP) if arguments is None else ():
-        # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored; a training has
-        # its own handlers while it runs.
+        # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored. A training sets
+        # other handlers.
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
-    # Pydantic looks for its plugins in every installed package; docmt uses none.
+    # Pydantic searches every installed package for plugins, which docmt does not use.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         words = rename_command(sys.argv[1:] if arguments is None else arguments)
         code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
-        sys.stdout.flush()  # Python itself would report a full disk only after the exit code is decided
+        sys.stdout.flush()  # otherwise Python would report a full disk after the exit code is determined
         return code
     except UserError as error:
         print(f"docmt: error: {error}", file=sys.stderr)
@@ -121,11 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             raise
-        # What the system refused: a folder that is read-only, a full disk, too many open files.
+        # For example, a read-only folder, a full disk, or too many open files.
         subject = f"{error.filename or 'output'}: {error.strerror or error}"
         print(f"docmt: error: {subject} (docmt --verbose COMMAND … shows where in the code)", file=sys.stderr)
         with contextlib.suppress(OSError):
-            sys.stdout.close()  # what cannot be written is not tried again
+            sys.stdout.close()  # do not try to write the rest again
         return 2
     except KeyboardInterrupt:
         print("docmt: interrupted", file=sys.stderr)

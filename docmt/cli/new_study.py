@@ -1,4 +1,4 @@
-"""First configuration for a user's files, which are checked."""
+"""First configuration for user-supplied files, which are checked."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ SIZES = (
     (2_000_000, {"size": "small", "merges": 16000, "rate": "1.0e-3", "warmup": 2000, "steps": 20000, "more": 4000}),
     (10**12, {"size": "base", "merges": 32000, "rate": "7.0e-4", "warmup": 4000, "steps": 100000, "more": 20000}),
 )
-"""Model and training for corpora of up to this many sentence pairs."""
+"""Model and training settings by maximum number of sentence pairs."""
 LONG_DOCUMENTS = 1000
 """Mean number of sentences per document above which boundaries are probably missing."""
 STUDY = Template("""\
@@ -67,18 +67,18 @@ seeds: [1]                             # [1, 2, 3] for means and deviations
 
 
 class NewStudy:
-    """A study on files that were read and checked.
+    """A study on user-supplied files that were read and checked.
 
     Attributes:
-        yaml: its configuration.
-        summary: what was guessed and counted, for the terminal.
-        warnings: what is doubtful in the files.
+        yaml: configuration.
+        summary: guessed settings and counts, for the terminal.
+        warnings: possible problems in the files.
     """
 
     def __init__(
         self, paths: Mapping[str, Sequence[Path]], folder: Path, *, form: str | None, languages: Sequence[str] | None
     ) -> None:
-        """Read the files of each split, for a study in `folder`."""
+        """Read the files by split, for a study in `folder`."""
         given = _format_settings(form)
         splits: dict[str, FoundSplit] = {}
         pair = [code.lower() for code in languages or []]
@@ -87,7 +87,7 @@ class NewStudy:
             is_like_train = first and [*map(suffix_of, files)] == [*map(suffix_of, first.files.values())]
             settings = given
             if first and is_like_train and isinstance(first.form, TsvLines) and first.form.id_column:
-                settings = first.form.model_dump()  # a small split may not show which column has the ids
+                settings = first.form.model_dump()  # a small split is not enough to guess the id column
             splits[name] = find_split(files, form=settings, languages=pair, where=f"--{name}")
             pair = pair or list(splits[name].languages)
         self.warnings: list[str] = []
@@ -138,11 +138,11 @@ class NewStudy:
         load_config(yaml.safe_load(self.yaml))
 
     def _read(self, splits: Mapping[str, FoundSplit]) -> list[dict[str, Any]]:
-        """Return the counts of each split, and add warnings. Only the training split is not kept in memory."""
+        """Return counts by split, and add warnings. Only the training split is not kept in memory."""
         rows: list[dict[str, Any]] = []
         held: dict[str, list[Document]] = {}
         overlap = Overlap.of_tests([])
-        # Last comes the split in which the sentences of the others are looked for.
+        # The last split is searched for sentences from the other splits.
         for name in sorted(splits, key="train".__eq__):
             split = splits[name]
             inspection = SplitInspection(split.languages)
@@ -179,7 +179,7 @@ class NewStudy:
 
 
 def _format_settings(form: str | None) -> dict[str, Any]:
-    """Return the settings of `--format`: the name of a reader, or a mapping in YAML."""
+    """Return the `--format` settings: a reader name, or a mapping in YAML."""
     try:
         values = parse_yaml(form or "{}", where="--format")
     except UserError:
@@ -198,10 +198,10 @@ def _settings_of(form: Format) -> dict[str, Any]:
 
 
 def _path_in(path: Path, folder: Path) -> str:
-    """Return a path relative to the folder of the study, or an absolute path unchanged."""
+    """Return a path relative to the study folder, or an absolute path unchanged."""
     if path.is_absolute():
         return path.as_posix()
-    # `..` of a symbolic link is the parent of its target; other links of the user's stay in the path.
+    # `..` after a symbolic link is the target's parent. Other links stay in the path.
     path = path.parent.resolve() / path.name if ".." in path.parts else path
     return Path(os.path.relpath(path, folder.resolve())).as_posix()
 

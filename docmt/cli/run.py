@@ -31,13 +31,13 @@ from docmt.snakemake import LOCKS, read_jobs
 log = logging.getLogger(__name__)
 
 TARGETS = ("all", "demo", "tables", "figures", "claims")
-"""Targets of the Snakefile, in addition to stages and rules."""
+"""Snakefile targets, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
-"""Options of Snakemake whose value can be a YAML file."""
+"""Snakemake options whose value can be a YAML file."""
 SETTING = re.compile(r'"(\w+)": ("[^"]*"|\[[^\]]*\]|[^\s,{}\[\]]+)')
-"""A key and its value in settings as JSON."""
+"""Pattern for a key and its value in JSON settings."""
 REASON_WIDTH = 70
-"""Maximum number of characters of a reason in the table of a dry run."""
+"""Maximum reason length in a dry run's table, in characters."""
 MERGED = Path("results/config.yaml")
 MERGED_DRY_RUN = Path(".snakemake/dry_run.yaml")
 
@@ -61,7 +61,7 @@ def run(
             options of Snakemake, such as `--cores 4` or `--profile slurm`. Targets must
             precede these options. Files can be anywhere.
         changes: `KEY=VALUE` that overrides the configuration, recorded in results/config.yaml.
-        dry_run: show the number of jobs per rule and one reason, without running them. --verbose shows all jobs.
+        dry_run: print the number of jobs per rule and one reason, without running them. --verbose prints all jobs.
         directory: folder for the results. Paths in the configuration are relative to it.
     """
     files: list[Path] = []
@@ -77,7 +77,7 @@ def run(
     chosen = _parse_options(options)
     is_plan = dry_run and "--verbose" not in options
     if dry_run and not is_plan:
-        options.remove("--verbose")  # Snakemake would describe its own work
+        options.remove("--verbose")  # Snakemake would print its internal messages
     workflow = Path.cwd() if Path("workflow/rules").is_dir() else find_workflow()
     files = find_configuration(files, directory)
     values = read_config_files(files)
@@ -109,7 +109,7 @@ def run(
         options += ["--cores", "all"]
     if not has_profile and not chosen.get("executor"):
         options = limit_gpus(options)
-    # Targets come first and files last: some options of Snakemake take several values, and would swallow what follows.
+    # Targets come first and files last, because some Snakemake options take several values.
     call = [*targets, "--snakefile", str(workflow / "Snakefile"), "--directory", str(directory), *options]
     call += ["--dry-run"] if dry_run else []
     call = [sys.executable, "-m", "snakemake", *call, "--configfile", *(str(file.absolute()) for file in files)]
@@ -117,12 +117,12 @@ def run(
         _print_plan(call)
         return
     sys.stdout.flush()
-    # In place of this process, so that Ctrl-C and the signals of a cluster reach Snakemake alone.
+    # Replace this process, so that Ctrl-C and cluster signals only reach Snakemake.
     os.execv(sys.executable, call)
 
 
 def _print_plan(call: Sequence[str]) -> None:
-    """Print the jobs of a dry run by rule, with one reason each."""
+    """Print a dry run's jobs by rule, with one reason per rule."""
     done = subprocess.run(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     jobs = [job for job in read_jobs(done.stdout) if job.outputs]  # without targets
     makers = {output: job.rule for job in jobs for output in job.outputs}
@@ -135,7 +135,7 @@ def _print_plan(call: Sequence[str]) -> None:
     if not reasons:
         print("nothing to be done")
         return
-    # A job that runs after another shows no cause of its own.
+    # Reasons that only name another job's output are less informative.
     rows = [
         {"rule": rule, "jobs": len(found), "reason": min(found, key=lambda reason: reason.startswith("after "))}
         for rule, found in reasons.items()
@@ -144,9 +144,9 @@ def _print_plan(call: Sequence[str]) -> None:
 
 
 def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
-    """Return the first reason of a job. For changed settings: their keys, with old and new values.
+    """Return a job's first reason, in short. For changed settings, return keys with old and new values.
 
-    `makers` are the rules that make files in the same run.
+    `makers` maps files that are made in the same run to their rules.
     """
     reason, _, details = reason.partition("; ")[0].partition(": ")
     before, is_changed, now = details.partition(" now: ")
@@ -163,10 +163,10 @@ def shorten_reason(reason: str, makers: Mapping[str, str]) -> str:
 
 
 def _refuse_configuration(options: list[str], files: list[Path]) -> None:
-    """Raise UserError when Snakemake is given settings or a Snakefile, which nobody would check."""
+    """Raise UserError if Snakemake options contain settings or a Snakefile, because these would not be checked."""
     for option in options:
         name, _, value = option.partition("=")
-        # Snakemake takes the beginnings of long options, and values right after the letters of short ones.
+        # Snakemake accepts abbreviated long options, and values right after short options.
         if re.fullmatch(r"--conf\S*|--sn\S*|-C\S*|-s\S*", name):
             given = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
             raise UserError(
@@ -176,7 +176,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
 
 
 def _parse_options(options: list[str]) -> dict[str, Any]:
-    """Return the options as parsed by Snakemake, by name. Raises UserError in place of its usage message."""
+    """Return the options as parsed by Snakemake, by name. Raises UserError instead of printing Snakemake's usage."""
     if not options:
         return {}
     from snakemake.cli import get_argument_parser  # takes half a second
@@ -191,7 +191,7 @@ def _parse_options(options: list[str]) -> dict[str, Any]:
 
 
 def limit_gpus(options: list[str]) -> list[str]:
-    """Return the options with a limit on GPU jobs, the number of GPUs of this machine, unless they have a limit."""
+    """Return the options with a limit on concurrent GPU jobs. Default: this machine's number of GPUs."""
     n_gpus = len(visible_gpus())
     if not n_gpus or any(option.startswith("gpu=") for option in options):
         return options
@@ -203,7 +203,7 @@ def limit_gpus(options: list[str]) -> list[str]:
 
 
 def read_change(change: str) -> dict[str, Any]:
-    """Return the nested mapping of one `KEY=VALUE` with a value in YAML."""
+    """Return the nested mapping for one `KEY=VALUE` with a YAML value."""
     key, equals, text = change.partition("=")
     try:
         value = parse_yaml(text, where=key)
@@ -211,7 +211,7 @@ def read_change(change: str) -> dict[str, Any]:
         value, equals = None, ""
     if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
         raise UserError(f"--set {change}: give KEY=VALUE, such as decoding.beam_size=4")
-    # YAML 1.1 takes 1e-4 for text; here it can only be a number.
+    # In YAML 1.1, 1e-4 is text. Here it can only be a number.
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+", value):
         value = float(value)
     first, *rest = key.split(".")

@@ -1,4 +1,4 @@
-"""`docmt status`: training progress and failed jobs of a study."""
+"""`docmt status`: training progress and failed jobs in a study."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
-    """Return the configuration files of a command. Default: the files of the last run in the study folder."""
+    """Return a command's configuration files. Default: the last run's files in the study folder."""
     last = last_configuration(directory)
     named = " ".join(map(str, last))
     if not files:
@@ -38,7 +38,7 @@ def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class StudyFolder:
-    """Options for the folder and the configuration of a study."""
+    """Options for a study's folder and configuration."""
 
     files: Annotated[
         list[Path], Parameter(name="--configfile", help="configuration files (default: the files of the last run).")
@@ -47,7 +47,7 @@ class StudyFolder:
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Plan, Path]]:
-        """Return the plan and the folder of the study, which is the working directory inside the context."""
+        """Return the plan and the study folder. The study folder is the working directory inside the context."""
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
             raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")

@@ -1,4 +1,4 @@
-"""`docmt translate`: translate plain text, one line for each line."""
+"""`docmt translate`: translate plain text line by line."""
 
 import io
 import itertools
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SMALL_VOCABULARY = 4000
-"""Fewer subwords than any model of real text has."""
+"""Models for real text have more subwords than this."""
 MAX_UNKNOWN_SHARE = 0.05
 """Share of unknown subwords above which there is a warning."""
 
@@ -60,14 +60,14 @@ def translate(
     Args:
         files: text files in UTF-8. Default: standard input.
         out: output file, or output folder (for several files, or if it ends in /). Default: standard output.
-        context: `none` translates each sentence by itself.
-        discourse: trees for models that read them: `auto` (segment and parse, with the parser that `docmt models
-            add-parser` added or the study's), `none`, or a file with a tree for each document, in order. Default:
-            `auto` if there is a parser.
-        source_lang: source language of a multilingual model. Default: as imported.
-        target_lang: target language of a multilingual model. Default: as imported.
+        context: `none` translates every sentence separately.
+        discourse: trees for models that read them: `auto` (segment and parse, with the parser from `docmt models
+            add-parser` or from the study), `none`, or a file with one tree per document, in order. Default: `auto` if
+            there is a parser.
+        source_lang: source language for a multilingual model. Default: as imported.
+        target_lang: target language for a multilingual model. Default: as imported.
         beam_size: beam size. Default: as in --settings.
-        precision: precision of matrix products. `float32` is exact. Default: as in --settings, otherwise the fastest as
+        precision: matrix product precision. `float32` is exact. Default: as in --settings, otherwise the fastest
             measured on this CPU.
     """
     tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
@@ -120,12 +120,12 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
 def _complete(
     settings: DecodingSettings, model: "TrainedModel", context: Context, options: dict[str, Any], device: str
 ) -> DecodingSettings:
-    """Return the settings with options on top. On a CPU, the default precision is the fastest."""
+    """Return the settings, overridden by options. On a CPU, the default precision is the fastest."""
     from docmt.decoding.inference_model import precision_for
 
     given = {key: value for key, value in options.items() if value is not None}
     if context == "none":
-        # A model without a context encoder has no other way to read a document: its sentences are its documents.
+        # Models without a context encoder can only read whole instances, so every sentence becomes a document.
         given["context"] = "document" if model.model.settings.context is None else "none"
     if device == "cpu" and given.get("precision", settings.precision) == "auto":
         given["precision"] = precision_for(model.model)
@@ -133,7 +133,7 @@ def _complete(
 
 
 def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
-    """Warn if translations by a model can be worse than expected."""
+    """Warn if a model's translations can be worse than expected."""
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
             "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
@@ -146,7 +146,7 @@ def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
 
 
 def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":
-    """Return the model with segmenter and parser of its study (results/DATASET/runs/SYSTEM/seedN/), if any."""
+    """Return the model with the study's segmenter and parser (results/DATASET/runs/SYSTEM/seedN/), if any."""
     from docmt.discourse.annotation import read_bundle
 
     folders = file.absolute().parents
@@ -159,7 +159,7 @@ def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel
 
 
 def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
-    """Return the output file for each text, or None for standard output. Output and input files are all different."""
+    """Return output files by text, or None for standard output. Output files must differ from all input files."""
     if output is None:
         if len(files) > 1:
             raise UserError("several files: give a folder for their translations, --out FOLDER/")
@@ -182,7 +182,7 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
     """Return one output line per input line. Blank lines are kept."""
     from docmt.discourse.discourse_documents import read_discourse
 
-    # A document is a run of lines that are not blank, here by their numbers.
+    # Documents are consecutive lines that are not blank, here as line numbers.
     groups = itertools.groupby(range(len(lines)), key=lambda number: not lines[number].strip())
     documents = [list(rows) for is_blank, rows in groups if not is_blank]
     if context == "none":
@@ -197,7 +197,7 @@ def _translate_lines(translator: "Translator", lines: list[str], context: Contex
 
 
 def _summarize(translator: "Translator", where: str) -> None:
-    """Log counts, and warn if many words of the text are unknown to the model."""
+    """Log counts, and warn if many words are unknown to the model."""
     from docmt.decoding.translation import TranslationCounts
 
     counts, translator.counts = translator.counts, TranslationCounts()
@@ -215,7 +215,7 @@ def _summarize(translator: "Translator", where: str) -> None:
 
 
 def _read_lines(path: Path | None) -> list[str]:
-    """Return the lines of a file or of standard input, with CRLF line ends removed."""
+    """Return the lines in a file or standard input, with CRLF line ends removed."""
     if path is not None:
         lines = read_lines(path)
     else:

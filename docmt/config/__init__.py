@@ -1,1 +1,1 @@
-"""Configuration of a study, and the plan of its runs."""
+"""Study configuration and the plan of runs."""

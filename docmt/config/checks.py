@@ -1,4 +1,4 @@
-"""Checks across the sections of a config: references, contradictions, cycles. Each error names its keys."""
+"""Checks across config sections: references, contradictions, cycles. Errors name the keys."""
 
 import itertools
 
@@ -67,7 +67,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
             check_reference(config, reference, languages=dataset.part_languages(part), where=f"{where}.{key}")
             if references.count(reference) > 1:
                 raise UserError(f"{where}.{key}: duplicate {reference!r}")
-            # Tests may share documents with each other, as subsets do; none may share any with the training data.
+            # Tests can share documents, for example subsets, but not with the training data.
             other = held.setdefault(reference, key)
             if (key in TRAINED_ON) != (other in TRAINED_ON):
                 trained, tested = (key, other) if key in TRAINED_ON else (other, key)
@@ -178,7 +178,7 @@ def _check_trees(config: Config, system: str) -> None:
     where = f"config.discourse.trees.{instances.trees}"
     for name in row.datasets or config.datasets:
         dataset = config.datasets[name]
-        # Every split and suite, also what no system reads today: a study that grows should not stop half-way.
+        # Also splits and suites that no system reads yet, so that a growing study does not stop half-way.
         if trees.gold:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
@@ -222,7 +222,7 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
 
 
 def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> None:
-    # A run takes the model of the same dataset and seed: otherwise seeds would not be independent samples.
+    # A run starts from the model with the same dataset and seed. Otherwise seeds would not be independent samples.
     runs = list_runs(config)
     have = {(run.dataset, run.seed) for run in runs if run.system == origin}
     for run in runs:
@@ -250,7 +250,7 @@ def _check_init(config: Config, name: str) -> None:
     check_trained(config, system.init_system, where=f"{where}.init")
     _check_runs_of(config, name, system.init_system, where=f"{where}.init")
     mine, theirs = model_settings(config, name), model_settings(config, system.init_system)
-    # Layers and attentions may differ from the init's; the shapes of the matrices may not.
+    # Layers and attentions can differ from the initial model, but matrix shapes cannot.
     for key in ("width", "heads", "feed_forward_width"):
         if getattr(mine, key) != getattr(theirs, key):
             raise UserError(
@@ -260,7 +260,7 @@ def _check_init(config: Config, name: str) -> None:
 
 
 def _check_pretrained(config: Config, name: str, init: PretrainedInit) -> None:
-    # The rows of a published embedding belong to the published pieces, in their order.
+    # Published embedding rows follow the order of the published pieces.
     for dataset in dict.fromkeys(run.dataset for run in list_runs(config) if run.system == name):
         folder = text_settings(config, dataset).pretrained
         if folder != init.pretrained:

@@ -1,4 +1,4 @@
-"""The rows of section `discourse`: segmenters, parsers, and the trees that models read."""
+"""Rows in section `discourse`: segmenters, parsers, and trees for models."""
 
 from typing import Literal, Self
 
@@ -12,7 +12,7 @@ from docmt.settings import Settings, UserPath
 PLAIN_PARSERS = ("chain", "random")
 """Untrained parsers (controls)."""
 TREEBANKS = {"gum": "gum", "gcdt": "gcdt", "rst-dt": "rst_dt"}
-"""Corpora of the catalog that are treebanks, and the name of their format."""
+"""Treebanks in the catalog, with their format names."""
 
 
 class SegmenterRow(Settings):
@@ -40,21 +40,21 @@ class ParserRow(Settings):
 
 
 class TreesRow(Settings):
-    """Source of the trees of source documents: segmenter and parser, gold trees, or files."""
+    """Origin of source trees: segmenter and parser, gold trees, or files."""
 
     segmenter: Name | None = None
     """Row of `discourse.segmenters`. Required, unless `gold` or `files` is set."""
     parser: Name | None = None
     """Row of `discourse.parsers`, or an untrained control: `chain` or `random`. Required with `segmenter`."""
     sentences: Literal["parser", "chain"] = "parser"
-    """Tree over sentences: as parsed (`parser`), or a chain in which each sentence depends on the preceding one. Trees
+    """Tree over sentences: as parsed (`parser`), or a chain, where every sentence depends on the preceding one. Trees
     inside sentences are always parsed."""
     gold: bool = False
-    """Use the gold trees of generated corpora."""
+    """Use gold trees (generated corpora only)."""
     files: dict[str, UserPath] = {}
     """User-supplied tree files, by `DATASET/train`, `DATASET/dev`, `DATASET/test_NAME` or `DATASET/suite_NAME`."""
     n_shards: int = Field(default=1, ge=1)
-    """Number of parallel jobs per training split."""
+    """Parallel jobs per training split."""
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
@@ -69,7 +69,7 @@ class TreesRow(Settings):
 
 
 class DiscourseSettings(Settings):
-    """EDUs and RST trees of source documents, for systems that read trees."""
+    """EDUs and RST trees for source documents, for systems that read trees."""
 
     segmenters: dict[Name, SegmenterRow] = {}
     """EDU segmenters to train, by name."""
@@ -92,5 +92,5 @@ class InstancesRow(InstancesSettings):
         return self
 
     def instances(self) -> InstancesSettings:
-        """Return the settings of `docmt instances build`, without the name of the trees."""
+        """Return the settings for `docmt instances build`, without the tree name."""
         return InstancesSettings(**self.model_dump(exclude={"trees"}))

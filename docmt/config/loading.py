@@ -16,13 +16,13 @@ from docmt.files import read_text
 from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters, which break SVG and LaTeX files and move the cursor of terminals."""
+"""Control characters. They break SVG and LaTeX files and move terminal cursors."""
 MAX_KEYS = 10_000
-"""Maximum number of keys in one mapping. A few lines of `<<: [*a, *a]` can ask for billions."""
+"""Maximum number of keys in one mapping. A few lines such as `<<: [*a, *a]` can create billions."""
 
 
 MAX_VALUES = 1_000_000
-"""Maximum number of values in a document. Nested lists of aliases can also stand for billions."""
+"""Maximum number of values in a document. Nested alias lists can also create billions."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -71,13 +71,13 @@ def parse_yaml(text: str, *, where: str) -> Any:
         raise UserError(f"{where}: line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{where}: not YAML ({error})") from None
-    # Month 13, a list as a key, thousands of brackets or digits, `!!bool perhaps`: PyYAML raises many kinds of errors.
+    # PyYAML raises many error types, for example for month 13, a list as a key or `!!bool perhaps`.
     except Exception as error:
         raise UserError(f"{where}: cannot be read as YAML ({error})") from None
 
 
 def _n_values(value: Any, known: dict[int, int]) -> int:
-    """Count the nested values, with the values of an alias each time. `known` has the counts of the lists so far."""
+    """Count nested values, including repeated aliases. `known` caches the counts by list id."""
     if not isinstance(value, dict | list):
         return 1
     if id(value) not in known:
@@ -98,7 +98,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
 
 
 def load_config(values: dict[str, Any], *, announce: bool = True) -> Config:
-    """Validate the values of a whole configuration. Former names are accepted, and logged unless told not to."""
+    """Validate a whole configuration. Former names are accepted, and logged with `announce`."""
     values = rename_settings(values, announce=announce)
     config = Config.load(values, where="config")
     _check_characters(values, "config")
@@ -119,7 +119,7 @@ def _check_characters(values: Any, where: str) -> None:
 
 
 def check_user_files(config: Config) -> None:
-    """Raise UserError when a file of the user's that a study reads is missing in the working directory."""
+    """Raise UserError if a user-supplied file is missing in the working directory."""
     for own in StudyArtifacts(config).user_files():
         own.check()
 

@@ -1,4 +1,4 @@
-"""The JSON schema and the reference of all keys, generated from the settings classes."""
+"""JSON schema and key reference, generated from the settings classes."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def json_schema() -> str:
 
 
 def manual() -> str:
-    """Return the reference of all settings as Markdown, with one list per section."""
+    """Return the settings reference as Markdown, with one list per section."""
     classes: dict[str, list[type[BaseModel]]] = {}
     for path, cls in sections(Config):
         classes.setdefault(path, []).append(cls)

@@ -1,4 +1,4 @@
-"""Types of names and references in a config."""
+"""Types for names and references in a config."""
 
 import re
 from typing import Annotated

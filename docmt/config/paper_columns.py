@@ -1,4 +1,4 @@
-"""Columns of a paper's tables that are derived from the config of a system."""
+"""Columns for paper tables that are derived from a system's config."""
 
 from docmt.config.schema import Config
 from docmt.config.systems import decoding_settings, model_owner, model_settings, training_chain, training_settings
@@ -8,10 +8,10 @@ YES, NO = "✓", "✗"
 
 
 def paper_columns(config: Config, system: str) -> dict[str, str]:
-    """Return the properties of a system for tables and figures (`PaperColumn`). Missing properties are left out.
+    """Return a system's properties for tables and figures (`PaperColumn`). Missing properties are left out.
 
-    `Bi-sent` and `Mo-doc` are the words of Chen et al. (2021), Table 1: whether sentence pairs or monolingual documents
-    were learned from, by the system itself or by one that it starts from. An external system has none.
+    `Bi-sent` and `Mo-doc` are terms from Chen et al. (2021), Table 1. They show whether the system or a previous model
+    in its training chain was trained on sentence pairs or monolingual documents. External systems have neither.
     """
     if config.systems[system].has_user_output:
         return {}
@@ -37,7 +37,7 @@ def paper_columns(config: Config, system: str) -> dict[str, str]:
 
 
 def _shape_facts(config: Config, system: str, training: TrainingSettings) -> dict[str, str]:
-    """Return the properties on the axes of the papers' figures: length, data, size, layers and `drop_rst`."""
+    """Return the properties for figure axes: length, data, size, layers and `drop_rst`."""
     owner = config.systems[model_owner(config, system)]
     model = model_settings(config, system)
     facts = {

@@ -1,7 +1,7 @@
-"""Inputs and parameters that the config decides, as functions of wildcards for the rules of the workflow.
+"""Rule inputs and parameters that depend on the config, as functions of wildcards.
 
-For example, `plan.input("model", "init")` gives the files under `init` of the declaration `model` in
-`docmt.config.artifacts`. The arguments of a declaration are the wildcards that it reads.
+For example, `plan.input("model", "init")` returns the `init` input files for the declaration `model` in
+`docmt.config.artifacts`. A declaration's arguments are its wildcards.
 """
 
 import inspect
@@ -24,17 +24,17 @@ NEVER_MATCH = r"(?!)"
 """A pattern that matches nothing."""
 
 BYTES_PER_PROCESS = 16_000_000
-"""Bytes of text per process. Starting a process takes as long as processing 20,000 lines."""
+"""Text bytes per process. Starting a process takes as long as processing 20,000 lines."""
 BYTES_PER_ANNOTATOR = 1_000_000
-"""Bytes of text per process for segmenter and parser, which take 15 seconds for this amount."""
+"""Text bytes per process for segmenter and parser (15 seconds)."""
 MAX_PROCESSES = 8
-"""Maximum number of processes of such a rule."""
+"""Maximum processes per rule."""
 TRAINING_PRIORITY = 10
-"""The lowest priority of a training."""
+"""Minimum training priority."""
 
 
 class Plan:
-    """A study as seen by the Snakefile: inputs and parameters of its declarations, and wildcard constraints."""
+    """Interface between a study and the Snakefile: rule inputs, parameters and wildcard constraints."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -42,54 +42,55 @@ class Plan:
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
-        """Return the plan of a merged configuration.
+        """Return the plan for a merged configuration.
 
-        `files` are read again, for what merging hides (duplicate keys).
+        `files` are read again, because merging hides duplicate keys.
         """
         for file in files:
-            read_config_file(file)  # Snakemake has read them with a loader that takes the last of duplicate keys
+            read_config_file(file)  # Snakemake's loader silently keeps the last duplicate key
         plan = cls(load_config(dict(values)))
         for own in plan.artifacts.user_files():
             own.check()
         return plan
 
     def targets(self) -> dict[str, list[str]]:
-        """Return the output files of each stage that later stages or the user need."""
+        """Return output files by stage that later stages or the user need."""
         return self.artifacts.targets
 
     def training_priority(self, wildcards: Any) -> float:
-        """Return the priority of a training, which grows with the chain of waiting trainings and their updates."""
+        """Return a training's priority. It grows with the number of waiting trainings and their updates."""
         chain = longest_chain(self.config, wildcards.system)
         n_updates = count_updates(self.config, chain)
         return TRAINING_PRIORITY + len(chain) + n_updates / (n_updates + 100_000)
 
-    # Functions of wildcards. `artifact` is the name of a declaration in `docmt.config.artifacts`.
+    # Functions of wildcards. `artifact` is a declaration name in `docmt.config.artifacts`.
 
     def input(self, artifact: str, name: str | None = None) -> Callable[[Any], list[str]]:
         """Return a function for the input files with one name, or all."""
         return self._of(artifact, lambda made: made.input_files(name))
 
     def settings(self, artifact: str) -> Callable[[Any], str]:
-        """Return a function for the settings of the command as JSON. A dry run shows changes in them."""
+        """Return a function for the command's settings as JSON. A dry run shows changes in them."""
         return self._of(artifact, lambda made: as_argument(made.params["settings"]))
 
     def fingerprint(self, artifact: str) -> Callable[[Any], str]:
-        """Return a function for a hash of the settings and everything upstream. Snakemake reruns a job if it differs.
+        """Return a function that hashes settings and everything upstream. Snakemake reruns a job if the hash differs.
 
-        The settings of the rule alone would not do: Snakemake does not run a job again because a file between it and
-        its old result is missing, and records the parameters of a job that fails. After a failed training with new
-        settings, the scores of the old ones would count as up to date.
+        The rule's own settings are not enough. Snakemake does not rerun a job if only an intermediate file is missing,
+        and it also records the parameters for failed jobs. For example, after a failed training with new settings, the
+        old scores would be considered up to date.
         """
         return self._of(artifact, lambda made: made.fingerprint)
 
     def param(self, artifact: str, name: str) -> Callable[[Any], Any]:
-        """Return a function for one of the `params` of the declaration."""
+        """Return a function for one of the declaration's `params`."""
         return self._of(artifact, lambda made: made.params[name])
 
     def options(self, artifact: str, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Return a function for options of the command as shell text. Options without a value are left out.
+        """Return a function for command options as shell text. Options without a value are left out.
 
-        Snakemake does not record parameters that ask for `input`: this one with `is_recorded=False` reruns nothing.
+        Snakemake does not record a parameter function with the argument `input`. Therefore changed options with
+        `is_recorded=False` do not rerun a job.
         """
 
         def text(made: Artifact) -> str:
@@ -100,7 +101,7 @@ class Plan:
         return read if is_recorded else lambda wildcards, input: read(wildcards)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
-        """Return a function for the option with expected fingerprints, because scores can be from an older config."""
+        """Return a function for the expected fingerprints option, because scores can be from an older config."""
         return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
 
     def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
@@ -109,38 +110,38 @@ class Plan:
 
         def of(wildcards: Any) -> Any:
             values = dict(wildcards.items())
-            # Paths name a direction `en-de`; rules that handle one or two languages differ in these wildcards only.
+            # Paths contain a direction such as `en-de`. Monolingual and bilingual rules only differ in these wildcards.
             values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
             return read(declare(*(values[name] for name in names)))
 
         return of
 
-    # Parts of literal paths.
+    # Literal path parts.
 
     def languages(self, wildcards: Any) -> Sequence[str]:
-        """Return the languages of a dataset, or of its split."""
+        """Return the languages for a dataset or split."""
         return self.config.datasets[wildcards.dataset].part_languages(wildcards.get("split", ""))
 
     def direction(self, wildcards: Any) -> str:
-        """Return the languages of a dataset as in paths, for example `en-de`."""
+        """Return a dataset's languages as in paths, for example `en-de`."""
         return "-".join(self.languages(wildcards))
 
     def learned_on(self, wildcards: Any) -> Sequence[str]:
-        """Return the splits of a dataset from which the text stage learns a language."""
+        """Return the splits that the text stage is trained on for a language."""
         return self.config.datasets[wildcards.dataset].learned_on(wildcards.lang)
 
     def instances(self, wildcards: Any) -> str:
-        """Return the row of section `instances` for a system."""
+        """Return a system's `instances` row."""
         return self.config.systems[wildcards.system].instances
 
     def model_owner(self, wildcards: Any) -> str:
-        """Return the system that trains the model of a system: itself, or its `use_model_of`."""
+        """Return the system that trains the model: the system itself, or `use_model_of`."""
         return model_owner(self.config, wildcards.system)
 
-    # Constraints of wildcards.
+    # Wildcard constraints.
 
     def row_pattern(self, section: str, *, where: str = "", unless: str = "") -> str:
-        """Pattern of the row names of a config section, optionally filtered by an attribute."""
+        """Pattern for row names in a config section, optionally filtered by an attribute."""
         rows = operator.attrgetter(section)(self.config)
         return wildcard_regex(
             name
@@ -149,12 +150,12 @@ class Plan:
         )
 
     def score_scopes(self) -> str:
-        """Pattern of the scopes of score tables: the study, a dataset, or a system on a dataset."""
+        """Pattern for score table scopes: the study, a dataset, or a system on a dataset."""
         datasets = self.row_pattern("datasets")
         return f"report|{datasets}|({datasets})/runs/({self.row_pattern('systems')})"
 
     def splits(self) -> str:
-        """Pattern of all split names of datasets, corpora, suites and treebanks."""
+        """Pattern for all split names (datasets, corpora, suites and treebanks)."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
         members = [reference.split("/")[1] for _, references in parts for reference in references]
@@ -162,33 +163,33 @@ class Plan:
         return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
     def catalog_corpora(self) -> str:
-        """Pattern of the catalog's corpora, except corpora that the config replaces."""
+        """Pattern for catalog corpora, except corpora that the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom, *self.config.corpora.mtdata}
         return wildcard_regex(name for name in load_catalog() if name not in hidden)
 
     def corpora_of_files(self) -> str:
-        """Pattern of the corpora that are read from files."""
+        """Pattern for corpora that are read from files."""
         return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
 
     def mtdata_corpora(self) -> str:
-        """Pattern of mtdata's datasets and document boundaries, as in the paths of fetched files."""
+        """Pattern for mtdata dataset ids and document boundaries, as in paths to fetched files."""
         files = (Path(row.file).with_suffix("") for row in self.config.corpora.mtdata.values())
         return wildcard_regex(f"{file.parent.name}/{file.name}" for file in files)
 
     def filtered_datasets(self) -> str:
-        """Pattern of the datasets with filters, which matches only in paths of filtered parts."""
+        """Pattern for datasets with filters. It only matches paths to filtered parts."""
         datasets = self.config.datasets.items()
         return wildcard_regex(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
 
     def controlled_corpora(self, generator: str) -> str:
-        """Pattern of the corpora that a generator writes."""
+        """Pattern for corpora that a generator writes."""
         return wildcard_regex(
             name for name, row in self.config.corpora.controlled.items() if row.generator == generator
         )
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
-    # Under `--rerun-triggers mtime`, scores of an older study may lie in place of the planned ones.
+    # Under `--rerun-triggers mtime`, planned score files can contain scores from an older study.
     for source in artifact.sources("scores"):
         if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
             yield from _score_fingerprints(source)
@@ -197,20 +198,20 @@ def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
 
 
 def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:
-    """Return resources that are multiplied by the attempt: twice as much at the second, and so on.
+    """Return resources that are multiplied by the attempt number. For example, the second attempt has twice as much.
 
-    A profile or `--retries` sets the number of attempts. Each attempt is a new job of the cluster.
+    A profile or `--retries` sets the number of attempts. Every attempt is a new cluster job.
     """
     return {name: lambda wildcards, attempt, first=first: first * attempt for name, first in amounts.items()}
 
 
 def text_job_threads(wildcards: Any, input: Any) -> int:
-    """Return the threads of a rule that works line by line: one for small files, to fit next to a training."""
+    """Return the threads for a line-by-line rule. Small files have one, so that the job fits next to a training."""
     return _count_processes(input, BYTES_PER_PROCESS)
 
 
 def annotation_job_threads(wildcards: Any, input: Any) -> int:
-    """Return the threads of a rule that segments and parses a text, or one of its `n_shards` parts."""
+    """Return the threads for a rule that segments and parses a text, or one of `n_shards` parts."""
     text = [file for file in input if not file.endswith(".pt")]
     return _count_processes(text, BYTES_PER_ANNOTATOR * int(wildcards.get("n_shards", 1)))
 

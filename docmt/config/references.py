@@ -1,4 +1,4 @@
-"""References `corpus/split` and `corpus/suite` to the catalog, generated corpora or user-supplied corpora."""
+"""References `corpus/split` and `corpus/suite` to catalog, generated or user-supplied corpora."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -15,13 +15,13 @@ CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
 SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
-"""Splits and suites of `docmt controlled generate`. The suites depend on the generator."""
+"""Splits and suites from `docmt controlled generate`. The suites depend on the generator."""
 
 Kind = Literal["controlled", "custom", "mtdata", "catalog"]
 
 
 def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
-    """Return the origin of a corpus."""
+    """Return a corpus's origin."""
     if corpus in config.corpora.controlled:
         return "controlled"
     if corpus in config.corpora.custom:
@@ -35,7 +35,7 @@ def corpus_kind(config: Config, corpus: str, *, where: str) -> Kind:
 
 
 def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
-    """Return the description of a corpus that is read from files, of the user, mtdata or the catalog."""
+    """Return the description for a corpus that is read from files (user-supplied, mtdata or catalog)."""
     if corpus in config.corpora.mtdata:
         return config.corpora.mtdata[corpus].as_corpus()
     custom = config.corpora.custom.get(corpus)
@@ -43,7 +43,7 @@ def readable_corpus(config: Config, corpus: str) -> ReadableCorpus:
 
 
 def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
-    """Return the languages of a corpus. Datasets can use either direction."""
+    """Return the corpus languages. Datasets can use either direction."""
     if corpus in config.corpora.controlled:
         return CONTROLLED_LANGUAGES
     return tuple(readable_corpus(config, corpus).languages)
@@ -52,7 +52,8 @@ def corpus_languages(config: Config, corpus: str) -> tuple[str, ...]:
 def check_reference(config: Config, reference: str, *, languages: tuple[str, ...], where: str) -> None:
     """Raise UserError unless `reference` names text in these languages.
 
-    In two languages: parallel text in either direction. In one: documents in it, or parallel ones with it on one side.
+    Two languages require parallel text in either direction. A single language requires monolingual documents, or
+    parallel text with this language on one side.
     """
     corpus = reference.split("/")[0]
     corpus_kind(config, corpus, where=where)
@@ -72,7 +73,7 @@ def check_reference(config: Config, reference: str, *, languages: tuple[str, ...
 
 
 def check_suite(config: Config, reference: str, *, languages: tuple[str, str], where: str) -> None:
-    """Raise UserError unless `reference` names a contrastive or generative test set of the pair, in this direction."""
+    """Raise UserError unless `reference` names a contrastive or generative test set for this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
     generated = SEGMENTS_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
@@ -85,7 +86,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
 
 
 def is_generative(config: Config, reference: str) -> bool:
-    """True if a suite is generative: scored by translations, not by preferences among candidates."""
+    """True if a suite is generative (scored by translations, not by preferences among candidates)."""
     corpus, suite = reference.split("/")
     if corpus in config.corpora.controlled:
         return False
@@ -101,7 +102,7 @@ def _check_name(
     where: str,
     what: str = "split",
 ) -> None:
-    """Raise UserError unless the split is one that docmt generates, or one in a format that fits."""
+    """Raise UserError unless docmt generates the split, or reads it in a suitable format."""
     corpus, split = reference.split("/")
     known = list(generated)
     if corpus_kind(config, corpus, where=where) != "controlled":

@@ -1,4 +1,4 @@
-"""Checks of systems, tests and metrics in section `report`. Each error names its keys."""
+"""Checks for systems, tests and metrics in section `report`. Errors name the keys."""
 
 from docmt.config.paper_columns import paper_columns
 from docmt.config.references import is_generative
@@ -32,7 +32,7 @@ def check_report(config: Config) -> None:
         for system in getattr(report, key):
             look_up(config.systems, system, where=f"config.report.{key}", what="system")
     tests = [f"{name}/{test}" for name, row in config.datasets.items() for test in (*row.test, *row.suite_names())]
-    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset alone means all its tests
+    tests = dict.fromkeys([*config.datasets, *tests])  # a dataset without a test means all its tests
     for name in report.datasets:
         look_up(tests, name, where="config.report.datasets", what="dataset or test")
     for name, table in report.tables.items():
@@ -82,13 +82,13 @@ def _measured_with(metric: str) -> str:
 
 
 def claim_runs(config: Config, claim: Claim) -> list[Run]:
-    """Return the runs of a claim: all seeds of its systems on its datasets."""
+    """Return the runs for a claim: all seeds for its systems on its datasets."""
     wanted = {(_claim_dataset(config, claim, term.dataset), term.system) for term in claim.terms}
     return [run for run in list_runs(config) if (run.dataset, run.system) in wanted]
 
 
 def _claim_dataset(config: Config, claim: Claim, dataset: str | None) -> str | None:
-    """Return the dataset of a claim's comparison: its own, the claim's, or the only dataset of the study."""
+    """Return a comparison's dataset. Defaults: the claim's dataset, then the study's only dataset."""
     only = next(iter(config.datasets)) if len(config.datasets) == 1 else None
     return dataset or claim.dataset or only
 

@@ -1,4 +1,4 @@
-"""Schema of the configuration, with a strict typed class per section."""
+"""Configuration schema, with a strict typed class per section."""
 
 import itertools
 from typing import Self
@@ -17,7 +17,7 @@ from docmt.training.settings import Recipe
 
 
 class Config(Settings):
-    """A study. Sections are named as the packages, and each dataset and system is a row."""
+    """A study. Sections are named like the packages. Every dataset and system is a row."""
 
     corpora: CorporaSettings = CorporaSettings()
     """Corpora in addition to docmt's catalog: generated, in your own files, or from mtdata. Filters."""
@@ -26,7 +26,7 @@ class Config(Settings):
     discourse: DiscourseSettings = DiscourseSettings()
     """EDU segmenters, RST parsers and trees."""
     instances: dict[Name, InstancesRow] = {}
-    """Instances (documents split into pieces of whole sentences), by name."""
+    """Instances (documents split into whole-sentence pieces), by name."""
     training: dict[Name, Recipe] = {}
     """Training recipes, by name."""
     decoding: DecodingSettings = DecodingSettings()
@@ -34,13 +34,13 @@ class Config(Settings):
     evaluation: EvaluationSettings = EvaluationSettings()
     """Metrics."""
     report: ReportSettings = ReportSettings()
-    """Tables, figures and claims of the report."""
+    """Report tables, figures and claims."""
     datasets: dict[DatasetName, DatasetSettings] = Field(min_length=1)
     """Training, development and test data, by name."""
     systems: dict[Name, SystemSettings] = Field(min_length=1)
     """Models to train with their recipes, or external systems, by name."""
     seeds: Seeds = [1]
-    """Random seeds. Each system is trained once per seed, unless it sets its own."""
+    """Random seeds. A system is trained once per seed, unless it sets `seeds`."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

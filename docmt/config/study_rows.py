@@ -1,4 +1,4 @@
-"""The rows of a study: corpora, datasets and systems."""
+"""Study rows: corpora, datasets and systems."""
 
 from typing import Annotated, Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ from docmt.models.settings import ModelSettings
 from docmt.settings import Settings, UserPath
 
 SENTENCES, MONOLINGUAL = "sentences", "monolingual"
-"""Path names of the parts of a dataset for pre-training."""
+"""Path names for pre-training parts."""
 TRAINED_ON = ("train", SENTENCES, MONOLINGUAL)
 
 
@@ -21,11 +21,11 @@ class CorporaSettings(Settings):
     """Corpora in addition to docmt's catalog (`docmt corpora list`)."""
 
     mirror: str | None = None
-    """Folder with copies of the catalog's files, as `DOCMT_MIRROR`. Default: download."""
+    """Folder with copies of catalog files, as `DOCMT_MIRROR`. Default: download."""
     controlled: dict[Name, ControlledSettings] = {}
-    """Generated English-German corpora, by name. Each has the splits `train`, `dev` and `test`."""
+    """Generated English-German corpora, by name. Their splits are `train`, `dev` and `test`."""
     custom: dict[Name, ReadableCorpus] = {}
-    """Corpora in your own files, by name."""
+    """Corpora in your files, by name."""
     mtdata: dict[Name, MtdataCorpus] = {}
     """Datasets of mtdata, by name. Each has the split `all`."""
     filters: dict[Name, FilterSettings] = {}
@@ -44,7 +44,7 @@ class DatasetSettings(Settings):
     dev: list[SplitReference] = Field(min_length=1)
     """Validation splits, for early stopping and model selection."""
     test: dict[Name, Annotated[list[SplitReference], Field(min_length=1)]] = Field(min_length=1)
-    """Test sets by name, each scored separately."""
+    """Test sets by name. They are scored separately."""
     references: dict[Name, list[UserPath]] = {}
     """Files with additional references, by test set: plain lines, SGML or XML (`.sgm`, `.sgml`, `.xml`)."""
     suites: list[SplitReference] = []
@@ -52,13 +52,13 @@ class DatasetSettings(Settings):
     sentences: list[SplitReference] = []
     """Sentence pairs for pre-training. Documents are read sentence by sentence."""
     monolingual: list[SplitReference] = []
-    """Documents for monolingual pre-training: a monolingual corpus, or one side of a parallel one."""
+    """Documents for monolingual pre-training: a monolingual corpus, or one side in a parallel corpus."""
     monolingual_lang: Language | None = None
-    """Language of `monolingual`. Default: the source language."""
+    """Language for `monolingual`. Default: the source language."""
     filters: dict[str, Name] = {}
     """Rows of `corpora.filters` by part (`train`, `sentences`, `dev`, `test_NAME`), for example `{train: web}`."""
     text: dict[str, Any] = {}
-    """Keys of section `text` to override for this dataset."""
+    """Section `text` keys to override for this dataset."""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -70,15 +70,15 @@ class DatasetSettings(Settings):
         return {"train": self.train, "dev": self.dev} | {f"test_{name}": self.test[name] for name in self.test}
 
     def parallel_parts(self) -> dict[str, list[str]]:
-        """Return `parts`, and `sentences` if there are any: all parallel data."""
+        """Return all parallel data: `parts`, and `sentences` if set."""
         return self.parts() | ({SENTENCES: self.sentences} if self.sentences else {})
 
     def all_parts(self) -> dict[str, list[str]]:
-        """Return `parallel_parts`, and `monolingual` if there are any."""
+        """Return `parallel_parts`, and `monolingual` if set."""
         return self.parallel_parts() | ({MONOLINGUAL: self.monolingual} if self.monolingual else {})
 
     def part_languages(self, part: str) -> tuple[str, ...]:
-        """Return the languages of a part: both, or the language of the monolingual documents."""
+        """Return a part's languages: both, or the monolingual language."""
         return (self.monolingual_lang or self.src_lang,) if part == MONOLINGUAL else self.languages
 
     def learned_on(self, lang: str) -> list[str]:
@@ -86,16 +86,16 @@ class DatasetSettings(Settings):
         return [part for part in self.all_parts() if part in TRAINED_ON and lang in self.part_languages(part)]
 
     def suite_names(self) -> list[str]:
-        """Return the path names of the contrastive test sets."""
+        """Return the contrastive test sets' path names."""
         return [reference.split("/")[1] for reference in self.suites]
 
     def suite_reference(self, suite: str) -> str:
-        """Return the `corpus/suite` of a path name."""
+        """Return the `corpus/suite` for a path name."""
         return next(reference for reference in self.suites if reference.split("/")[1] == suite)
 
 
 USER_OUTPUT_KEYS = {"hypotheses", "log_probabilities"}
-"""Keys of external systems, which have no other keys."""
+"""The only keys for external systems."""
 
 
 class PretrainedInit(Settings):
@@ -113,9 +113,9 @@ class SystemSettings(Settings):
     datasets: list[str] | None = None
     """Datasets to train on. Default: all."""
     hypotheses: dict[str, UserPath] = {}
-    """Translation files of an external system, by `DATASET/TEST`."""
+    """External system's translation files, by `DATASET/TEST`."""
     log_probabilities: dict[str, UserPath] = {}
-    """Files with an external system's scores of contrastive candidates, by `DATASET/SUITE`."""
+    """External system's files with contrastive candidate scores, by `DATASET/SUITE`."""
     instances: str = ""
     """Name in section `instances`. Required, except for external systems."""
     use_model_of: Name | None = None
@@ -123,7 +123,7 @@ class SystemSettings(Settings):
     architecture: str | None = None
     """Name in `docmt config presets`. Required, unless `use_model_of` is set."""
     size: str = "base"
-    """Layers and widths: a name in `docmt config presets`, or `pretrained` for the size of `text.pretrained`."""
+    """Layers and widths: a name in `docmt config presets`, or `pretrained` for the same size as `text.pretrained`."""
     model: dict[str, Any] = {}
     """Model settings that override size and architecture."""
     recipe: str | None = None
@@ -135,19 +135,19 @@ class SystemSettings(Settings):
     FOLDER or NAME}`). Default: random."""
 
     seeds: Seeds | None = None
-    """Random seeds of this system. Default: the study's `seeds`."""
+    """Random seeds for this system. Default: the study's `seeds`."""
     decoding: dict[str, Any] = {}
-    """Keys of section `decoding` to override for this system."""
+    """Section `decoding` keys to override for this system."""
     evaluate: bool = True
     """Translate and score the test sets. Set to false for systems that only pre-train."""
 
     @property
     def has_user_output(self) -> bool:
-        """True for external systems, whose output is read from files."""
+        """True for external systems."""
         return bool(self.hypotheses or self.log_probabilities)
 
     def runs_on(self, dataset: str) -> bool:
-        """True if the system is trained on a dataset, or has output for one of its test sets."""
+        """True if the system is trained on a dataset, or has output for one of the test sets."""
         if self.has_user_output:
             return any(name.split("/")[0] == dataset for name in (*self.hypotheses, *self.log_probabilities))
         return self.datasets is None or dataset in self.datasets
@@ -176,5 +176,5 @@ class SystemSettings(Settings):
 
     @property
     def init_system(self) -> str | None:
-        """System whose model is the start, if any."""
+        """System that provides the initial model, or None."""
         return self.init if isinstance(self.init, str) else None

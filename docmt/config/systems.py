@@ -1,6 +1,6 @@
-"""Full settings of systems: presets with overrides.
+"""Full system settings: presets with overrides.
 
-At the end, checks of systems that other rows name.
+The last functions check systems that other rows name.
 """
 
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ from docmt.text.settings import TextSettings
 from docmt.training.settings import TaskName, TrainingSettings
 
 PARTS_OF_TASKS: dict[TaskName, str] = {"pairs": SENTENCES, "restoration": MONOLINGUAL}
-"""Parts of a dataset that training tasks read in addition to the training split."""
+"""Dataset parts that training tasks read in addition to the training split."""
 
 
 PRETRAINED = "pretrained"
-"""Size name for the size of `text.pretrained`."""
+"""Size name for the `text.pretrained` size."""
 USER_OUTPUT_SEED = 1
-"""Seed of external systems in paths."""
+"""External systems' seed in paths."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run (dataset × system × seed): one training, or the output of an external system."""
+    """A run (dataset × system × seed): one training, or an external system's output."""
 
     dataset: str
     system: str
@@ -48,7 +48,7 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_owner(config: Config, system: str) -> str:
-    """Return the system whose training makes the models of a system: itself, unless it has `use_model_of`."""
+    """Return the system that trains the models: the system itself, unless it has `use_model_of`."""
     return config.systems[system].use_model_of or system
 
 
@@ -59,7 +59,7 @@ def is_trained(config: Config, system: str) -> bool:
 
 
 def model_settings(config: Config, system: str) -> ModelSettings:
-    """Return the model settings of a system: size, then architecture, then the keys of its row."""
+    """Return a system's model settings: size, overridden by the architecture, then by the row's keys."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
@@ -72,7 +72,7 @@ def model_settings(config: Config, system: str) -> ModelSettings:
 
 
 def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any]:
-    """Return layers, widths, form and marks of the `text.pretrained` of a system's datasets."""
+    """Return layers, widths, form and marks for `text.pretrained` in a system's datasets."""
     datasets = dict.fromkeys(run.dataset for run in list_runs(config) if run.system == system)
     names = {text_settings(config, dataset).pretrained for dataset in datasets}
     if len(names) != 1 or (name := names.pop()) is None:
@@ -88,19 +88,19 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
 
 
 def training_settings(config: Config, system: str) -> TrainingSettings:
-    """Return the training settings of a system: the recipe, then the keys of its row."""
+    """Return a system's training settings: the recipe, overridden by the row's keys."""
     system = model_owner(config, system)
     row = config.systems[system]
     where = f"config.systems.{system}"
     recipe = look_up(config.training, row.recipe, where=f"{where}.recipe", what="recipe")
-    # Loggers only watch a training: they are in no fingerprint.
+    # Loggers do not affect a training, so fingerprints exclude them.
     return TrainingSettings.load(merge(recipe.model_dump(exclude={"loggers"}), row.training), where=f"{where}.training")
 
 
 def longest_chain(config: Config, system: str) -> list[str]:
-    """Return the longest chain of systems, from this one, in which each is initialized from the previous one.
+    """Return the longest chain of systems that starts here. Every system is initialized from its predecessor.
 
-    Of chains of equal length, the one with more updates, as far as the recipes limit them.
+    Between chains with equal length, the chain with more updates is returned (see `count_updates`).
     """
     followers = [name for name, row in config.systems.items() if row.init_system == system]
     chains = [longest_chain(config, name) for name in followers]
@@ -108,38 +108,38 @@ def longest_chain(config: Config, system: str) -> list[str]:
 
 
 def count_updates(config: Config, systems: list[str]) -> int:
-    """Return the total number of updates of systems. Trainings without `max_steps` count as 0."""
+    """Return the systems' total number of updates. Trainings without `max_steps` count as 0."""
     return sum(training_settings(config, name).max_steps or 0 for name in systems)
 
 
 def training_chain(config: Config, system: str) -> list[str]:
-    """Return the systems whose trainings contribute to the models of a system, each initialized from the next."""
+    """Return the systems whose trainings contribute to a system's models. Each is initialized from the next."""
     owner = model_owner(config, system)
     init = config.systems[owner].init_system
     return [owner, *(training_chain(config, init) if init else [])]
 
 
 def is_generated(config: Config, dataset: str) -> bool:
-    """True if both training and test documents of a dataset are generated."""
+    """True if a dataset's training and test documents are both generated."""
     row = config.datasets[dataset]
     sides = [row.train, [reference for references in row.test.values() for reference in references]]
     return all(any(name.split("/")[0] in config.corpora.controlled for name in references) for references in sides)
 
 
 def decoding_settings(config: Config, system: str) -> DecodingSettings:
-    """Return the decoding settings of a system: section `decoding`, then the keys of its row."""
+    """Return a system's decoding settings: section `decoding`, overridden by the row's keys."""
     over = config.systems[system].decoding
     return DecodingSettings.load(merge(config.decoding.model_dump(), over), where=f"config.systems.{system}.decoding")
 
 
 def text_settings(config: Config, dataset: str) -> TextSettings:
-    """Return the text settings of a dataset: section `text`, then the keys of its row."""
+    """Return a dataset's text settings: section `text`, overridden by the row's keys."""
     row = config.datasets[dataset]
     return TextSettings.load(merge(config.text.model_dump(), row.text), where=f"config.datasets.{dataset}.text")
 
 
 def list_runs(config: Config) -> list[Run]:
-    """Return all runs in the order of the config: dataset, then system, then seed."""
+    """Return all runs in config order: by dataset, then system, then seed."""
     return [
         Run(dataset, system, seed)
         for dataset in config.datasets
@@ -150,9 +150,9 @@ def list_runs(config: Config) -> list[Run]:
 
 
 def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
-    """Return the row of section `instances` and the part of all instances that a dataset needs, without duplicates.
+    """Return the (`instances` row, part) pairs that a dataset needs, without duplicates.
 
-    Sentence pairs and monolingual documents are cut only as trainings with those tasks need them.
+    Sentence pairs and monolingual documents are only included if a training has their task.
     """
     systems = {run.system: config.systems[run.system] for run in list_runs(config) if run.dataset == dataset}
     names = [system.instances for system in systems.values() if not system.has_user_output]
@@ -165,7 +165,7 @@ def dataset_instances(config: Config, dataset: str) -> list[tuple[str, str]]:
 
 
 def check_output(config: Config, system: str, test: str, *, is_suite: bool, where: str) -> None:
-    """Raise UserError when the output of a system is given, but not for this test set or suite (`DATASET/TEST`)."""
+    """Raise UserError if an external system has no output for this test set or suite (`DATASET/TEST`)."""
     row = config.systems[system]
     key = "log_probabilities" if is_suite else "hypotheses"
     if row.has_user_output and test not in getattr(row, key):
@@ -173,13 +173,13 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 
 
 def check_scored(config: Config, system: str, *, where: str) -> None:
-    """Raise UserError unless there is such a system, and it is scored."""
+    """Raise UserError unless the system exists and is scored."""
     if not look_up(config.systems, system, where=where, what="system").evaluate:
         raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
 
 
 def check_trained(config: Config, system: str, *, where: str) -> None:
-    """Raise UserError unless docmt trains models of a system."""
+    """Raise UserError unless docmt trains a system's models."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
         raise UserError(f"{where}: {system!r} is an external system without a model; name a trained system")

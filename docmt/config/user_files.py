@@ -1,4 +1,4 @@
-"""Checksums of user-supplied files, which are part of fingerprints."""
+"""Checksums of user-supplied files for fingerprints."""
 
 import contextlib
 import functools
@@ -10,18 +10,18 @@ from docmt.errors import UserError
 from docmt.files import read_json, sha256_file, write_json
 
 CACHE = Path("resources/own_files.json")
-"""Cached checksums of large files, so that cluster jobs do not compute them again."""
+"""Checksum cache for large files, so that cluster jobs do not compute them again."""
 LARGE_BYTES = 1 << 26
-"""Minimum size in bytes of files whose checksum is cached. Hashing takes a tenth of a second."""
+"""Minimum file size in bytes for caching. Hashing takes 0.1 seconds."""
 SETTLED_SECONDS = 2.0
 """Seconds since the last change before a checksum is cached. A second change could leave the same times."""
 
 
 @functools.cache
 def content_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal.
+    """Return a file's SHA-256 in hexadecimal.
 
-    The checksum of a large file is remembered while its size, inode and times stay the same.
+    A large file's checksum is cached until its size, inode or times change.
     """
     try:
         facts = os.stat(path)
@@ -33,7 +33,7 @@ def content_digest(path: Path) -> str:
 
 
 def _remembered(path: Path, facts: os.stat_result) -> str:
-    # No program can set the time of change (ctime): a file that was replaced by an older one is hashed again.
+    # Programs cannot set ctime. Therefore a file that was replaced by an older file is hashed again.
     state = [facts.st_size, facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns]
     known = {}
     with contextlib.suppress(UserError):

@@ -1,4 +1,4 @@
-"""Concatenation of splits for a dataset, and overlap between test and training splits."""
+"""Split concatenation for datasets, and overlap between test and training splits."""
 
 import logging
 import re
@@ -16,7 +16,7 @@ from docmt.logs import progress
 if TYPE_CHECKING:
     from docmt.corpora.filtering import DocumentFilter
 
-# A test document is seen if more than this share of its source sentences occurs in the training split.
+# A test document is seen if the training split contains more than this share of its source sentences.
 SEEN_SHARE = 0.5
 LEAK_PERCENT = 1.0
 """Minimum percentage of seen source sentences for a warning in log and report."""
@@ -29,8 +29,8 @@ def combine(
 ) -> None:
     """Concatenate splits in order. With a single language, inputs can also be parallel.
 
-    Document ids become `CORPUS.SPLIT/ID`. `OUT.counts.json` contains the numbers of documents and sentences per input,
-    and the pairs that a filter dropped. Without `out`, nothing is written.
+    Document ids become `CORPUS.SPLIT/ID`. `OUT.counts.json` contains document and sentence counts per input, and
+    dropped pairs if there is a filter. Without `out`, nothing is written.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
         raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
@@ -66,10 +66,10 @@ def combine(
 
 
 def source_name(prefix: Path, *, languages: Sequence[str]) -> str:
-    """Return `CORPUS.SPLIT` for a path: its folder and its last part.
+    """Return `CORPUS.SPLIT` for a path: folder name and last part.
 
-    A folder with the name of the language pair is skipped. For example, `bible-ende/train` and `bible-ende/en-de/train`
-    are both `bible-ende.train`.
+    A folder named like the language pair is skipped. For example, `bible-ende/train` and `bible-ende/en-de/train` both
+    become `bible-ende.train`.
     """
     prefix = Path(prefix).absolute()
     folder = prefix.parent

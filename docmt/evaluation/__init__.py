@@ -1,1 +1,1 @@
-"""Scores of translations and of contrastive test sets."""
+"""Scores for translations and contrastive test sets."""

@@ -1,4 +1,4 @@
-"""sacreBLEU's metrics of translated documents, by sentence, by instance and by document."""
+"""sacreBLEU metrics over sentences, instances and documents."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -16,7 +16,7 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 
 
 def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
-    """Return rows of sacreBLEU's metrics against the raw reference, lengths, and shares of instances."""
+    """Return rows with sacreBLEU metrics against the raw reference, lengths, and instance shares."""
     settings, tgt_lang, hypotheses = test.settings, test.tgt_lang, test.hypotheses
     raw = words = test.texts
     rows: list[ScoreRow] = []
@@ -60,7 +60,7 @@ def score_bleu(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Scor
 
 
 def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> SegmentCounts:
-    """Return the sufficient statistics of each segment, from which sacreBLEU's scorer computes its score."""
+    """Return sufficient statistics by segment, as used by sacreBLEU's scorer."""
     segments = join_segments(test.hypotheses, *test.texts, unit)
     rows = np.array(scorer._extract_corpus_statistics(*segments), dtype="float64")
     if isinstance(scorer, BLEU):
@@ -69,8 +69,8 @@ def count_segments(scorer: SacreMetric, unit: Unit, test: TranslatedTest) -> Seg
 
 
 def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
-    """Return BLEU of summed counts [..., 10]: lengths of both sides, matches and n-grams by order."""
-    # The formula of sacreBLEU, which computes one score at a time, for thousands of resamples.
+    """Return BLEU for summed counts [..., 10]: lengths on both sides, matches and n-grams by order."""
+    # sacreBLEU's formula, vectorized for thousands of resamples.
     length, expected, correct, total = counts[..., 0], counts[..., 1], counts[..., 2:6], counts[..., 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing `exp`: the first order without a match counts half a match, the second a quarter, and so on.
@@ -83,8 +83,8 @@ def bleu_of_counts(counts: np.ndarray, *, smooth: bool) -> np.ndarray:
 
 
 def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
-    """Return chrF2 of summed counts [..., 18], chrF2++ of [..., 24]: n-grams of both sides and matches, by order."""
-    # As in sacreBLEU, orders for which one side is too short do not count.
+    """Return chrF2 for summed counts [..., 18], chrF2++ for [..., 24]: n-grams on both sides and matches by order."""
+    # As in sacreBLEU, orders do not count if one side is too short.
     ours, theirs, matches = np.moveaxis(counts.reshape(*counts.shape[:-1], -1, 3), -1, 0)
     orders = (ours > 0) & (theirs > 0)
     n = np.maximum(orders.sum(-1), 1)
@@ -95,6 +95,6 @@ def chrf_of_counts(counts: np.ndarray) -> np.ndarray:
 
 
 def ter_of_counts(counts: np.ndarray) -> np.ndarray:
-    """Return TER of summed counts [..., 2]: edits, and words of the reference."""
+    """Return TER for summed counts [..., 2]: edits and reference words."""
     edits, words = counts[..., 0], counts[..., 1]
     return np.divide(100 * edits, words, where=words > 0, out=np.where(edits > 0, 100.0, 0.0))

@@ -1,8 +1,8 @@
 """COMET (Rei et al. 2022), computed by the program `comet-score` in a separate environment.
 
-The program reads plain files with a line for each sentence, and writes its scores as JSON. In the document variant
-(Vernikos et al. 2022), each sentence follows its previous sentences: of the source before a source sentence, of
-the reference before a reference and also before a hypothesis.
+The program reads plain files with one line per sentence, and writes the scores as JSON. In the document variant
+(Vernikos et al. 2022), previous sentences are prepended: source sentences to a source sentence, and reference sentences
+to both references and hypotheses.
 """
 
 import tempfile
@@ -21,7 +21,7 @@ SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """Return the mean of the segments' scores, times 100. Empty for hypotheses that are not aligned by sentence."""
+    """Return the mean segment score, times 100. Empty for hypotheses that are not aligned by sentence."""
     if not test.is_aligned:
         return []
     program = find_program(settings.program)
@@ -33,7 +33,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     source = test.read_source()
-    # Hypotheses follow sentences of the reference (Vernikos et al. 2022): errors before them must not count twice.
+    # Reference sentences precede hypotheses (Vernikos et al. 2022), so that earlier errors do not count twice.
     texts = {
         "source": with_context(source, source, test.documents, settings.context),
         "hypothesis": with_context(test.sentences, test.reference, test.documents, settings.context),
@@ -65,10 +65,10 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
         command += ["--enable-context"] if settings.context else []
-        claim_gpus(settings.gpus)  # its program takes the first GPU that it sees
+        claim_gpus(settings.gpus)  # the program uses the first visible GPU
         run_program(command, name=COMET)
         content = read_json(files["scores.json"])
-    # Newer versions write the list of segments under the name of the file of hypotheses.
+    # Newer versions write the segments under the name of the hypotheses file.
     if isinstance(content, dict) and len(content) == 1:
         (content,) = content.values()
     try:

@@ -1,4 +1,4 @@
-"""`docmt evaluate`: score hypotheses, test sets and the use of context; test differences for significance."""
+"""`docmt evaluate`: score hypotheses, test sets and context use, and test differences for significance."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def run(
         --tgt-lang de --dataset ende --system mine --seed 1 --out scores.json
 
     Args:
-        training: prefix of raw parallel text that improves the word alignment for APT.
+        training: raw parallel text prefix, to improve the word alignment for APT.
     """
     scores = []
     for test in tests:
@@ -171,18 +171,18 @@ def cxmi(
     threads: Threads = 1,
     device: Device = "auto",
 ) -> None:
-    """Compute the log probability of references, and its gain from context (CXMI).
+    """Compute reference log probabilities, and their gain from context (CXMI).
 
     Example:
         docmt evaluate cxmi --suite deixis.jsonl --model model.pt --dataset enru --system mine --seed 1 --test deixis
         --out cxmi.json
 
     Args:
-        prefix: raw text of a split, as PREFIX.{lang}.
+        prefix: raw text, as PREFIX.{lang}.
         src_lang: source language. Only with --prefix.
         tgt_lang: target language. Only with --prefix.
-        suite: contrastive test set, in place of --prefix. The last sentences of the correct candidates are scored.
-        discourse: trees of the source documents.
+        suite: contrastive test set, in place of --prefix. The last sentence in every correct candidate is scored.
+        discourse: source document trees.
     """
     if (prefix is None) == (suite is None):
         raise UserError("docmt evaluate cxmi: give either --prefix or --suite")
@@ -194,7 +194,7 @@ def cxmi(
     from docmt.evaluation.cxmi import mean_row, score_references, suite_rows
     from docmt.models.model_file import load_model
 
-    # As in contrastive scoring: differences of log probabilities are smaller than half precision rounds.
+    # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model), exact, device=chosen)
     trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
@@ -219,15 +219,15 @@ def cxmi(
 def import_output(
     *, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile
 ) -> None:
-    """Import translations or candidate scores of an external system.
+    """Import an external system's translations or candidate scores.
 
     Example:
         docmt evaluate import-output --file theirs.de --prefix text/test --out hypotheses.jsonl
 
     Args:
-        file: translations, with a line per sentence or per document, or JSONL of `docmt decode translate`. For a suite,
-            a line per item with the scores of its candidates, or JSON of `docmt decode score-candidates`.
-        prefix: raw text of the split, as PREFIX.{lang}.
+        file: translations, with a line per sentence or per document, or JSONL from `docmt decode translate`. For a
+            suite, a line per item with the candidate scores, or JSON from `docmt decode score-candidates`.
+        prefix: raw text, as PREFIX.{lang}.
     """
     if prefix is not None and suite is None:
         hypotheses = read_user_hypotheses(file, read_index(index_path(prefix)))
@@ -258,11 +258,11 @@ def compare(
 
     Args:
         references: text with a line per sentence, and blank lines between documents or PREFIX.documents.tsv next to it.
-            Several files are several references.
+            Several files are multiple references.
         src_lang: source language, for metrics that read the source (PREFIX.{lang} next to the first reference).
-        training: prefix of raw parallel text that improves word alignments.
-        hypotheses: translations, written FILE or NAME=FILE, with the baseline first. A file has a line for each line of
-            the reference, for each sentence or for each document, or is JSONL of `docmt decode translate`.
+        training: raw parallel text prefix, to improve word alignments.
+        hypotheses: translations, written FILE or NAME=FILE, with the baseline first. A file has one line per reference
+            line, per sentence or per document, or is JSONL from `docmt decode translate`.
     """
     from docmt.evaluation.significance import compare_systems
 
@@ -294,7 +294,7 @@ def compare(
 def _name_systems(arguments: list[str]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for argument in arguments:
-        # An existing path is taken whole, even with `=` in it, and names itself.
+        # An existing path is a FILE, even with `=` in it.
         name, equals, path = argument.partition("=")
         if Path(argument).exists() or not equals:
             name = path = argument
@@ -314,7 +314,7 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
         lines.append([row["system"], row["metric"], *numbers])
-    # Without its own reading of numbers, which drops final zeros.
+    # Otherwise, tabulate would parse numbers and drop trailing zeros.
     aligned = ["left"] * 2 + ["right"] * 6
     print(tabulate(lines, headers, tablefmt="simple", colalign=aligned, disable_numparse=True))
     for metric, signature in dict.fromkeys((row["metric"], row["signature"]) for row in rows):
@@ -363,7 +363,7 @@ def difference(
 def _read_judged(
     test: StudyTest, ties: Ties, tgt_lang: str
 ) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
-    """Return the metric and items of a suite, and a function that returns which items an output file has right."""
+    """Return a suite's metric and items, and a function from an output file to True per correct item."""
     if test.contrastive is not None:
         pairs = read_suite(test.suite())
 

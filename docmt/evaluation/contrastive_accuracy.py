@@ -24,12 +24,12 @@ SCORES = {
 }
 RULES = ContrastSettings()
 RANGES = {"0": 0, "1": 1, "2": 2, "3": 3, "4–6": 6, "7–10": 10, "> 10": math.inf}
-"""Distance bins, since single distances have few items: last distance by name."""
+"""Distance bins: name → last distance. Single distances have few items."""
 TestedItem = TypeVar("TestedItem", ContrastiveItem, GenerativeItem)
 
 
 def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str, Any]]:
-    """Read the output of `docmt decode score-candidates`: the candidates' scores by item id, and the provenance."""
+    """Read output from `docmt decode score-candidates`: candidate scores by item id, and the provenance."""
     content = read_json(path)
     try:
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
@@ -46,10 +46,10 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
 
 
 def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) -> list[dict[str, Any]]:
-    """Read user-supplied scores of the candidates of a suite. Returns `{"id", "scores"}` of each item, in order.
+    """Read user-supplied candidate scores. Returns `{"id", "scores"}` per item, in order.
 
-    The file is JSON of `docmt decode score-candidates` (its name ends in `.json`), or text with a line for each item,
-    with the scores of its candidates in their order; a higher score is better.
+    The file is JSON from `docmt decode score-candidates` (its name ends in `.json`), or text with one line per item
+    that contains the candidate scores in order. Higher scores are better.
     """
     scores: Mapping[str, Sequence[float]]
     if path.suffix == ".json":
@@ -72,7 +72,7 @@ def read_user_log_probabilities(path: Path, items: Sequence[ContrastiveItem]) ->
 def score_contrast(
     items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[float]], rules: ContrastSettings = RULES
 ) -> list[ScoreRow]:
-    """Return accuracy in percent, over the suite and by phenomenon, by distance and by kind."""
+    """Return accuracy in percent, over the suite and by phenomenon, distance and kind."""
     check_items(items, scores)
     verdicts = [is_right(item, scores, ties=rules.ties) for item in items]
     context = "|target context:the system's own" if rules.context == "own" else ""
@@ -90,7 +90,7 @@ def accuracy_rows(
     signature: str,
     chance: Callable[[TestedItem], float] | None = None,
 ) -> list[ScoreRow]:
-    """Return the shares of correct items, over a suite and by phenomenon, by distance and by kind.
+    """Return the share of correct items, over a suite and by phenomenon, distance and kind.
 
     `chance` is the probability of guessing an item correctly. None: rows have no chance.
     """
@@ -120,7 +120,7 @@ def accuracy_rows(
         add_row(phenomenon)
         for key in ("distance", "kind"):
             values = {getattr(item, key) for item in items if item.phenomenon == phenomenon} - {None}
-            # Classes may be numbers and words in one suite, which Python does not sort together.
+            # A suite can have both numbers and words as classes. Python cannot sort these together.
             for value in sorted(values, key=lambda value: (isinstance(value, str), value)):
                 add_row(phenomenon, **{key: value})
     return rows
@@ -139,7 +139,7 @@ def check_items(
 def scores_of(
     item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, where: str = "log probabilities"
 ) -> Sequence[float]:
-    """Return the scores of an item's candidates. Raises UserError if they are missing, NaN or too many."""
+    """Return an item's candidate scores. Raises UserError if they are missing, NaN or too many."""
     if item.id not in scores:
         raise UserError(f"{where}: the scores lack item {item.id!r} of the suite: score the suite again")
     values = scores[item.id]
@@ -153,7 +153,7 @@ def scores_of(
 def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ties: Ties = "wrong") -> bool:
     """True if the correct candidate scores highest."""
     values = scores_of(item, scores)
-    # As in the scripts of Voita et al., where a scorer with equal scores chooses the first candidate.
+    # As in Voita et al.'s scripts, where the first candidate wins ties.
     if ties == "first":
         return values.index(max(values)) == item.correct
     others = [value for i, value in enumerate(values) if i != item.correct]
@@ -161,7 +161,7 @@ def is_right(item: ContrastiveItem, scores: Mapping[str, Sequence[float]], *, ti
 
 
 def wilson_interval(right: int, n: int) -> tuple[float, float]:
-    """Return the 95 % Wilson score interval of a share, from 0 to 1."""
+    """Return a share's 95 % Wilson score interval, from 0 to 1."""
     z = NormalDist().inv_cdf(0.975)
     share = right / n
     center = share + z * z / (2 * n)
@@ -171,11 +171,11 @@ def wilson_interval(right: int, n: int) -> tuple[float, float]:
 
 
 def range_of(distance: float) -> str:
-    """Return the name of the range that contains a distance."""
+    """Return the range name for a distance."""
     return next(name for name, last in RANGES.items() if distance <= last)
 
 
 def sort_ranges(names: Iterable[str]) -> list[str]:
-    """Return ranges of distances, from the nearest to the farthest."""
+    """Return range names, sorted by distance."""
     chosen = set(names)
     return [name for name in RANGES if name in chosen]

@@ -1,9 +1,9 @@
-"""Log probability of references, and CXMI: gain in log probability from context (Fernandes et al. 2021).
+"""Reference log probability, and CXMI: gain in log probability from context (Fernandes et al. 2021).
 
 CXMI, conditional cross-mutual information, is the mean over sentences of log p(reference | its instance) − log
-p(reference | the sentence without context), both by the same model. It is 0 for a model without context. For a model
-that was not trained on single sentences, they can be harder for that reason only. Therefore compare systems with the
-same training data, or compare the log probabilities of two systems.
+p(reference | the sentence without context), both by the same model. It is 0 for a model without context. If a model was
+not trained on single sentences, CXMI also contains this disadvantage. Therefore you should compare systems with the
+same training data, or compare two systems' log probabilities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +33,8 @@ def score_references(
 ) -> dict[str, list[np.ndarray]]:
     """Return log probabilities in instances and gains from context in nats, by metric; float64 [sentences].
 
-    `trees` belong to the documents with these names, in the same order, for models that read trees. Without any, the
-    segmenter and parser of the model file make them, if there are any.
+    `trees` are the documents' trees in the same order, for models that read trees. Default: parse with the segmenter
+    and parser in the model file, if any.
     """
     if trees is None:
         trees = bundled_trees(scorer.trained, names, [reference.src for reference in references])
@@ -51,7 +51,7 @@ def score_references(
 
 
 def suite_rows(items: Sequence[ContrastiveItem], scores: Mapping[str, Sequence[np.ndarray]]) -> list[ScoreRow]:
-    """Return the means over last sentences of correct candidates, over all items and by phenomenon."""
+    """Return means over the correct candidates' last sentences, for all items and by phenomenon."""
     rows = []
     phenomena = np.array([item.phenomenon for item in items])
     for metric, item_scores in scores.items():
@@ -68,7 +68,7 @@ def mean_row(metric: str, values: np.ndarray) -> ScoreRow:
     mean, n = float(values.mean()), len(values)
     row: ScoreRow = {"metric": metric, "value": mean, "n": n, "signature": SIGNATURES[metric]}
     if n > 1:
-        # ddof=1: estimate of the population's deviation from these sentences.
+        # ddof=1: these sentences are a sample.
         margin = 1.96 * float(values.std(ddof=1)) / n**0.5
         row["low"], row["high"] = mean - margin, mean + margin
         row["groups"] = group_means(values.tolist())

@@ -1,4 +1,4 @@
-"""External programs of metrics, and errors if a program is missing or fails."""
+"""External metric programs, and errors if a program is missing or fails."""
 
 import logging
 import os
@@ -33,7 +33,7 @@ def run_program(command: Sequence[str], *, name: str) -> tuple[str, str]:
 
 
 def failure(name: str, message: str, *, code: int) -> UserError:
-    """Return the error for a failed program, with the most informative line of its output. The log gets all of it."""
+    """Return the error for a failed program, with the most informative output line. The whole output is logged."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     log.error("%s printed:\n%s", name, "\n".join(lines))
     telling = next((line for line in lines if "error" in line.lower() or "exception" in line.lower()), None)

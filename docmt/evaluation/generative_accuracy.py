@@ -1,6 +1,6 @@
-"""Accuracy on generative test sets: share of payload sentences whose translation contains the expected words.
+"""Accuracy on generative test sets: percentage of payload sentences whose translation contains the expected words.
 
-Post and Junczys-Dowmunt (2023) find that it reveals more about the use of context than preferences among candidates.
+Post and Junczys-Dowmunt (2023) find that it reveals more about context use than preferences among candidates.
 """
 
 import string
@@ -24,10 +24,10 @@ RULES = {
 
 
 def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
-    """Read the translation of each payload sentence.
+    """Read one translation per payload sentence.
 
-    The file is the output of `docmt decode translate-suite` (`.jsonl`), or text: one line per item, its payload, or one
-    line per source sentence of all items in their order.
+    The file is output from `docmt decode translate-suite` (`.jsonl`), or text with one line per payload or one line per
+    source sentence, in item order.
     """
     if path.suffix == ".jsonl":
         return _generated(path, items)
@@ -60,13 +60,13 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
 
 
 def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int, int] | None:
-    """Return start and end, in characters, of the first match of the expected words in a payload, or None."""
+    """Return start and end (in characters) of the expected words' first match in a payload, or None."""
     expected = item.expected.lower()
     if item.match == "tokens":
         end = 0
         for token in moses_splitter(lang)(payload):
             start = payload.find(token, end)
-            # A token with characters changed by the tokenizer is not found in the text: the match is the whole payload.
+            # A token is not found if the tokenizer changed characters. Then the match is the whole payload.
             if token.lower() == expected:
                 return (start, start + len(token)) if start >= 0 else (0, len(payload))
             end = start + len(token) if start >= 0 else end
@@ -82,13 +82,13 @@ def find_expected(item: GenerativeItem, payload: str, *, lang: str) -> tuple[int
 
 
 def match_expected(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[bool]:
-    """Return for each item True if it is correct. A missing or empty translation is wrong."""
+    """Return True per correct item. Missing or empty translations are wrong."""
     pairs = zip(items, payloads, strict=True)
     return [find_expected(item, payload, lang=lang) is not None for item, payload in pairs]
 
 
 def score_generation(items: Sequence[GenerativeItem], payloads: Sequence[str], *, lang: str) -> list[ScoreRow]:
-    """Return accuracy in percent, in rows as of `score_contrast`, without chance."""
+    """Return accuracy in percent, as rows like `score_contrast`, without chance."""
     rules = "; ".join(RULES[match] for match in dict.fromkeys(item.match for item in items))
     verdicts = match_expected(items, payloads, lang=lang)
     return accuracy_rows(items, verdicts, metric=GENERATIVE, signature=f"{rules}|interval:Wilson 95 %")

@@ -1,4 +1,4 @@
-"""Hypotheses of a split, checked against its document index."""
+"""Hypotheses for a split, checked against the document index."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ TOKENIZED_SHARE = 0.05
 
 
 class Hypothesis(BaseModel):
-    """Translation of one instance: one line of a hypotheses file (docs/files.md)."""
+    """Translation of one instance: one line in a hypotheses file (docs/files.md)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -45,7 +45,7 @@ class Hypothesis(BaseModel):
 
 
 def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
-    """Read hypotheses, which must cover every sentence of a split once, in order, within its documents."""
+    """Read hypotheses. They must cover every sentence in a split once, in order, within document boundaries."""
     hypotheses: list[Hypothesis] = []
     owners = [name for name, length in index for _ in range(length)]
     following = 0
@@ -56,7 +56,7 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
         except ValidationError as error:
             problem = error.errors()[0]
             key = f", key {'.'.join(map(str, problem['loc']))!r}" if problem["loc"] else ""
-            reason = problem["msg"].removeprefix("Value error, ")  # prefix by pydantic
+            reason = problem["msg"].removeprefix("Value error, ")  # pydantic adds this prefix
             raise UserError(f"{where}{key}: {reason}") from None
         number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
         if number != line - 1:
@@ -81,11 +81,11 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
 
 
 def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool] = ()) -> list[Hypothesis]:
-    """Read user-supplied translations of a split. Each document becomes one instance.
+    """Read user-supplied translations for a split. Documents become instances.
 
-    The file is docmt's JSONL (its name ends in `.jsonl`; it keeps its instances), or text with a line for each sentence
-    of the split, or with a line for each document, which is then not aligned by sentence. With `blank`
-    (`read_user_references`), text can also have a line for each line of the reference.
+    The file can be docmt's JSONL (its name ends in `.jsonl`, and its instances are kept), or text. Text has one line
+    per sentence, or one line per document, in which case it is not aligned by sentence. With `blank`
+    (`read_user_references`), it can also have one line per reference line.
     """
     if path.suffix == ".jsonl":
         return read_hypotheses(path, index)
@@ -102,7 +102,7 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
             f"{path}: line {empty[0]} is blank, as lines of the reference are between documents, but there are as many "
             f"lines as sentences: write {len(blank)} lines, with the blank ones of the reference"
         )
-    # With one sentence in each document, lines are sentences: then all scores can be computed.
+    # If all documents have one sentence, lines are sentences, and all scores can be computed.
     is_aligned = len(lines) == n_sentences
     following, start, hypotheses = iter(lines), 0, []
     for number, (name, length) in enumerate(index):
@@ -114,12 +114,15 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
 
 
 def find_tokenization(sentences: Sequence[str], reference: Sequence[str]) -> str | None:
-    """Return a sign of tokenization in translations that the reference lacks, or None. It makes scores wrong."""
+    """Return a sign of tokenization that the translations contain and the reference does not, or None.
+
+    Scores of tokenized translations would be wrong.
+    """
     for sign, pattern in TOKENIZATION.items():
         share, usual = (
             sum(map(bool, map(pattern.search, text))) / max(len(text), 1) for text in (sentences, reference)
         )
-        # A reference can also have such signs, in text on programming or in a corpus that is only available tokenized.
+        # References can also have such signs, for example in programming texts or in tokenized corpora.
         if share >= TOKENIZED_SHARE and share > 2 * usual:
             return f"the translations look tokenized ({100 * share:.0f} % of the sentences have {sign})"
     return None
@@ -131,17 +134,17 @@ def join_segments(
     references: Sequence[Sequence[str]],
     unit: Unit,
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the segments of the translations and of each reference, as sentences joined by spaces.
+    """Return translation segments and the segments by reference, as sentences joined by spaces.
 
-    `translations` are the sentences of each instance, `references` the sentences of the split in each reference. Both
-    are raw, or both are tokenized. The unit `sentences` needs aligned hypotheses.
+    `translations` contains sentences by instance, `references` the split's sentences by reference. Both are raw, or
+    both are tokenized. The unit `sentences` requires aligned hypotheses.
     """
     if unit == "sentences":
         return [sentence for sentences in translations for sentence in sentences], [list(text) for text in references]
     pairs = zip(hypotheses, translations, strict=True)
     key = (lambda pair: pair[0].instance) if unit == "instances" else (lambda pair: pair[0].document)
     joined, bounds = [], []
-    # Hypotheses that are not aligned have other sentences than the reference, so bounds follow the source.
+    # Unaligned hypotheses have other sentences than the reference, so segment bounds follow the source.
     for _, group in groupby(pairs, key=key):
         members = list(group)
         start = members[0][0].first_sentence

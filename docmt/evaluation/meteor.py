@@ -16,17 +16,17 @@ from docmt.evaluation.words import describe_words, tokenized_texts
 from docmt.files import write_lines
 from docmt.languages import language_of
 
-PACKAGE = "pycocoevalcap"  # carries the program and the English paraphrase table
+PACKAGE = "pycocoevalcap"  # contains the program and the English paraphrase table
 JAVA_OPTIONS = ["-Xmx2G", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
 PARAPHRASE = "paraphrase"
 
 
 @dataclass(frozen=True)
 class Language:
-    """METEOR 1.5's settings for a language."""
+    """METEOR 1.5 settings for a language."""
 
-    code: str  # METEOR's name of the language
-    weights: dict[str, float]  # of the matchers, by name
+    code: str  # language name in METEOR
+    weights: dict[str, float]  # matcher name → weight
     is_normalized: bool = False  # True if METEOR has a tokenizer (`-norm`), otherwise it reads docmt's tokens
 
 
@@ -38,7 +38,7 @@ LANGUAGES = {
     "es": Language("es", {"exact": 1.0, "stem": 0.8, PARAPHRASE: 0.6}, is_normalized=True),
     "fr": Language("fr", {"exact": 1.0, "stem": 0.2, PARAPHRASE: 0.4}, is_normalized=True),
     "ru": Language("ru", {"exact": 1.0, "stem": 0.5, PARAPHRASE: 0.5}, is_normalized=True),
-    # Known to METEOR with its language-independent parameters and a stemmer.
+    # METEOR has a stemmer for these, and uses language-independent parameters.
     **{code: Language(code, STEMS) for code in ("da", "fi", "hu", "it", "nl", "no", "pt", "ro", "tr")},
     "sv": Language("se", STEMS),
 }
@@ -47,7 +47,7 @@ INDEPENDENT = Language("other", {"exact": 1.0})
 
 
 def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[ScoreRow]:
-    """Return METEOR over the segments of each of the metrics."""
+    """Return METEOR rows, one per metric."""
     if not metrics:
         return []
     is_independent = test.settings.meteor_language == "independent"
@@ -79,7 +79,7 @@ def score_meteor(test: TranslatedTest, metrics: Mapping[str, Metric]) -> list[Sc
 
 
 def find_meteor() -> tuple[Path, str]:
-    """Return the paths of METEOR's jar and of Java. Raises NotComputableError if one is missing."""
+    """Return the paths of METEOR's jar and Java. Raises NotComputableError if one is missing."""
     package = importlib.util.find_spec(PACKAGE)
     folders = (package and package.submodule_search_locations) or []
     jars = [Path(folder) / "meteor" / "meteor-1.5.jar" for folder in folders]
@@ -109,20 +109,20 @@ def language_options(language: Language, jar: Path) -> tuple[list[str], bool]:
 def run_meteor(
     hypotheses: Sequence[str], references: Sequence[str], *, command: Sequence[str], options: Sequence[str]
 ) -> tuple[float, str]:
-    """Return the score of the segments, from 0 to 1, and the program's settings.
+    """Return the score from 0 to 1, and the program's settings.
 
-    `references` contains all references of the first segment, then all references of the second, and so on.
+    `references` contains all references for the first segment, then all references for the second, and so on.
     """
     with tempfile.TemporaryDirectory(prefix="docmt-meteor-") as folder:
         paths = [Path(folder) / name for name in ("hypotheses", "references")]
         for path, segments in zip(paths, (hypotheses, references), strict=True):
-            # Java also breaks lines at carriage returns, and would then read more segments on one side.
+            # Java also breaks lines at carriage returns, and would read too many segments.
             write_lines(path, (re.sub(r"[\r\n]+", " ", segment) for segment in segments), checksum=False)
         output, errors = run_program([*command, *map(str, paths), *options], name="METEOR")
     n_segments = len(re.findall(r"^Segment \d+ score:\t\S+$", output, flags=re.MULTILINE))
     final = re.findall(r"^Final score:\s+(\d(?:\.\d+)?(?:E-\d+)?)$", output, flags=re.MULTILINE)
     identity = re.findall(r"^Eval ID:\s+(\S+)$", output, flags=re.MULTILINE)
     if n_segments != len(hypotheses) or len(final) != 1 or len(identity) != 1:
-        # METEOR exits with 0 if the numbers of lines differ, so its exit code is not enough.
+        # METEOR exits with 0 even if the numbers of lines differ.
         raise failure("METEOR", errors or f"unexpected output: {output[-500:]}", code=0)
     return float(final[0]), identity[0]

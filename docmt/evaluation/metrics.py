@@ -1,7 +1,8 @@
-"""All metrics with their functions, requirements and display, and the settings that choose among them.
+"""All metrics with functions, requirements and display, and settings that choose among them.
 
-The report and the table in docs/evaluation.md follow. To add a metric, write a function that returns its rows (or, for
-a metric of sacreBLEU, one that makes its scorer) and add an entry to `METRICS`. `make docs` updates the pages.
+The report and the table in docs/evaluation.md are derived from them. To add a metric, write a function that returns
+rows (for a sacreBLEU metric: a function that returns the scorer) and add an entry to `METRICS`. `make docs` updates the
+pages.
 """
 
 from collections.abc import Sequence
@@ -41,34 +42,34 @@ COMET = "COMET"
 DOC2DOC = "Doc2Doc d-BLEU"
 JAVA, ALIGNER, TRAINING, MODEL = "Java", "eflomal", "the training text", "the model"
 TOKENIZER_MODULES = {"ja-mecab": ("MeCab", "sacrebleu[ja]"), "ko-mecab": ("mecab_ko", "sacrebleu[ko]")}
-"""What a tokenizer imports, and the package that brings it."""
+"""Tokenizer → (imported module, package that contains it)."""
 
 
-# The modules of scorers are imported when they are called: sacreBLEU and the tokenizers take long to import.
+# Scorers are imported on demand, because sacreBLEU and the tokenizers take long to import.
 def score_bleu(test: TranslatedTest) -> list[ScoreRow]:
-    """Return rows of sacreBLEU's metrics."""
+    """Return sacreBLEU rows."""
     from docmt.evaluation.bleu import score_bleu as score
 
     return score(test, chosen_metrics(test, score_bleu))
 
 
 def score_meteor(test: TranslatedTest) -> list[ScoreRow]:
-    """Return rows of METEOR."""
+    """Return METEOR rows."""
     from docmt.evaluation.meteor import score_meteor as score
 
     return score(test, chosen_metrics(test, score_meteor))
 
 
 def score_apt(test: TranslatedTest) -> list[ScoreRow]:
-    """Return rows of APT."""
+    """Return APT rows."""
     from docmt.evaluation.pronouns import score_pronouns
 
     return score_pronouns(test)
 
 
 def chosen_metrics(test: TranslatedTest, scorer: Scorer) -> dict[str, Metric]:
-    """Return the metrics of the settings that a scorer computes over segments."""
-    # Sentences of hypotheses that are not aligned have no counterparts in the reference.
+    """Return the metrics in the settings that a scorer computes over segments."""
+    # Sentences in unaligned hypotheses have no counterparts in the reference.
     metrics = {name: find_metric(name) for name in test.settings.metrics}
     return {
         name: metric
@@ -85,7 +86,7 @@ def sacre_metric(
     on_request: bool = False,
     lower_is_better: bool = False,
 ) -> Metric:
-    """Return a metric of sacreBLEU over raw text, tested for significance."""
+    """Return a sacreBLEU metric over raw text with significance tests."""
 
     def count(test: TranslatedTest) -> SegmentCounts:
         from docmt.evaluation.bleu import count_segments  # imports sacreBLEU
@@ -105,7 +106,7 @@ def sacre_metric(
 
 
 words_metric = partial(Metric, scorer=score_bleu, is_tokenized=True)
-"""A metric of sacreBLEU over words of a tokenizer. Differences are only tested over raw text."""
+"""A sacreBLEU metric over tokenized text. Differences are only tested over raw text."""
 
 METRICS: dict[str, Metric] = {
     "s-BLEU": sacre_metric("sacreBLEU, case-sensitive, detokenized", bleu, "sentences"),
@@ -162,8 +163,8 @@ class ContrastSettings(Settings):
     """Scoring of contrastive test sets."""
 
     score: ContrastScore = "log_probability"
-    """Score of a candidate's target document: log probability, mean log probability per token, or the negative training
-    loss with label smoothing 0.1 (as in Voita et al. 2019)."""
+    """Candidate score over the target document: log probability, mean log probability per token, or the negative
+    training loss with label smoothing 0.1 (as in Voita et al. 2019)."""
     context: Literal["gold", "own"] = "gold"
     """Preceding target sentences: reference (`gold`), or translated by the system (`own`)."""
     ties: Ties = "wrong"
@@ -188,20 +189,20 @@ class CometSettings(Settings):
 
     @property
     def model_file(self) -> str:
-        """File of the checkpoint."""
+        """Checkpoint file."""
         path = Path(self.checkpoint)
         return self.checkpoint if path.suffix == ".ckpt" else str(path / "checkpoints" / "model.ckpt")
 
 
 class EvaluationSettings(ScoringSettings):
-    """Metrics of translations."""
+    """Translation metrics."""
 
     metrics: list[MetricName] = Field(
         default=[name for name in selectable_metrics() if not (METRICS[name].needs or METRICS[name].on_request)],
         min_length=1,
     )
     """Metrics to compute. Sentence-level metrics require systems with sentence alignment. METEOR requires Java, and APT
-    (accuracy of pronouns) requires eflomal. Otherwise their scores are missing."""
+    (pronoun accuracy) requires eflomal. Otherwise their scores are missing."""
     comet: CometSettings | None = None
     """COMET. Default: not computed."""
     contrast: ContrastSettings = ContrastSettings()
@@ -216,7 +217,7 @@ class EvaluationSettings(ScoringSettings):
 
 
 def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
-    """Raise UserError for metrics that count words of a language in which they find none."""
+    """Raise UserError for word-based metrics that do not support the target language."""
     language, tokenizer = language_of(tgt_lang), settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = BLEU_TOKENIZERS.get(language, "13a")
@@ -234,12 +235,12 @@ def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric of a name. Score files of other programs can have unknown names."""
+    """Return the metric with this name. Score files from other programs can have unknown names."""
     return METRICS.get(name, Metric(""))
 
 
 def scoring_packages(names: Sequence[str]) -> dict[str, str]:
-    """Return the versions of the packages that compute some metrics, since scores can differ between versions."""
+    """Return the versions of packages that compute metrics, since scores can differ between versions."""
     needs = {need for name in names for need in find_metric(name).needs}
     packages = ["sacrebleu", "sacremoses", "jieba"]
     packages += ["eflomal"] * (ALIGNER in needs) + ["pycocoevalcap"] * (JAVA in needs)
@@ -247,7 +248,7 @@ def scoring_packages(names: Sequence[str]) -> dict[str, str]:
 
 
 def score_translations(test: TranslatedTest) -> list[ScoreRow]:
-    """Return the rows of all metrics that the settings name, and of those that are always reported."""
+    """Return rows for all metrics in the settings, and for metrics that are always reported."""
     check_target_language(test.settings, test.tgt_lang)
     chosen = {METRICS[name].scorer for name in test.settings.metrics}
     scorers = dict.fromkeys(m.scorer for m in METRICS.values() if m.scorer and (m.always or m.scorer in chosen))

@@ -1,4 +1,4 @@
-"""Options that several commands of `docmt evaluate` share."""
+"""Options that several `docmt evaluate` commands share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from docmt.settings import Settings, read_argument
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class TestText:
-    """Options that name the text of a test split, with all its references."""
+    """Options that name a test split's text and references."""
 
     prefix: Annotated[Path, option("raw text of the split, as PREFIX.{lang}, with PREFIX.documents.tsv.")]
     src_lang: SrcLang
@@ -29,7 +29,7 @@ class TestText:
     ] = None
 
     def read(self) -> tuple[DocumentIndex, list[str], list[list[str]]]:
-        """Read the document index, the reference and the further references."""
+        """Read document index, reference and additional references."""
         index, reference = read_reference(self.prefix, src_lang=self.src_lang, tgt_lang=self.tgt_lang)
         return index, reference, read_more_references(self.references or [], index, reference)
 
@@ -45,22 +45,22 @@ class ScoredRun:
 
 
 class StudyTest(Settings):
-    """A test split or a suite, and the files that `docmt decode` or a system of the user's wrote for it."""
+    """A test split or suite with output files from `docmt decode` or an external system."""
 
     test: str
-    """Name of the test split or suite."""
+    """Test split or suite name."""
     prefix: str | None = None
-    """Of a test split: its raw text, as PREFIX.{lang}, with PREFIX.documents.tsv."""
+    """A test split's raw text, as PREFIX.{lang}, with PREFIX.documents.tsv."""
     references: list[str] = []
-    """Further references of the split: a line for each sentence, or refsets in SGML or XML."""
+    """Additional references for the split: one line per sentence, or refsets in SGML or XML."""
     contrastive: str | None = None
     """A contrastive test set instead of a split, JSON lines."""
     generative: str | None = None
     """A generative test set instead of a split, JSON lines."""
     outputs: list[str] = Field(min_length=1)
-    """Translations, or log probabilities of candidates, of one run, or one file for each seed of a system."""
+    """Translations or candidate log probabilities for one run, or one file per seed."""
     baseline: list[str] = []
-    """The same of the baseline."""
+    """The baseline's files."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -69,12 +69,12 @@ class StudyTest(Settings):
         return self
 
     def suite(self) -> Path:
-        """Return the file of the suite."""
+        """Return the suite file."""
         return Path(self.contrastive or self.generative or "")
 
 
 def read_tests(_: Any, tokens: Sequence[Any]) -> list[StudyTest]:
-    """Parse the value of `--tests`."""
+    """Parse the `--tests` value."""
     values = read_argument(tokens[0].value, where="--tests")
     if not (isinstance(values, list) and values):
         raise UserError('--tests: give a list of tests, [{"test": NAME, …}, …]')

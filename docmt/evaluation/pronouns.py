@@ -1,7 +1,7 @@
-"""Accuracy of pronoun translation, APT (Miculicich Werlen and Popescu-Belis 2017).
+"""Accuracy of pronoun translation (APT, Miculicich Werlen and Popescu-Belis 2017).
 
-Each source pronoun is mapped by word alignment to its counterparts in the reference and in the hypothesis, which are
-compared. Cases, weights and the search for pronouns that the alignment misses follow the authors' program.
+Word alignment maps source pronouns to their counterparts in the reference and the hypothesis, which are compared.
+Cases, weights and the search for unaligned pronouns follow the authors' program.
 """
 
 from collections import Counter
@@ -29,26 +29,26 @@ WEIGHTS = {
     "no reference": 0.0,
     "neither": 0.0,
 }
-"""Weight of each case. In the last three, the source pronoun has no counterpart on at least one side."""
-WINDOW = 2  # words on each side that are searched for a pronoun
+"""Case weights. In the last three cases, the source pronoun has no counterpart on at least one side."""
+WINDOW = 2  # number of words on either side that are searched for a pronoun
 LISTS = Path(__file__).parent / "data/pronouns"
 
 
 class PronounLists(Settings):
-    """Pronouns of a language pair, in lower case. Nested lists are flattened."""
+    """Pronouns for a language pair, in lower case. Nested lists are flattened."""
 
     source: list[str] = Field(min_length=1)
     """Source pronouns to evaluate."""
     target: list[str] = Field(min_length=1)
-    """Target pronouns to look for where the alignment finds none."""
+    """Target pronouns to search for if the alignment finds none."""
     identical: list[list[str]]
-    """Groups of forms of the same pronoun."""
+    """Groups with forms of the same pronoun."""
     equivalent: list[list[str]]
-    """Groups of words that count half for each other."""
+    """Groups of words that count half when they replace one another."""
 
     @classmethod
     def of(cls, src_lang: str, tgt_lang: str) -> Self:
-        """Read the lists of a language pair. Raises NotComputableError if there are none."""
+        """Read the lists for a language pair. Raises NotComputableError if there are none."""
         path = LISTS / f"{language_of(src_lang)}-{language_of(tgt_lang)}.yaml"
         if not path.is_file():
             known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
@@ -63,22 +63,22 @@ class PronounLists(Settings):
         return value
 
     def normalize(self, word: str) -> str:
-        """Return the first word of the group of identical words, or the word itself."""
+        """Return the first word in the group of identical words, or the word itself."""
         return next((group[0] for group in self.identical if word in group), word)
 
 
 Occurrence = tuple[str, str]
-"""A source pronoun and its case, a key of `WEIGHTS`."""
+"""A source pronoun and its case (key in `WEIGHTS`)."""
 
 
 def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
-    """Return APT as the mean over alignments by eflomal. Empty for hypotheses that are not aligned by sentence.
+    """Return APT as the mean over eflomal alignments. Empty for hypotheses that are not aligned by sentence.
 
-    Without the aligner or lists of pronouns, the value is None, and the signature and the log contain the reason.
+    Without aligner or pronoun lists, the value is None, and signature and log contain the reason.
     """
     if not test.is_aligned:
         return []
-    # Aligned together with the test: the aligner learns from it which words belong together.
+    # Aligned together with the test set, because more text improves the alignment.
     training = read_training(test)
     try:
         lists = PronounLists.of(test.src_lang, test.tgt_lang)
@@ -101,7 +101,7 @@ def score_pronouns(test: TranslatedTest) -> list[ScoreRow]:
 
 
 def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists) -> list[Occurrence]:
-    """Return the case of each source pronoun, in order. `links` are alignments of `text.pairs`."""
+    """Return the source pronouns with their cases, in order. `links` are alignments for `text.pairs`."""
     n = len(text.source)
     occurrences = []
     for i, source in enumerate(text.source):
@@ -114,27 +114,27 @@ def find_occurrences(text: Text, links: Sequence[set[Link]], lists: PronounLists
 
 
 def find_counterparts(position: int, pair: Pair, links: set[Link], lists: PronounLists) -> list[str]:
-    """Return the target words aligned with the source pronoun at a position, as in the authors' program."""
+    """Return the target words that are aligned with a source pronoun, as in the authors' program."""
     source, target = pair
     positions = sorted(j for i, j in links if i == position)
-    # Only words of the lists count, unless no aligned word is in them.
+    # Only words in the lists count, unless no aligned word is in them.
     groups = [lists.target, *lists.identical, *lists.equivalent]
     words = [target[j] for j in positions if any(target[j] in group for group in groups)]
-    # The program was meant to search around a source word without links, but its loop over the neighbors is empty.
+    # The authors' program should search around an unaligned source word, but its loop over the neighbors is empty.
     if not positions or any(word in lists.target for word in words):
         return words
     near = range(max(positions[0] - WINDOW, 0), min(positions[-1] + WINDOW, len(target) - 1) + 1)
     owned = {j for i, j in links if source[i] in lists.source}
     if free := [j for j in near if target[j] in lists.target and j not in owned]:
-        # Two words in the middle of an even number, and three of an odd one, are equally near; the first one is taken.
-        # It joins aligned words that are in the lists, but no target pronouns.
+        # Two words in the middle of an even number of words, or three of an odd number, are equally near. The first is
+        # used. The program joins aligned words that are in the lists, but are not target pronouns.
         double_center = near[0] + near[-1]
         words.append(target[min(free, key=lambda j: (max(abs(2 * j - double_center), 2 * (len(near) % 2)), j))])
     return words or [target[j] for j in positions]
 
 
 def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: PronounLists) -> str:
-    """Return the case of a source pronoun, a key of `WEIGHTS`, from its counterparts in hypothesis and reference."""
+    """Return a source pronoun's case (key in `WEIGHTS`) from the counterparts in hypothesis and reference."""
     ours = {lists.normalize(word) for word in hypothesis}
     theirs = {lists.normalize(word) for word in reference}
     if not theirs:
@@ -148,10 +148,10 @@ def classify(hypothesis: Iterable[str], reference: Iterable[str], lists: Pronoun
 
 
 def describe_occurrences(runs: Sequence[Sequence[Occurrence]], *, signature: str) -> list[ScoreRow]:
-    """Return rows of APT: total, source pronouns (by `kind`), and shares of the cases (`APT cases`, by `kind`).
+    """Return APT rows: total, source pronouns (by `kind`), and case shares (`APT cases`, by `kind`).
 
-    The runs are over the same source pronouns with different alignments. A value is their mean, or None without source
-    pronouns. `low` and `high` are the lowest and the highest run.
+    The runs have the same source pronouns with different alignments. A value is the mean over runs, or None without
+    source pronouns. `low` and `high` are the lowest and the highest run.
     """
     n = len(runs[0])
 

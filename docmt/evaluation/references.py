@@ -1,4 +1,4 @@
-"""References of a test set: the text of a split, further files of plain lines, and the refsets of NIST and WMT."""
+"""Test set references: split text, additional plain text files, and NIST and WMT refsets."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,11 +9,11 @@ from docmt.corpora.readers.sgml import read_refsets
 from docmt.errors import UserError
 from docmt.files import read_lines
 
-MARKED = (".sgm", ".sgml", ".xml")  # suffixes of files with refsets
+MARKED = (".sgm", ".sgml", ".xml")  # refset file suffixes
 
 
 def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[DocumentIndex, list[str]]:
-    """Read the document index and the raw reference sentences of a split, which has as many lines as the source."""
+    """Read a split's document index and raw reference sentences. Source and reference must have equally many lines."""
     index = read_index(index_path(prefix))
     for path in (text_path(prefix, src_lang), text_path(prefix, tgt_lang)):
         lines = read_lines(path)
@@ -28,14 +28,13 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
 
 
 def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[list[str]], list[bool]]:
-    """Read user-supplied references of a test set without a study.
+    """Read user-supplied references for a test set without a study.
 
-    The first file has a line for each sentence. PREFIX.documents.tsv next to it delimits its documents; without such a
-    file, blank lines do.
+    The first file has one line per sentence. PREFIX.documents.tsv next to it contains the document boundaries. Without
+    such a file, blank lines are document boundaries.
 
     Returns:
-        The documents, the sentences of each reference, and for each line of the first file True if it is blank between
-        documents.
+        The document index, sentences by reference, and True per blank line between documents in the first file.
     """
     first, *others = paths
     lines = [line.removesuffix("\r") for line in read_lines(first)]
@@ -52,7 +51,7 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
 
 
 def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
-    """Read the lines of a file, without the reference's blank lines if it has as many lines as the reference."""
+    """Read the lines in a file. The reference's blank lines are removed if both files have equally many lines."""
     lines = [line.removesuffix("\r") for line in read_lines(path)]
     if len(lines) != len(blank):
         return lines
@@ -65,7 +64,7 @@ def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
 def read_more_references(
     paths: Sequence[Path], index: DocumentIndex, reference: Sequence[str], blank: Sequence[bool] = ()
 ) -> list[list[str]]:
-    """Read further references of a split. Plain files come first and can have the blank lines of the first reference.
+    """Read additional references. Plain files come first and can have the first reference's blank lines.
 
     A refset that equals the known reference is left out.
     """
@@ -102,5 +101,5 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
 
 
 def _versions(by_document: dict[str, list[tuple[str, ...]]], name: str) -> list[tuple[str, ...]]:
-    # In a dataset, `CORPUS.SPLIT/` precedes the name that a document has in its refsets.
+    # In a dataset, `CORPUS.SPLIT/` precedes document names from refsets.
     return by_document.get(name) or by_document.get(name.partition("/")[2], [])

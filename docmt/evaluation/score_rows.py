@@ -1,4 +1,4 @@
-"""Score files: rows of one run with their provenance."""
+"""Score files: rows for one run with their provenance."""
 
 import logging
 import math
@@ -14,14 +14,14 @@ from docmt.provenance import describe_result
 
 log = logging.getLogger(__name__)
 
-NOT_COMPUTED = "not computed: "  # prefix of a signature without a value, before the reason
-WARNING = "warning:"  # prefix of a part of a signature that names a defect of the scored text
+NOT_COMPUTED = "not computed: "  # signature prefix for a missing value, followed by the reason
+WARNING = "warning:"  # prefix for signature parts that describe a defect in the scored text
 NUMBERS = ("value", "low", "high", "chance")
-N_GROUPS = 20  # of items, see `group_means`
+N_GROUPS = 20  # item groups, see `group_means`
 
 
 class ScoreRow(TypedDict):
-    """One score of a run on a test, in percent. None if it could not be computed (docs/files.md)."""
+    """A run's score on a test, in percent. None if it could not be computed (docs/files.md)."""
 
     metric: str
     value: float | None
@@ -37,11 +37,11 @@ class ScoreRow(TypedDict):
 
 
 def group_means(values: Sequence[float]) -> str | None:
-    """Return the means of `N_GROUPS` groups of consecutive items, or None for fewer items.
+    """Return means over `N_GROUPS` groups of consecutive items, or None for fewer items.
 
-    Runs on the same items have the same groups. The variation of the differences of their means from group to group
-    estimates the contribution of the choice of items to the difference of the runs (batch means). Groups are
-    consecutive because items that depend on each other, such as the pairs of a generated suite, follow each other.
+    Runs on the same items have the same groups. Differences between two runs' group means vary from group to group.
+    This variation estimates how much the difference between the runs depends on the choice of items (batch means).
+    Groups are consecutive because dependent items follow one another, for example pairs in a generated suite.
     """
     if len(values) < N_GROUPS:
         return None
@@ -51,12 +51,12 @@ def group_means(values: Sequence[float]) -> str | None:
 
 @dataclass(frozen=True)
 class TestScores:
-    """Scores of a run on one test.
+    """A run's scores on one test.
 
     Attributes:
-        test: name of the test split or suite.
-        inputs: files that were read, by role. The scores were computed against `reference`.
-        facts: facts for the provenance of this test, in addition to the checksums of its inputs.
+        test: test split or suite name.
+        inputs: input files, by role. The scores were computed against `reference`.
+        facts: provenance facts for this test, in addition to input checksums.
     """
 
     test: str
@@ -68,19 +68,19 @@ class TestScores:
 def write_scores(
     path: Path, scores: Sequence[TestScores], *, run: Mapping[str, Any], settings: Mapping[str, Any], **facts: Any
 ) -> None:
-    """Write the score file of one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
+    """Write the score file for one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
     rows, inputs = [], []
     for test in scores:
         files = {role: {"name": file.name, "sha256": sha256_file(file)} for role, file in test.inputs.items()}
         inputs.append({"test": test.test, **files, **test.facts})
-        # Also in the rows, since a table may only contain scores against the same text.
+        # Also in the rows, since all scores in a table must have the same reference text.
         of_test = {"test": test.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
         rows += [{**run, **of_test, **with_finite_numbers(row)} for row in test.rows]
     write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row with None instead of NaN and infinity, with a remark in its signature and the log."""
+    """Return the row with None instead of NaN and infinity. The signature and the log contain a remark."""
     odd = {key: row[key] for key in NUMBERS if isinstance(row.get(key), float) and not math.isfinite(row[key])}
     if not odd:
         return dict(row)

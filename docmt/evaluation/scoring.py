@@ -1,7 +1,7 @@
-"""Parts of metrics: settings of scores, a translated test, the counts of its segments, and `Metric`.
+"""Scoring settings, translated test sets, segment counts, and `Metric`.
 
-Scorers such as `bleu` and `meteor` import this module; `metrics` lists all metrics with their scorers. numpy and
-sacreBLEU are imported inside functions, since planning a study imports this module and computes nothing.
+Scorers such as `bleu` and `meteor` import this module. `metrics` lists all metrics with their scorers. numpy and
+sacreBLEU are imported inside functions, since planning a study imports this module without computing scores.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
 
 BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
-"""Tokenizers of BLEU by language, as in sacreBLEU (default: `13a`)."""
+"""BLEU tokenizers by language, as in sacreBLEU (default: `13a`)."""
 TER_CHARACTERS = ("zh", "ja")
-"""Languages of which TER compares characters."""
+"""Languages for which TER compares characters."""
 
 
 class ScoringSettings(Settings):
-    """Settings of the scores of translations."""
+    """Settings for translation scores."""
 
     metrics: list[str]
     """Metrics to compute."""
@@ -46,22 +46,22 @@ class ScoringSettings(Settings):
     """`auto`: METEOR's parameters for the target language, if any (docs/evaluation.md). `independent`:
     language-independent parameters, which match identical words only."""
     aligner_runs: int = Field(default=3, ge=1, le=100)
-    """Number of runs of the random word aligner over which APT is averaged."""
+    """Number of random word alignments for the mean APT."""
     aligner_sentences: int = Field(default=20_000, ge=0)
     """Number of training sentence pairs, from the first, to align together with the test set for APT."""
 
 
 @dataclass(frozen=True)
 class TranslatedTest:
-    """Translation of a test split with its references."""
+    """Translated test split with references."""
 
-    hypotheses: Sequence[Hypothesis]  # all instances of the split, in order
-    reference: Sequence[str]  # the sentences of the split, untokenized
+    hypotheses: Sequence[Hypothesis]  # all instances in the split, in order
+    reference: Sequence[str]  # the split's sentences, untokenized
     settings: ScoringSettings
-    prefix: Path  # raw text of the split, as PREFIX.{lang}
+    prefix: Path  # the split's raw text, as PREFIX.{lang}
     src_lang: str
     tgt_lang: str
-    training: Path | None = None  # prefix of the raw text of the training split
+    training: Path | None = None  # prefix of the raw training text
     more_references: Sequence[Sequence[str]] = ()  # for BLEU, chrF, TER and METEOR
     _counted: "dict[CountSegments, SegmentCounts]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -72,7 +72,7 @@ class TranslatedTest:
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences of all hypotheses, as many as in the source if they are aligned."""
+        """All hypotheses' sentences, as many as in the source if they are aligned."""
         return [sentence for hypothesis in self.hypotheses for sentence in hypothesis.sentences]
 
     @property
@@ -82,14 +82,14 @@ class TranslatedTest:
 
     @property
     def documents(self) -> list[str]:
-        """Document of each source sentence."""
+        """Document ids, one per source sentence."""
         return [hypothesis.document for hypothesis in self.hypotheses for _ in range(hypothesis.n_sentences)]
 
     def read_source(self) -> list[str]:
         """Read the source sentences."""
         path = text_path(self.prefix, self.src_lang)
         lines = read_lines(path)
-        if len(lines) != len(self.reference):  # a file of the user, like the reference, may have blanks for documents
+        if len(lines) != len(self.reference):  # a user-supplied file can have blank lines
             lines = [line for line in lines if line.strip()]
         if len(lines) != len(self.reference):
             raise UserError(f"{path}: {len(lines)} sentences, but the reference has {len(self.reference)}")
@@ -97,59 +97,59 @@ class TranslatedTest:
 
     @property
     def is_aligned(self) -> bool:
-        """True if each sentence is the translation of a known source sentence by construction."""
+        """True if the hypotheses have one sentence per source sentence by construction."""
         return all(hypothesis.aligned for hypothesis in self.hypotheses)
 
     def counts(self, count: "CountSegments") -> "SegmentCounts":
-        """Return the counts of a metric. They are cached, since a baseline has many comparisons."""
+        """Return a metric's counts. They are cached, since a baseline has many comparisons."""
         if count not in self._counted:
             self._counted[count] = count(self)
         return self._counted[count]
 
 
 class SegmentCounts(NamedTuple):
-    """Numbers of each segment whose sums determine a score."""
+    """Counts by segment whose sums determine a score."""
 
     rows: "np.ndarray"  # float64 [segments, numbers]
-    score: "Callable[[np.ndarray], np.ndarray]"  # in percent, of sums [..., numbers]
+    score: "Callable[[np.ndarray], np.ndarray]"  # from sums [..., numbers] to percent
 
 
 Scorer = Callable[[TranslatedTest], list[ScoreRow]]
 CountSegments = Callable[[TranslatedTest], SegmentCounts]
-MakeSacre = Callable[[ScoringSettings, str], "SacreMetric"]  # of the target language
+MakeSacre = Callable[[ScoringSettings, str], "SacreMetric"]  # arguments: settings, target language
 
 
 @dataclass(frozen=True)
 class Metric:
     """One metric."""
 
-    about: str  # how it is computed, in words
-    scorer: Scorer | None = None  # computes its rows with related metrics (None: another command computes them)
+    about: str  # definition
+    scorer: Scorer | None = None  # computes related metrics together (None: another command computes them)
     sacre: MakeSacre | None = None
     is_tokenized: bool = False  # True if sacreBLEU reads `tokenized_texts`
-    unit: Unit | None = None  # its segments (None: no segments)
-    needs: tuple[str, ...] = ()  # external requirements; such a metric is only computed if the settings name it
-    always: bool = False  # reported by its scorer even if no setting names it
-    on_request: bool = False  # only computed if the settings name it, although it needs nothing
-    is_main: bool = False  # a column of the report's main table by default
+    unit: Unit | None = None  # segment unit (None: no segments)
+    needs: tuple[str, ...] = ()  # external requirements, so that the metric is only computed if the settings name it
+    always: bool = False  # always reported by the scorer
+    on_request: bool = False  # only computed if the settings name it, although it has no requirements
+    is_main: bool = False  # column in the report's main table by default
     digits: int = 2  # after the decimal point in tables
     lower_is_better: bool = False
     counts: CountSegments | None = None  # for paired tests (None: not tested)
 
 
 def bleu(settings: ScoringSettings, tgt_lang: str) -> "BLEU":
-    """Build BLEU of untokenized text."""
+    """Build BLEU for untokenized text."""
     from sacrebleu.metrics.bleu import BLEU
 
     tokenizer = settings.bleu_tokenizer
     if tokenizer == "auto":
         tokenizer = BLEU_TOKENIZERS.get(language_of(tgt_lang), "13a")
-    # `force` only silences a warning about references that end in " .", which occur in real corpora.
+    # `force` only silences a warning about references that end in " .". These occur in real corpora.
     return BLEU(lowercase=settings.lowercase, tokenize=tokenizer, force=True)
 
 
 def multi_bleu(settings: ScoringSettings, tgt_lang: str, *, lowercase: bool = False) -> "BLEU":
-    """Build the BLEU of Moses' multi-bleu.perl: words as separated by spaces, and no smoothing."""
+    """Build BLEU as in Moses' multi-bleu.perl: words separated by spaces, no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(lowercase=lowercase or settings.lowercase, tokenize="none", smooth_method="none", force=True)

@@ -1,7 +1,7 @@
-"""Paired significance tests of systems against a baseline.
+"""Paired significance tests against a baseline.
 
-The tests cover several seeds: the difference is that of the means over seeds, and chance is the choice of test segments
-(or items), since the same segments are resampled for all runs. Standard deviations show the variation between seeds.
+With several seeds, the tested difference is between means over seeds. Chance is the choice of test segments (or items),
+since the same segments are resampled for all runs. Standard deviations show the variation between seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,28 +20,28 @@ from docmt.evaluation.scoring import SegmentCounts, TranslatedTest
 N_SAMPLES = 1000
 SEED = 12345
 MIN_SEGMENTS, MIN_ITEMS = (6, 12), (6, 8)
-"""Minimum of segments, and of items of a test set, for which paired tests can give p < 0.05 and p < 0.01."""
+"""Minimum number of segments, and of test set items, for p < 0.05 and p < 0.01 in paired tests."""
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """Difference of a system from the baseline by one metric."""
+    """Difference between a system and the baseline by one metric."""
 
     metric: str
-    phenomenon: str | None  # of the items of a suite (None: all items, or translations)
-    difference: float  # of the mean scores over seeds, in percent points
+    phenomenon: str | None  # suite items with this phenomenon (None: all items, or translations)
+    difference: float  # between mean scores over seeds, in percentage points
     p: float  # two-sided, by `method`
-    sign_p: float | None  # of the sign test (None: accuracies)
-    randomization_p: float | None  # without a default, so that files of versions without it are refused
+    sign_p: float | None  # sign test (None: accuracies)
+    randomization_p: float | None  # without a default, so that files from older versions are rejected
     n: int  # segments or items
     method: str
-    half_width: float | None = None  # half the 95 % interval by the bootstrap (None: accuracies)
+    half_width: float | None = None  # half the bootstrap's 95 % interval (None: accuracies)
 
 
 def compare_translations(
     system: Sequence[TranslatedTest], baseline: Sequence[TranslatedTest]
 ) -> list[PairedDifference]:
-    """Test a system by the tested metrics of the settings, over all seeds, if both systems have the same segments."""
+    """Test a system by metrics in the settings, over all seeds, if both systems have the same segments."""
     differences = []
     for name in system[0].settings.metrics:
         metric = find_metric(name)
@@ -76,10 +76,10 @@ def compare_translations(
 
 
 def compare_systems(systems: Mapping[str, TranslatedTest]) -> list[dict[str, Any]]:
-    """Score systems as the workflow does, and test each against the first one.
+    """Score systems as in the workflow, and test them against the first system.
 
-    Returns a row for each system and metric of the settings, with half the widths of 95 % intervals. Missing numbers
-    are None.
+    Returns a row per system and metric in the settings, with half the width of 95 % intervals. Missing numbers are
+    None.
     """
     baseline, *_ = systems.values()
     rows = []
@@ -114,55 +114,55 @@ def _difference(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) 
 
 
 def bootstrap(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> np.ndarray:
-    """Return the difference of mean scores in each resample of the segments; float64 [samples]."""
-    # The same draws for all runs and both systems: that is what makes the test paired. Times the rows, they are the
-    # summed counts of all resamples.
+    """Return the difference between mean scores by resample, float64 [samples]."""
+    # The same draws for all runs and both systems make the test paired. The product of draws and rows contains the
+    # summed counts by resample.
     drawn = _draws(len(ours[0].rows))
     means = [np.mean([counts.score(drawn @ counts.rows) for counts in runs], axis=0) for runs in (ours, theirs)]
     return means[0] - means[1]
 
 
 def _draws(n: int) -> np.ndarray:
-    """Return the number of times that each resample draws each of n segments; float64 [samples, segments]."""
+    """Return how often every resample draws every segment, float64 [samples, segments]."""
     return np.random.default_rng(SEED).multinomial(n, [1 / n] * n, size=N_SAMPLES).astype("float64")
 
 
 def bootstrap_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> tuple[float, float | None]:
-    """Return the two-sided p value of paired bootstrap resampling (Koehn 2004) and half the 95 % interval."""
+    """Return the two-sided p value by paired bootstrap resampling (Koehn 2004) and half the 95 % interval."""
     from scipy.stats import norm, t  # takes a second
 
     n = len(ours[0].rows)
     if n == 1:  # all resamples are equal
         return 1.0, None
-    # How often the difference of a resample is as far from their mean as the observed one is from zero. (sacreBLEU
-    # subtracts the mean of absolute differences, which tests one side only.)
+    # Count resamples whose difference is as far from the mean as the observed difference is from zero. (sacreBLEU
+    # subtracts the mean absolute difference, so that it only tests one side.)
     resampled = bootstrap(ours, theirs)
     deviations = resampled - resampled.mean()
     p = _share_beyond(deviations, _difference(ours, theirs))
-    # Resamples of few segments vary too little: their variance is (n − 1) / n of what it estimates, and an estimate of
-    # it has Student's tails. This inverts the expanded percentile interval of Hesterberg (2015).
+    # Resamples of few segments vary too little: their variance is too small by the factor (n − 1) / n, and a variance
+    # estimate requires Student's t. This inverts Hesterberg's (2015) expanded percentile interval.
     p = float(2 * t.sf(norm.isf(p / 2) * ((n - 1) / n) ** 0.5, n - 1))
     return p, _half_width(resampled, n)
 
 
 def _half_width(resampled: np.ndarray, n: int) -> float | None:
-    """Return half the width of the 95 % interval of a score or difference, from its resamples of n segments."""
+    """Return half the 95 % interval for a score or difference, from its resamples of n segments."""
     from scipy.stats import norm, t  # takes a second
 
     if n == 1:
         return None
-    outside = 2 * norm.sf(t.isf(0.025, n - 1) * (n / (n - 1)) ** 0.5)  # expanded, as the p value is
+    outside = 2 * norm.sf(t.isf(0.025, n - 1) * (n / (n - 1)) ** 0.5)  # expanded like the p value
     half_width = float(np.quantile(np.abs(resampled - resampled.mean()), 1 - outside))
     return half_width if np.isfinite(half_width) else None
 
 
 def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """Return the p value of approximate randomization: share of swaps of segments with as large a difference."""
-    # The two translations of a segment change places in all pairs of runs at once, since seeds share hard segments.
+    """Return the p value by approximate randomization: share of random swaps with as large a difference."""
+    # A segment's two translations are swapped in all pairs of runs at once, since seeds share hard segments.
     swapped = (1 - _signs(len(ours[0].rows))) / 2
     observed, shuffled = 0.0, np.zeros(len(swapped))
     for number in range(lcm(len(ours), len(theirs))):
-        # Runs are paired in their order, again and again until all count equally often, as in the difference of means.
+        # Runs are paired in order, cyclically until all occur equally often, as in the difference between means.
         our, their = ours[number % len(ours)], theirs[number % len(theirs)]
         totals = our.rows.sum(0), their.rows.sum(0)
         change = swapped @ (their.rows - our.rows)
@@ -172,38 +172,38 @@ def randomization_p(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCount
 
 
 def _signs(n: int) -> np.ndarray:
-    """Return signs of n segments; [samples, n]. These are all combinations if there are few, otherwise random."""
-    # All combinations have the observed one among them, so that p is exact and never below 2 / 2ⁿ.
+    """Return signs for n segments, [samples, n]: all combinations if there are few, otherwise random signs."""
+    # All combinations include the observed one, so that p is exact and never below 2 / 2ⁿ.
     if 2**n < N_SAMPLES:
         return 1.0 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
     return np.random.default_rng(SEED).choice([-1.0, 1.0], size=(N_SAMPLES, n))
 
 
 def _share_beyond(under_null: np.ndarray, observed: float) -> float:
-    """Return the two-sided p value of an observed difference. The observation itself counts as one random sample.
+    """Return the two-sided p value for an observed difference. The observation itself counts as one random sample.
 
-    Fewer differences than `N_SAMPLES` come from all combinations of signs, and one of these is the observation.
+    Fewer differences than `N_SAMPLES` come from all sign combinations, which include the observation.
     """
-    # Sums in another order differ in the last digits: a resample that equals the observation must count as beyond it.
-    # A resample without a score (0 / 0) is not evidence against chance, so it also counts as beyond.
+    # Sums in another order can differ in the last digits, but a resample that equals the observation must count as
+    # beyond it. A resample without a score (0 / 0) is not evidence against chance, so it also counts as beyond.
     beyond = int((~(np.abs(under_null) < abs(observed) - 1e-9)).sum())
     return (beyond + 1) / (N_SAMPLES + 1) if len(under_null) == N_SAMPLES else beyond / len(under_null)
 
 
 def _sign_test(ours: Sequence[SegmentCounts], theirs: Sequence[SegmentCounts]) -> float:
-    """Return the p value of the sign test of Collins et al. (2005), over pairs of runs in order."""
+    """Return the p value by Collins et al.'s (2005) sign test, over pairs of runs in order."""
     # Change of the baseline's score if the translation of one segment is replaced by the system's.
     changes = [
         their.score(their.rows.sum(0) + our.rows - their.rows) - their.score(their.rows.sum(0))
         for our, their in zip(ours, theirs, strict=False)
     ]
-    # Float noise must not vote: a segment whose translations are equal is a tie, and the test leaves ties out.
+    # Float noise must not vote. Segments with equal translations are ties, which the test leaves out.
     signs = np.sign(np.round(np.mean(changes, axis=0), 9))
     return binomial_p(int((signs > 0).sum()), int((signs < 0).sum()))
 
 
 def binomial_p(wins: int, losses: int) -> float:
-    """Return the exact two-sided p value of wins and losses that are equally likely."""
+    """Return the exact two-sided p value for wins and losses (null hypothesis: equally likely)."""
     from scipy.stats import binomtest  # takes a second
 
     return float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
@@ -214,7 +214,7 @@ def compare_verdicts(
 ) -> list[PairedDifference]:
     """Test an accuracy over a suite and by phenomenon, with McNemar's exact test for a single seed.
 
-    `of_items` are the phenomena of the items, `system` and `baseline` the verdicts on them, for each seed.
+    `of_items` contains phenomena by item, `system` and `baseline` correctness by seed and item.
     """
     differences = np.mean(system, axis=0) - np.mean(baseline, axis=0)
     is_single = len(system) == len(baseline) == 1
@@ -222,9 +222,9 @@ def compare_verdicts(
     rows = []
     for phenomenon in [None, *phenomena] if len(phenomena) > 1 else phenomena:
         changes = differences[[phenomenon in (None, of_item) for of_item in of_items]]
-        # Items on which both are right or both wrong are no evidence: McNemar's test counts only the others. With
-        # several seeds, each item's difference of mean accuracies has its sign drawn at random, in 1,000 samples or,
-        # for few items, in all ways; with a single seed that would be McNemar's test.
+        # Items that both or neither has right are not evidence, so McNemar's test only counts the others. With
+        # several seeds, the signs of the items' mean accuracy differences are drawn at random in 1,000 samples or,
+        # for few items, enumerated. With a single seed, that would be McNemar's test.
         if is_single:
             p = binomial_p(int((changes > 0).sum()), int((changes < 0).sum()))
         else:

@@ -1,4 +1,4 @@
-"""Word alignments by the external program eflomal (Östling and Tiedemann 2016)."""
+"""Word alignment with the external program eflomal (Östling and Tiedemann 2016)."""
 
 import logging
 import re
@@ -25,14 +25,14 @@ SAMPLERS = 3
 NEIGHBORS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 
 Link = tuple[int, int]
-"""Positions of a source and of a target word, from 0."""
+"""Source and target word positions, from 0."""
 Pair = tuple[Sequence[str], Sequence[str]]
-"""Source and target words of a sentence."""
+"""A sentence's source and target words."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """Words of a test set, by sentence and in lower case."""
+    """Test set words, by sentence and in lower case."""
 
     source: list[list[str]]
     hypothesis: list[list[str]]
@@ -40,19 +40,19 @@ class Text:
 
     @classmethod
     def of(cls, test: TranslatedTest) -> Self:
-        """Return the words of a test whose hypotheses are aligned."""
+        """Return the words in a test with aligned hypotheses."""
         split_source, split_target = map(lower_case_splitter, (test.src_lang, test.tgt_lang))
         sides = (test.sentences, test.reference)
         return cls([*map(split_source, test.read_source())], *([*map(split_target, side)] for side in sides))
 
     @property
     def pairs(self) -> list[Pair]:
-        """Source and hypothesis of each sentence, then source and reference of each sentence."""
+        """Source and hypothesis by sentence, then source and reference by sentence."""
         return [*zip(self.source, self.hypothesis, strict=True), *zip(self.source, self.reference, strict=True)]
 
 
 def read_training(test: TranslatedTest) -> list[Pair]:
-    """Read the words of the first sentence pairs of the training text, if there is any."""
+    """Read the words in the first training sentence pairs, if any."""
     if test.training is None:
         return []
     languages = test.src_lang, test.tgt_lang
@@ -68,7 +68,7 @@ def read_training(test: TranslatedTest) -> list[Pair]:
 
 
 def describe_aligner() -> str:
-    """Return name, version and procedure of the aligner, for signatures."""
+    """Return the aligner's name, version and procedure for signatures."""
     try:
         version = metadata.version("eflomal")
     except metadata.PackageNotFoundError:  # installed for another Python
@@ -98,7 +98,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
         run_program([program, *options, "--n-samplers", str(SAMPLERS)], name="eflomal")
         directions = []
         for name in ("forward", "reverse"):
-            # A line for each sentence: `0-0 1-2 …`, the positions of source and target (the format of Pharaoh).
+            # One line per sentence with source and target positions in Pharaoh format: `0-0 1-2 …`.
             lines = read_lines(paths[name])
             if len(lines) != len(usable) or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
                 raise UserError(f"eflomal wrote alignments in an unknown form: {len(usable)} sentences, {lines[:1]}")
@@ -109,10 +109,10 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
 
 
 def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:
-    """Merge alignments of two directions by grow-diag-final-and (Koehn, Och and Marcu 2003; as in Moses).
+    """Merge alignments in two directions by grow-diag-final-and (Koehn, Och and Marcu 2003, as in Moses).
 
-    Start from the links of both, grow to neighboring links of either that reach an unlinked word, and finally add links
-    of either between two unlinked words.
+    Start from links in both directions, grow to neighboring links in either direction that reach an unlinked word, and
+    finally add links in either direction between two unlinked words.
     """
     # Recall comes from the union, precision from the intersection, where the growth starts.
     union, links = forward | reverse, forward & reverse
@@ -127,7 +127,7 @@ def merge_directions(forward: set[Link], reverse: set[Link]) -> set[Link]:
     for i, j in waiting:  # which grows
         for step_i, step_j in NEIGHBORS:
             link = i + step_i, j + step_j
-            # A link between two linked words is among `links`, or is not added.
+            # A link between two linked words is already in `links`, or is not added.
             if link in union and (link[0] not in sources or link[1] not in targets):
                 add(link)
                 waiting.append(link)

@@ -1,4 +1,4 @@
-"""Words of metrics, and the name of their tokenizer in signatures."""
+"""Words for metrics, and tokenizer names in signatures."""
 
 from collections.abc import Callable
 from importlib import metadata
@@ -11,9 +11,9 @@ from docmt.text.tokenizer import chinese_words, moses_splitter
 
 
 def word_splitter(lang: str, tokenizer: str = "auto") -> Callable[[str], list[str]]:
-    """Return a function from a sentence to its words. `tokenizer` is a value of `evaluation.word_tokenizer`.
+    """Return a function from a sentence to its words. `tokenizer` is a value for `evaluation.word_tokenizer`.
 
-    Raises NotComputableError for a language without blanks that docmt cannot split.
+    Raises NotComputableError for languages without spaces that docmt cannot split.
     """
     return chinese_words if _tokenizer_of(lang, tokenizer) == "jieba" else moses_splitter(lang)
 
@@ -25,7 +25,7 @@ def lower_case_splitter(lang: str) -> Callable[[str], list[str]]:
 
 
 def describe_words(lang: str, tokenizer: str = "auto") -> str:
-    """Return name and version of the tokenizer of `word_splitter`, for signatures."""
+    """Return the name and version of `word_splitter`'s tokenizer for signatures."""
     tokenizer = _tokenizer_of(lang, tokenizer)
     package = {"moses": "sacremoses", "jieba": "jieba"}[tokenizer]
     return f"{tokenizer}-{language_of(lang)} ({package} {metadata.version(package)})"
@@ -40,7 +40,7 @@ def _tokenizer_of(lang: str, tokenizer: str) -> str:
 
 
 def tokenized_texts(test: TranslatedTest) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the texts of a test with spaces between all words."""
+    """Return a test's texts with spaces between all words."""
     split = word_splitter(test.tgt_lang, test.settings.word_tokenizer)
     hypotheses, references = test.texts
     texts = progress([*hypotheses, *references], label="tokenize", unit="instances")

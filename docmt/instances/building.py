@@ -1,4 +1,4 @@
-"""Building of instances from subword text."""
+"""Instance building from subword text."""
 
 import logging
 from array import array
@@ -30,7 +30,7 @@ SHUFFLING_SEED = 1
 
 
 class StoredSide(NamedTuple):
-    """One side of a text. Token ids are in a file, because a large corpus does not fit in memory."""
+    """One side of a text. Token ids are on disk, because large corpora do not fit in memory."""
 
     path: Path  # `.npy` file, int32 [N], sentences as `<s> w1 … wn </s>`
     lengths: np.ndarray  # int32 [sentences], tokens with marks
@@ -75,12 +75,12 @@ def build_instances(
     masked: np.ndarray | None = None,
     **facts: Any,
 ) -> dict[str, int]:
-    """Encode and split the documents of a parallel or a monolingual text, and write the instances to a folder.
+    """Encode and split the documents in a parallel or monolingual text, and write the instances to a folder.
 
-    Texts are subwords of each sentence, as many as the index has, and read once, as streams: memory grows by a few
-    numbers per sentence. Without `tgt`, the source side serves as the target side, too. The index has the id and the
-    number of sentences of each document; `masked` sentences, bool [sentences], have no loss; `facts` are for the
-    manifest. Returns the counts in it.
+    Texts contain subwords by sentence. They are read once, as streams, so that memory only grows by a few numbers per
+    sentence. Without `tgt`, the source side is also the target side. The index contains (id, number of sentences) per
+    document. `masked` (bool [sentences]) marks sentences without loss. `facts` are added to the manifest. Returns the
+    counts in the manifest.
     """
     texts = {"src": src} if tgt is None else {"src": src, "tgt": tgt}
     manifest = facts | ({MONOLINGUAL: True} if tgt is None else {})
@@ -124,7 +124,7 @@ def _cut(
         "src_unknown_tokens": src.n_unknown,
         "tgt_unknown_tokens": tgt.n_unknown,
     }
-    # Before `take`, since the trees of omitted sentences are also read.
+    # Before `take`, since omitted sentences' trees are also read.
     if trees is not None:
         counts |= store_trees(folder, trees, _numbers(offsets, chosen))
     if len(chosen) < len(documents):
@@ -151,7 +151,7 @@ def _cut(
         end = 0
         with array_writer(folder / f"{name}_offsets.npy", np.int64) as append:
             append(np.zeros(1, dtype=np.int64))
-            # In parts: as int64, all offsets of a large corpus would take gigabytes.
+            # In parts, because all int64 offsets for a large corpus would take gigabytes.
             for start in range(0, len(side.lengths), SENTENCES_OF_A_BLOCK):
                 part = offsets_of(side.lengths[start : start + SENTENCES_OF_A_BLOCK])[1:] + end
                 append(part)
@@ -160,7 +160,7 @@ def _cut(
 
 
 def _numbers(offsets: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Return the index of the chosen instance per sentence, or −1, int32 [sentences]."""
+    """Return the chosen instance's index per sentence, or −1, int32 [sentences]."""
     numbers = np.full(len(offsets) - 1, -1, dtype=np.int32)
     numbers[chosen] = np.arange(len(chosen))
     return np.repeat(numbers, np.diff(offsets))
@@ -195,7 +195,7 @@ def build_from_files(
         if not settings.shuffled:
             return sentences
         shuffled = list(sentences)
-        # The same order for both sides, which have the same number of sentences.
+        # The same order for both sides, because they have the same number of sentences.
         return [shuffled[number] for number in np.random.default_rng(SHUFFLING_SEED).permutation(len(shuffled))]
 
     def read(path: Path) -> Iterable[list[str]]:
@@ -223,7 +223,7 @@ def build_from_files(
 
 
 def read_masked(path: Path) -> np.ndarray | None:
-    """Which sentences of `PREFIX.documents.tsv` are masked, as bool [sentences]; None without such a column."""
+    """Read the masked sentences in `PREFIX.documents.tsv`, bool [sentences]. None without a `masked` column."""
     rows = iterate_lines(path)
     if next(rows, "") != MASKED_HEADER:
         return None
@@ -272,7 +272,7 @@ def iterate_trees(
             placed = place_trees(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        yield placed  # outside `try`, which must not catch errors of the caller
+        yield placed  # outside `try`, so that the caller's errors are not caught
     if (document := next(found, None)) is not None:
         raise UserError(
             f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"

@@ -1,4 +1,4 @@
-"""Instances packed into arrays for batches, marks around sentences, and documents as single sentences.
+"""Packed instance arrays for batches, sentence marks, and documents as single sentences.
 
 Shape letters: S packed source tokens, N packed target tokens, G sentences, B instances.
 """
@@ -15,7 +15,7 @@ from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 @dataclass(frozen=True)
 class Marks:
-    """Token ids before and after the words of a sentence in model input. A target always ends in `</s>`.
+    """Token ids before and after a sentence's words in model input. A target always ends in `</s>`.
 
     Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) instead marks sentences with language
     tags, as instructions for a multi-task model (Johnson et al. 2017). Pretrained models have other marks.
@@ -39,14 +39,14 @@ class Marks:
         return (self.src_before, self.src_after) if side == "src" else (self.tgt_before, (EOS,))
 
     def wrap(self, words: Iterable[int], side: Literal["src", "tgt"]) -> np.ndarray:
-        """Return the words of a sentence with marks, int32."""
+        """Return a sentence's words with marks, int32."""
         before, after = self.around(side)
         return np.array([*before, *words, *after], dtype=np.int32)
 
 
 @dataclass(frozen=True)
 class PackedSentences:
-    """Consecutive sentences of instances, as arguments for `docmt.models.batch.pack`."""
+    """Consecutive sentences in instances, as arguments for `docmt.models.batch.pack`."""
 
     src_tokens_S: np.ndarray  # int32, sentences as `<s> w1 … wn </s>`
     src_lengths_G: np.ndarray  # int64, tokens per sentence, including marks
@@ -70,7 +70,7 @@ class PackedSentences:
 def gather(instance_set: InstanceSet, instances: Sequence[int] | np.ndarray) -> PackedSentences:
     """Pack instances in this order."""
     chosen = np.asarray(instances, dtype=np.int64)
-    bounds = np.asarray(instance_set.instances)  # plain arrays: each access to a memory map costs microseconds
+    bounds = np.asarray(instance_set.instances)  # plain arrays, since memory map accesses cost microseconds
     first_B, last_B = bounds[chosen], bounds[chosen + 1]
     counts_B = last_B - first_B
     sentences_G = expand_ranges(first_B, counts_B)

@@ -24,28 +24,28 @@ MANIFEST = "manifest.json"
 MASKED = "masked"
 # Manifest key for monolingual instances, whose stored source side is also the target side.
 MONOLINGUAL = "monolingual"
-DOCUMENT_IDS = "document_ids"  # name of the file with document ids, and their key in older manifests
-INSTANCES_OF_A_BLOCK = 10_000  # instances with trees checked at a time, since a large corpus would take gigabytes
+DOCUMENT_IDS = "document_ids"  # document id file name, and key in older manifests
+INSTANCES_OF_A_BLOCK = 10_000  # instances per tree check, since a large corpus would take gigabytes
 TREE_ARRAYS = {"edu_offsets": np.int64, "sentence_edus": np.int64, "edu_heads": np.int64, "sentence_heads": np.int64}
 
 
 @dataclass(frozen=True)
 class InstanceTrees:
-    """EDUs of source sentences and their trees, cut to instances, int64.
+    """Source EDUs and their trees, cut to instances, int64.
 
-    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. The marks `<s>` and `</s>` are in the first and last EDU
-    of their sentence. A head is −1 for a root, and if the head is outside the instance.
+    EDU e is src_tokens[edu_offsets[e] : edu_offsets[e + 1]]. A sentence's first and last EDU contain the marks `<s>`
+    and `</s>`. A head is −1 for a root, and if the head is outside the instance.
     """
 
     edu_offsets: np.ndarray  # [EDUs + 1]
     sentence_edus: np.ndarray  # [sentences + 1], EDU offsets
     edu_heads: np.ndarray  # [EDUs], row of the head EDU
-    sentence_heads: np.ndarray  # [sentences], row of the head sentence in the tree of sentences
+    sentence_heads: np.ndarray  # [sentences], row of the head sentence in the sentence tree
 
 
 @dataclass(frozen=True)
 class InstanceSet:
-    """The instances of one split."""
+    """The instances in one split."""
 
     src_tokens: np.ndarray  # int32 [N], all sentences as `<s> w1 … wn </s>`
     src_offsets: np.ndarray  # int64 [sentences + 1]
@@ -87,12 +87,12 @@ class InstanceSet:
 
 
 def ids_path(folder: Path) -> Path:
-    """Return the path of the document ids (one per line) in a folder of instances."""
+    """Return the path of the document ids (one per line) in an instances folder."""
     return folder / f"{DOCUMENT_IDS}.txt"
 
 
 def offsets_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the starts of consecutive parts with these lengths, and the end of the last one, int64 [parts + 1]."""
+    """Return the starts of consecutive parts with these lengths, and the end, int64 [parts + 1]."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
     return offsets
@@ -125,9 +125,9 @@ def array_writer(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], Non
 def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
     """Yield a new folder for arrays and document ids, which replaces `folder` at the end.
 
-    At the end, `manifest` is written with checksums of the arrays. After an error, the new folder is removed.
+    At the end, `manifest` is written with array checksums. After an error, the new folder is removed.
     """
-    with atomic_path(folder, checksum=False) as temporary:  # the manifest has the checksums of the arrays
+    with atomic_path(folder, checksum=False) as temporary:  # the manifest has the array checksums
         temporary.mkdir()
         yield temporary
         checksums = {path.stem: sha256_file(path) for path in temporary.glob("*.npy")}
@@ -137,7 +137,7 @@ def instances_folder(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
 def expand_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the concatenation of `arange(start, start + length)` over all ranges, int64."""
     lengths = np.asarray(lengths, dtype=np.int64)
-    # Without a loop: 0, 1, 2, … over all ranges, plus the start of the range minus the lengths before it.
+    # Without a loop: 0, 1, 2, … over all ranges, plus the range start minus the preceding lengths.
     before = np.cumsum(lengths) - lengths
     return np.repeat(np.asarray(starts, dtype=np.int64) - before, lengths) + np.arange(int(lengths.sum()))
 
@@ -159,9 +159,9 @@ def save_instances(folder: Path, instance_set: InstanceSet) -> None:
 
 
 def load_instances(folder: Path) -> InstanceSet:
-    """Open a folder of instances. Raises UserError if checksums differ."""
+    """Open an instances folder. Raises UserError if checksums differ."""
     folder = folder_of(folder)
-    # The manifest contains the checksums of arrays, and has a recorded checksum itself.
+    # The manifest contains array checksums, and its own checksum is recorded.
     manifest = read_manifest(folder)
     arrays = _load_arrays(folder, manifest, _stored(manifest))
     if manifest.get(MONOLINGUAL):
@@ -180,12 +180,12 @@ def load_instances(folder: Path) -> InstanceSet:
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder of instances for a path, which is the folder or its manifest (as in workflow rules)."""
+    """Return the instances folder for a path to the folder or its manifest (as in workflow rules)."""
     return path.parent if path.name == MANIFEST else path
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest, from the path of the folder of instances or of the manifest."""
+    """Read the manifest, from a path to the instances folder or the manifest."""
     path = folder_of(folder) / MANIFEST
     manifest = read_json(path)
     if not isinstance(manifest, dict) or "counts" not in manifest:
@@ -194,7 +194,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _stored(manifest: dict[str, Any]) -> dict[str, type]:
-    """Return names and types of the arrays in a folder, without trees."""
+    """Return array names and types in a folder, without trees."""
     left_out = ("tgt_",) if manifest.get(MONOLINGUAL) else ()
     return {name: dtype for name, dtype in ARRAYS.items() if not name.startswith(left_out)}
 
@@ -249,7 +249,7 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
         ("sentence", trees.sentence_heads, bounds),
     ):
         for first in range(0, len(ends) - 1, INSTANCES_OF_A_BLOCK):
-            # Starts of the instances in the block, and the end of the last one.
+            # Instance starts in the block, and the last end.
             block = ends[first : first + INSTANCES_OF_A_BLOCK + 1]
             units = np.arange(block[0], block[-1])
             parents = heads[block[0] : block[-1]]

@@ -1,1 +1,1 @@
-"""Tables, pictures and one page from the scores of all runs."""
+"""Report tables, figures and page from all runs' scores."""

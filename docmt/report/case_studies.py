@@ -27,12 +27,12 @@ def choose_cases(
     system: Path,
     baseline: Path,
 ) -> pd.DataFrame:
-    """Choose the sentences with the largest difference of sentence chrF.
+    """Choose the sentences with the largest sentence chrF difference.
 
-    `prefix` is the raw text of the split, as `PREFIX.{lang}`; `system` and `baseline` are files of hypotheses.
+    `prefix` is the split's raw text (`PREFIX.{lang}`). `system` and `baseline` are hypotheses files.
 
     Returns:
-        Rows with the columns `COLUMNS`: for each case context, source, reference and translations. Empty if no sentence
+        One row per case with the columns `COLUMNS` (context, source, reference and translations). Empty if no sentence
         is better.
     """
     from sacrebleu.metrics.chrf import CHRF  # imported here, since the report only reads the result

@@ -48,8 +48,8 @@ def table(
         docmt report table --settings @report.json --name table_1 --scores a/scores.json b/scores.json --out table_1
 
     Args:
-        name: name of the table in `report.tables`.
-        differences: JSON files of `docmt evaluate difference`.
+        name: table name in `report.tables`.
+        differences: JSON files from `docmt evaluate difference`.
     """
     from docmt.report.differences import read_differences
     from docmt.report.input_files import gather_scores
@@ -85,10 +85,10 @@ def cases(
         --system b.jsonl --baseline a.jsonl --out cases
 
     Args:
-        name: name of the case study in `report.cases`.
-        prefix: raw text of the test split, as PREFIX.{lang}.
-        system: translations of the better system.
-        baseline: translations of the other system.
+        name: case study name in `report.cases`.
+        prefix: raw test text, as PREFIX.{lang}.
+        system: the better system's translations.
+        baseline: the other system's translations.
     """
     from docmt.report.case_studies import choose_cases
     from docmt.report.study_tables import case_table
@@ -116,7 +116,7 @@ def figure(
         docmt report figure --settings @report.json --name lengths --scores a/scores.json b/scores.json --out lengths
 
     Args:
-        name: name of the figure in `report.figures` or `report.curves`.
+        name: figure name in `report.figures` or `report.curves`.
     """
     from docmt.report.figures import draw_plot, study_styles, write_plot
     from docmt.report.input_files import gather_scores, read_histories
@@ -147,14 +147,14 @@ def claims(
     fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .csv, .md and .txt are written.")],
 ) -> None:
-    """Test the claims of the study against scores and training histories.
+    """Test the study's claims against scores and training histories.
 
     Example:
         docmt report claims --settings @report.json --scores a/scores.json b/scores.json --manifest @manifest.json
         --out claims
 
     Args:
-        name: names of claims in `report.claims`. Default: all.
+        name: claim names in `report.claims`. Default: all.
     """
     from docmt.report.claims.judging import claims_table
     from docmt.report.input_files import gather_scores, read_histories

@@ -1,4 +1,4 @@
-"""CPU and GPU hours of a study, from Snakemake's benchmarks."""
+"""CPU and GPU hours for a study, from Snakemake's benchmarks."""
 
 import logging
 import math
@@ -16,10 +16,10 @@ from docmt.report.manifest import Manifest
 log = logging.getLogger(__name__)
 
 HOUR = 3600
-OTHER = "other"  # stage of an unlisted rule, such as a user-defined one
-# Rules without costs: a page cannot contain its own costs, and the reader can be made before or after it.
+OTHER = "other"  # stage for an unlisted rule, such as a user-defined rule
+# Rules without costs: a page cannot contain its own costs, and the reader can be made before or after the page.
 PAGES = ("render", "render_reader")
-# File in the folder of a run in which a job of a rule records its device
+# File name by rule. In these files in the run folder, jobs record their device.
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
@@ -36,7 +36,7 @@ class SessionRecord(BaseModel):
 
 
 class JobFacts(BaseModel):
-    """Facts that a job on a device recorded (docs/files.md). Other keys are ignored."""
+    """Facts that a job recorded about its device (docs/files.md). Other keys are ignored."""
 
     device: str
     n_devices: int
@@ -46,7 +46,7 @@ class JobFacts(BaseModel):
 
 
 def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
-    """Return jobs, core-hours and GPU-hours of each stage. None without benchmarks."""
+    """Return jobs, core-hours and GPU-hours by stage. None without benchmarks."""
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -75,10 +75,10 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def read_times(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """Read the processor and GPU time of a job in seconds, from `FOLDER/{rule}/NAME.tsv`.
+    """Read a job's processor and GPU time in seconds from `FOLDER/{rule}/NAME.tsv`.
 
-    `run_folders` maps `{dataset}/{system}/seed{seed}` to the folder of the run, where a job records its device and
-    sessions. If the file is not a benchmark, a warning names it and the result is None.
+    `run_folders` maps `{dataset}/{system}/seed{seed}` to the run folder, where a job records its device and sessions.
+    If the file is not a benchmark, a warning is logged and None is returned.
     """
     try:
         # Snakemake writes `NA` or `-` where a job ended before the first measurement. It writes several rows when it

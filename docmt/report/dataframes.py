@@ -9,7 +9,7 @@ Record = dict[str, Any]  # a row, by column
 
 
 def records(table: pd.DataFrame) -> list[Record]:
-    """Return the rows of a table."""
+    """Return the table rows."""
     return table.to_dict("records")
 
 
@@ -27,20 +27,20 @@ def keep(table: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
 
 
 def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
-    """Return the rows with a value in each of some columns. A list names several values."""
+    """Return the rows with these column values. A list allows several values."""
     for name, value in values.items():
         table = keep(table, column(table, name).isin(value if isinstance(value, list) else [value]))
     return table
 
 
 def groups(table: pd.DataFrame, name: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the rows of each value of a text column, in the order of first appearance."""
+    """Yield text column values in order of first appearance, with their rows."""
     for value, members in table.groupby(name, sort=False):
         yield str(value), members
 
 
 def means(table: pd.DataFrame, of: str, *, by: str | list[str]) -> dict[Any, float]:
-    """Return the mean of a column for each value of another column, or each combination of several columns."""
+    """Return column means by value in another column, or by combination of values in several columns."""
     return pd.Series(table.groupby(by)[of].mean()).to_dict()
 
 

@@ -13,12 +13,12 @@ from docmt.files import read_json
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
 
-LEVELS = ((0.01, "**"), (0.05, "*"))  # marks with the level below which each p value has them
+LEVELS = ((0.01, "**"), (0.05, "*"))  # significance level → mark for p values below it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(PairedDifference):
-    """A paired difference with its test and the names of both systems."""
+    """A paired difference with test and system names."""
 
     dataset: str
     test: str
@@ -27,12 +27,12 @@ class Difference(PairedDifference):
 
     @property
     def key(self) -> tuple[str, str, ScoreKey]:
-        """Baseline, system and score, by which tables look up the difference."""
+        """Baseline, system and score: the key for table lookups."""
         return self.baseline, self.system, ScoreKey(self.dataset, self.test, self.metric, self.phenomenon)
 
     @property
     def highest_p(self) -> float:
-        """Largest p value, which decides on marks, since each test finds too many differences in some data."""
+        """Largest p value of all tests. It determines the mark, since a single test can have false positives."""
         return max(self.p, self.randomization_p or 0.0)
 
     @property
@@ -42,13 +42,13 @@ class Difference(PairedDifference):
 
 
 ROW = TypeAdapter(Difference)
-# The paired tests of a study by `key`; tables without a baseline look up None and find nothing
+# A study's paired tests by `key`. Tables without a baseline look up None, which is never a key.
 Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
 UNTESTED: Differences = {}
 
 
 def read_differences(paths: Sequence[Path]) -> Differences:
-    """Read the files of `docmt evaluate difference`."""
+    """Read files from `docmt evaluate difference`."""
     differences: dict[tuple[str | None, str, ScoreKey], Difference] = {}
     for path in paths:
         for test in _read(path):
@@ -74,7 +74,7 @@ def _read(path: Path) -> Iterator[Difference]:
 
 
 def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> str:
-    """Return the meaning of the marks of a table. Empty without any test."""
+    """Return an explanation of a table's marks. Empty without tests."""
     if not tested:
         return ""
     baselines = ", ".join(dict.fromkeys(settings.label(test.baseline) for test in tested))
@@ -83,10 +83,10 @@ def describe_marks(tested: Sequence[Difference], settings: ReportSettings) -> st
 
 
 def few_segments_footnote(tested: Sequence[Difference]) -> str:
-    """Return a note on marks that scores cannot have, because they have too few segments. Empty if there are enough."""
+    """Return a note on marks that are impossible with this few segments. Empty with enough segments."""
     named: dict[str, dict[str, None]] = {}
     for test in tested:
-        # Minimum of segments, or of items of suites (which have no test by randomization), for `*` and `**`.
+        # Minimum number of segments for `*` and `**`, or of suite items (without a randomization test).
         single, double = MIN_ITEMS if test.randomization_p is None else MIN_SEGMENTS
         if test.n < double:
             marks = f"any mark (* takes {single})" if test.n < single else f"** (takes {double})"

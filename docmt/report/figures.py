@@ -1,4 +1,4 @@
-"""Pictures of the report: training curves, accuracy by phenomenon and by distance, scores over a fact about systems."""
+"""Report figures: training curves, accuracy by phenomenon and distance, scores by system property."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,11 +34,11 @@ from docmt.report.summary import (
     summarize,
 )
 
-MAX_BANDS = 6  # bands of more systems hide each other, so that each system has separate panels
+MAX_BANDS = 6  # bands for more systems would overlap, so every system has separate panels
 WHISKERS = "Whiskers: 95 % Wilson interval of one seed, or one deviation of several. Dashed: chance."
 N_MARKS = 8  # approximate number of marks on a curve
-LOG_RATIO = 8  # from this ratio of the largest to the smallest place on, the horizontal axis is logarithmic
-# Pictures of every training, drawn as `report.curves` of all systems
+LOG_RATIO = 8  # minimum ratio between the largest and the smallest position for a logarithmic horizontal axis
+# Figures for every study, drawn like `report.curves` for all systems
 TRAINING = {
     "learning_curves": CurveFigure(
         title="Learning curves",
@@ -63,14 +63,14 @@ TRAINING = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture with its numbers in full precision."""
+    """A figure with its data in full precision."""
 
     picture: Picture
     values: pd.DataFrame
 
 
 def study_styles(settings: ReportSettings, others: Sequence[str]) -> Styles:
-    """Return the colors of a study. Lines and systems of figures come first, as in a single figure."""
+    """Return a study's styles. Lines and systems in figures have the first colors, as in a single figure."""
     return Styles([*settings.legend, *others], settings)
 
 
@@ -83,9 +83,9 @@ def draw_plot(
     paper_columns: PaperColumns,
     histories: list[History],
 ) -> Plot | None:
-    """Draw a picture of the settings' `figures` or `curves`, by its name. None without any of its measurements.
+    """Draw a figure in the settings' `figures` or `curves` by name. None without measurements.
 
-    `scores` is the long table, `paper_columns` are facts from the config. Histories of other systems are left out.
+    `scores` is the long table, and `paper_columns` contains system properties. Other systems' histories are left out.
     """
     if name in settings.figures:
         return _plot_scores(name, settings, styles, scores=scores, paper_columns=paper_columns)
@@ -93,7 +93,7 @@ def draw_plot(
 
 
 def write_plot(prefix: Path, plot: Plot) -> None:
-    """Write a picture as `.svg` and `.png`, and its numbers as `.csv`."""
+    """Write a figure as `.svg` and `.png`, and its data as `.csv`."""
     for suffix, text in {"svg": plot.picture.svg, "csv": plot.values.to_csv(index=False)}.items():
         with atomic_writer(prefix.with_name(f"{prefix.name}.{suffix}")) as file:
             file.write(text)
@@ -104,10 +104,9 @@ def write_plot(prefix: Path, plot: Plot) -> None:
 def training_curves(
     histories: Sequence[History], styles: Styles, origins: Mapping[str, Sequence[str]] | None = None
 ) -> list[Picture]:
-    """Draw losses and attention entropies over updates, per dataset one picture of each kind, or two for many systems.
+    """Draw losses and attention entropies over updates: per dataset one figure per kind, or two for many systems.
 
-    `origins` lists the trained systems whose updates led to the models of a system, the last training first. All of
-    their updates count.
+    `origins` lists the systems in a system's training chain, the last training first. All their updates count.
     """
     histories = [_with_all_updates(history, histories, origins or {}) for history in histories]
     systems = list(dict.fromkeys(history.system for history in histories))
@@ -121,7 +120,7 @@ def training_curves(
 
 
 def _with_all_updates(history: History, histories: Sequence[History], origins: Mapping[str, Sequence[str]]) -> History:
-    """Return the history with updates counted from the start of the first model, on average over its seeds."""
+    """Return the history with updates counted from the first training in the chain (mean over seeds)."""
     before = 0.0
     for origin in origins.get(history.system, [])[1:]:
         runs = [other for other in histories if (other.dataset, other.system) == (history.dataset, origin)]
@@ -129,12 +128,12 @@ def _with_all_updates(history: History, histories: Sequence[History], origins: M
     return replace(history, table=history.table.assign(step=column(history.table, "step") + before))
 
 
-# Values by update and line style of each quantity of a system, with one series per seed
+# (values by update, line style) for every quantity, with one series per seed
 Lines = list[tuple[list[pd.Series], LineStyle]]
 
 
 def _plot_curves(key: str, layout: CurveFigure, styles: Styles, histories: Sequence[History]) -> list[Plot]:
-    """Plot columns of histories. If bands would hide each other, a second picture has a panel per system."""
+    """Plot history columns. If bands would overlap, a second figure has a panel per system."""
     members = [
         history
         for history in histories
@@ -198,12 +197,12 @@ def _curve_panels(layout: CurveFigure, styles: Styles, histories: Sequence[Histo
 
 
 def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] = (), has_band: bool = True) -> None:
-    """Draw the mean over seeds, where all seeds have measurements, and with a band their range and each seed."""
+    """Draw the mean over seeds, where all seeds have measurements. A band shows the range, thin lines the seeds."""
     curves = [(series, OTHERS, False) for lines in others for series, _ in lines]
     curves += [(series, style, has_band and len(series) > 1) for lines in shown for series, style in lines]
     for series, style, has_spread in curves:
         table = pd.concat(series, axis=1)
-        # Seeds that stopped early would shift the mean, so it ends with the first of them.
+        # Seeds that stopped early would shift the mean, so the mean ends with the shortest seed.
         if len(series) > 1:
             table = table.dropna()
         if has_spread:
@@ -215,7 +214,7 @@ def _draw_curves(axes: Axes, *, shown: Sequence[Lines], others: Sequence[Lines] 
 
 
 def measured_values(history: History, name: str) -> pd.Series | None:
-    """Return the finite values of a column by update, or None without any."""
+    """Return a column's finite values by update, or None without any."""
     series = column(history.table.set_index("step"), name)
     finite = pd.Series(series[np.isfinite(series)])
     # A training that was resumed logs the updates after its checkpoint twice.
@@ -223,7 +222,7 @@ def measured_values(history: History, name: str) -> pd.Series | None:
 
 
 def accuracy_bars(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Draw contrastive accuracy by phenomenon, with a line for guessing, one picture per dataset."""
+    """Draw contrastive accuracy by phenomenon with a line for chance, one figure per dataset."""
     return [
         draw_picture(
             [("", partial(_draw_bars, rows=rows, styles=styles))],
@@ -245,7 +244,7 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
         places = np.arange(len(suites)) + (i - (n_systems - 1) / 2) * width
         axes.bar(places, scores["mean"].to_numpy(dtype=float, na_value=np.nan), width * 0.92, **styles.bar(system))
         axes.errorbar(places, scores["mean"], _whiskers(scores), fmt="none", ecolor=INK, **BARS)
-    # Chance depends on the number of candidates, so each phenomenon has its own line.
+    # Chance depends on the number of candidates, so every phenomenon has a separate line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
         axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **GUESSING)
@@ -255,13 +254,13 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
-    """Return the lengths of the error bars below and above each mean, 0 without an interval; float64 [2, rows]."""
+    """Return error bar lengths below and above the means, float64 [2, rows]. 0 without an interval."""
     mean, low, high = (column(rows, name).to_numpy(dtype=float, na_value=np.nan) for name in ("mean", "low", "high"))
     return np.nan_to_num(np.clip([mean - low, high - mean], 0, None))
 
 
 def distance_lines(summary: pd.DataFrame, styles: Styles) -> list[Picture]:
-    """Draw contrastive accuracy over ranges of distances, a panel per phenomenon with at least two ranges."""
+    """Draw contrastive accuracy by distance range, a panel per phenomenon with at least two ranges."""
     pictures = []
     for dataset, rows in groups(name_suites(contrastive_scores(summary, by="distance")), "dataset"):
         panels: list[tuple[str, Draw]] = [
@@ -290,7 +289,7 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     n_systems = rows["system"].nunique()
     for i, (system, scores) in enumerate(groups(rows, "system")):
         scores = scores.set_index("distance").reindex(ranges)
-        # Next to each other, so that the whiskers of many systems can be distinguished.
+        # Next to each other, so that many systems' whiskers can be distinguished.
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
         axes.errorbar(places, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
@@ -302,7 +301,7 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
 def _plot_scores(
     name: str, settings: ReportSettings, styles: Styles, *, scores: pd.DataFrame, paper_columns: PaperColumns
 ) -> Plot | None:
-    """Plot scores over a fact about systems: a panel per test and metric, a line per group of systems."""
+    """Plot scores by system property: a panel per test and metric, a line per system group."""
     layout = settings.figures[name]
     rows = choose_rows(scores.sort_values("seed", kind="stable"), layout)
     if rows.empty:
@@ -333,14 +332,14 @@ def _plot_scores(
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
-    """Return the place of each system on the horizontal axis. If all places are numbers, they become numbers."""
+    """Return horizontal axis values by system. If all are numeric, they become numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
         if place is None:
             raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `values`")
         words[system] = place
-    # One word makes all of them words: "512" and "full" have no common scale, nor have "512" and "inf".
+    # A single word makes all values words, because "512" has no common scale with "full" or "inf".
     with suppress(ValueError):
         numbers = {system: float(place) for system, place in words.items()}
         if all(map(math.isfinite, numbers.values())):
@@ -349,7 +348,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
 
 
 def axis_positions(places: Iterable[float | str]) -> dict[float | str, float]:
-    """Return the position of each place on the horizontal axis: numbers themselves, in order; words at equal steps."""
+    """Return horizontal axis positions by value. Numbers keep their value in sorted order. Words are spaced evenly."""
     distinct = dict.fromkeys(places)
     numbers = sorted(place for place in distinct if isinstance(place, float))
     return {place: place for place in numbers} or {place: float(i) for i, place in enumerate(distinct)}
@@ -362,7 +361,7 @@ def _points(
     places: Mapping[str, float | str],
     headings: Mapping[ScoreKey, str],
 ) -> pd.DataFrame:
-    """Return one row per point: panel, line, system, x, mean, sd, seeds and the published number."""
+    """Return one row per point: panel, line, system, x, mean, sd, seeds and published number."""
     summaries = {(row["panel"], row["system"]): row for row in records(summarize(rows, extra=["panel"]))}
     points: list[dict[str, Any]] = []
     for key, panel in headings.items():
@@ -378,7 +377,7 @@ def _points(
 def _draw_points(
     axes: Axes, *, points: pd.DataFrame, runs: pd.DataFrame, positions: dict[float | str, float], styles: Styles
 ) -> None:
-    """Draw error bars through the study's means with dots for seeds, and thin lines with hollow published numbers."""
+    """Draw the study's means with error bars and dots for seeds, and published numbers with thin lines."""
     for line, of_line in groups(points, "line"):
         of_line = of_line.assign(at=[positions[place] for place in of_line["x"]]).sort_values("at", kind="stable")
         style: LineStyle = styles.line(line) | {"marker": styles.marker(line)}

@@ -1,4 +1,4 @@
-"""Box above the first table: at most three sentences on the scores, as in the abstract of a paper."""
+"""Box above the first table: at most three sentences on the scores, as in a paper's abstract."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey, contrastive_scores, name_suites, translation_scores
 from docmt.report.tables import format_score
 
-MAX_FORCED = 50  # percentage of sentences at the length limit above which a system is named
-MAX_NAMED = 4  # tests and phenomena that a sentence names, followed by the number of others
+MAX_FORCED = 50  # name systems with a larger percentage of sentences at the length limit
+MAX_NAMED = 4  # maximum number of tests or phenomena in a sentence, followed by the number of others
 
 
 def key_findings(
@@ -28,7 +28,8 @@ def key_findings(
 ) -> list[str]:
     """Return at most three sentences: best system against the baseline, contrastive sets, limitations.
 
-    `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets of generated text.
+    `updates_note` is the footnote on systems with more or fewer updates. `generated` lists datasets with generated
+    text.
     """
     results = [_best_systems(summary, settings, differences), _contrasts(summary, settings)]
     limits = _limits(summary, settings, updates_note, generated) if any(results) else ""
@@ -36,7 +37,7 @@ def key_findings(
 
 
 def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: Differences) -> str:
-    """Return a sentence on the best system on each test by the first metric of the main table, against the baseline."""
+    """Return a sentence on the best system per test against the baseline, by the main table's first metric."""
     rows = translation_scores(summary)
     names, _ = choose_metrics(summary, settings)
     if not names:
@@ -85,12 +86,12 @@ def _against(tested: Difference | None, subject: str, digits: int, *, is_study_t
 
 
 def _are_unlike(rows: Sequence[Record]) -> bool:
-    """True if some scores of a test were computed in another way, so that the table highlights none of them."""
+    """True if some scores on a test were computed in another way, so that the table highlights no score."""
     return bool(differing_signatures({row["system"]: row["signatures"] for row in rows}))
 
 
 def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) -> tuple[list[str], str]:
-    """Return the labels of the systems with the best displayed score, and the score."""
+    """Return the labels for the systems with the best displayed score, and the score."""
     first = ranked[0]
     leaders = [row for row in ranked if round(row["mean"], digits) == round(first["mean"], digits)]
     labels = [settings.label(row["system"]) for row in leaders]
@@ -100,7 +101,7 @@ def _leaders(ranked: Sequence[Record], digits: int, settings: ReportSettings) ->
 
 
 def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
-    """Return a sentence on the best systems by phenomenon, and the phenomena in which none is above chance."""
+    """Return a sentence on the best systems by phenomenon, and on phenomena where no system is above chance."""
     rows = name_suites(contrastive_scores(summary))
     n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
     best: dict[str, list[str]] = {}
@@ -139,7 +140,7 @@ def _limits(summary: pd.DataFrame, settings: ReportSettings, updates_note: str, 
 
 
 def _join(parts: Sequence[str], conjunction: str = " and ") -> str:
-    """Join names as an enumeration, with the number of omitted names."""
+    """Join names to an enumeration. The number of omitted names is added."""
     shown = [*parts[:MAX_NAMED], *([f"{len(parts) - MAX_NAMED} more"] if len(parts) > MAX_NAMED else [])]
     *most, last = shown or [""]
     return f"{', '.join(most)}{conjunction}{last}" if most else last

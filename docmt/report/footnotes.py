@@ -16,7 +16,7 @@ from docmt.report.input_files import History
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import GROUP
 
-NEAR = 0.9  # a training with at least this share of another's updates counts as equally long
+NEAR = 0.9  # minimum ratio of two update counts that are considered equal
 Row = TypeVar("Row", bound=Hashable)
 
 
@@ -29,21 +29,22 @@ def updates_footnote(
     *,
     extended: Collection[str] = (),
 ) -> str:
-    """Return notes on systems with fewer or more updates than the system that they are compared with.
+    """Return notes on systems with fewer or more updates than the system they are compared with.
 
     Args:
-        histories: of all trained runs.
-        origins: the trained systems whose updates led to the models of a system, the last training first.
-        systems: the systems in a table.
-        settings: of the report. All systems are compared with its baseline or, without one, with the longest trained.
-        summary: scores that can rule out an effect of updates. A system with fewer updates that is nowhere worse, or
-            with more updates that is nowhere better, is left out.
+        histories: histories for all trained runs.
+        origins: training chain by system, the last training first.
+        systems: systems in a table.
+        settings: report settings. Systems are compared with the baseline. Without a baseline, they are compared with
+            the system that was trained longest.
+        summary: scores that can rule out an effect of updates. For example, a system with fewer updates is left out if
+            none of its scores is worse.
         extended: systems whose model settings differ from the previous model in `origins`.
 
     Returns:
-        Sentences, or an empty text. Counts are means over the datasets on which both systems were trained. A sentence
-        also names systems whose new parameters had fewer updates than the model that they were initialized with, since
-        more updates in total do not make up for that.
+        Sentences, or an empty text. Update counts are means over the datasets that both systems were trained on. A
+        sentence also names systems whose new parameters had fewer updates than their initial model, since more updates
+        in total do not compensate for this.
     """
     steps: dict[str, dict[str, list[float]]] = {}
     for history in histories:
@@ -57,10 +58,10 @@ def updates_footnote(
     if not trained:
         return ""
     totals = {system: {dataset: sum(own) for dataset, own in found.items()} for system, found in trained.items()}
-    # The baseline decides even if others were trained longer, since readers compare scores with it.
+    # Compare with the baseline even if other systems were trained longer, as readers of the tables do.
     longest = max(totals, key=lambda system: fmean(totals[system].values()))
     compared = settings.baseline if settings.baseline in totals else longest
-    # The updates of each system and of the compared one, on the datasets that both were trained on.
+    # Updates of the system and the compared system, on the datasets that both were trained on.
     pairs: dict[str, tuple[float, float]] = {}
     for system, own in totals.items():
         if shared := [dataset for dataset in own if dataset in totals[compared]]:
@@ -88,7 +89,7 @@ def updates_footnote(
 
 
 def _directions(system: str, compared: str, settings: ReportSettings, summary: pd.DataFrame) -> set[int]:
-    """Return the signs of the differences of two systems in the main tables. Both if one is zero or none is known."""
+    """Return the signs of score differences in the main tables. Both signs if a difference is zero or none is known."""
     rows = select(summary, metric=[*settings.metrics, *ACCURACIES]).dropna(subset="mean")  # without missing scores
     ours, theirs = select(rows, system=system), select(rows, system=compared)
     pairs = ours.merge(theirs, on=[name for name in GROUP if name != "system"], suffixes=("", "_compared"))
@@ -107,7 +108,7 @@ def leak_footnote(
     *,
     shown: Callable[[str, str], bool],
 ) -> str:
-    """Return a note on shown test sets with text from the training data. Generated datasets have another note."""
+    """Return a note on displayed test sets with text from the training data. Generated datasets have another note."""
     tests = [
         f"{dataset}/{name} ({counts['seen_sources_percent']:.1f} % of the source sentences)"
         for dataset, test, counts in overlaps
@@ -118,12 +119,12 @@ def leak_footnote(
 
 
 def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, tuple[str, str]]:
-    """Return parts of signatures in which some rows differ from most rows, with the parts of most rows.
+    """Return signature parts that differ between rows: the minority's parts by row, and the majority's parts.
 
     Args:
-        signatures: of all seeds, by row.
+        signatures: signatures for all seeds, by row.
     """
-    # Warnings are remarks on the text, not on the computation. Missing scores have no number to compare.
+    # Warnings describe the text, not the computation. Missing scores have no value to compare.
     parts = {
         row: [
             tuple(part for part in signature.split("|") if not part.startswith(WARNING))
@@ -149,10 +150,10 @@ def differing_signatures(signatures: Mapping[Row, Sequence[str]]) -> dict[Row, t
 
 
 def signatures_footnote(rows: Sequence[tuple[str, Mapping[str, Sequence[str]]]]) -> str:
-    """Return warnings and reasons of missing scores.
+    """Return warnings, and reasons for missing scores.
 
     Args:
-        rows: title of each row (titles can be equal) with its signatures by column.
+        rows: (title, signatures by column) per row. Titles can be equal.
     """
     remarks: dict[str, dict[int, str]] = {}
     for i, (title, columns) in enumerate(rows):

@@ -8,7 +8,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def html_environment() -> jinja2.Environment:
-    """Return Jinja2 for pages: text is escaped, and a misspelt variable is an error."""
+    """Return a Jinja2 environment that escapes text and rejects misspelt variables."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -20,5 +20,5 @@ def html_environment() -> jinja2.Environment:
 
 
 def read_template(*names: str) -> str:
-    """Concatenate static files of a page (CSS, JavaScript)."""
+    """Concatenate static page files (CSS, JavaScript)."""
     return "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in names)

@@ -1,4 +1,4 @@
-"""Input of the report: the long table of scores, and the files of the manifest."""
+"""Report input: the long score table and manifest files."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from docmt.report.score_files import COLUMNS, KEY, NEEDED, TYPES, check_rows, ga
 
 
 def gather_scores(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> pd.DataFrame:
-    """Read score files as the long table, empty without any. Raises UserError as `gather_rows` does."""
+    """Read score files as the long table (empty without files). Raises UserError like `gather_rows`."""
     rows = gather_rows(paths, fingerprints=fingerprints) if paths else []
     return pd.DataFrame(rows).reindex(columns=COLUMNS).astype(TYPES)
 
@@ -35,9 +35,9 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
 
 
 def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a CSV file of numbers, with text in the columns `words`. Only an empty cell is a missing value."""
+    """Read a CSV file with numbers, and text in the columns `words`. Only empty cells are missing values."""
     try:
-        # Names are data: a system may be called "NA", and a commit may be made of digits only.
+        # Names are text: a system can be called "NA", and a commit can consist of digits only.
         types: dict[Hashable, Any] = dict.fromkeys(words, "string")
         with open_verified(path) as file:
             table = pd.read_csv(file, keep_default_na=False, na_values=[""], encoding="utf-8", dtype=types)
@@ -61,7 +61,7 @@ def read_table(path: Path, *, needed: Sequence[str], words: Sequence[str] = ()) 
 
 @dataclass(frozen=True)
 class History:
-    """History of one run: a table of numbers, one row per logging step, with missing values."""
+    """A run's training history: a numeric table with one row per logging step and missing values."""
 
     dataset: str
     system: str
@@ -75,7 +75,7 @@ class History:
 
 
 def read_histories(manifest: Manifest) -> list[History]:
-    """Read `history.csv` of each trained run."""
+    """Read `history.csv` for all trained runs."""
     return [History(*run, _read_history(manifest.folder(*run) / "history.csv")) for run in manifest.trained()]
 
 
@@ -84,13 +84,13 @@ def _read_history(path: Path) -> pd.DataFrame:
 
 
 def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence[str]) -> pd.DataFrame:
-    """Join CSV files of one kind, read as by `read_table`. Empty without any."""
+    """Read CSV files with `read_table` and concatenate them. Empty without files."""
     tables = [read_table(path, needed=needed, words=words) for path in paths]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read files of `docmt corpora overlap`, by dataset. Returns dataset, test and counts of each overlap."""
+    """Read `docmt corpora overlap` files, by dataset. Returns (dataset, test, counts) per test."""
     overlaps = []
     for dataset, content in read_measurements(paths, key="tests"):
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
@@ -115,12 +115,12 @@ def read_measurements(paths: Mapping[str, Path], *, key: str | None = None) -> l
 
 
 def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counts of a file that are single values, without the name of the test."""
+    """Return the counts that are single values, without the test name."""
     return {key: value for key, value in counts.items() if key != "test" and not isinstance(value, list | dict)}
 
 
 def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`, without the counts of single inputs, which have separate files."""
+    """Flatten nested counts to `outer: inner`. Counts for single inputs are omitted. They have separate files."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

@@ -1,4 +1,4 @@
-"""Manifests of the report and of the reader: their runs and input files."""
+"""Manifests for report and reader: runs and input files."""
 
 from pathlib import Path
 from typing import Annotated, Self
@@ -23,49 +23,49 @@ def _folder(pattern: str, dataset: str, system: str, seed: int) -> Path:
     return Path(pattern.format(dataset=dataset, system=system, seed=seed))
 
 
-# The folder of a run, as a path with {dataset}, {system} and {seed}
+# Run folder, as a path with {dataset}, {system} and {seed}
 RunPattern = Annotated[str, AfterValidator(_check_pattern)]
 
 
 class Manifest(Settings):
-    """Inputs of a report. Tables show the names. Paths are relative to the working directory."""
+    """Report inputs. Tables show the names. Paths are relative to the working directory."""
 
     runs: dict[str, dict[str, list[int]]]
     """Trained runs: seeds by dataset and system."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
-    """Folder of a run with `history.csv`."""
+    """Run folder with `history.csv`."""
     statistics: dict[str, PathField] = {}
-    """CSV files of `docmt instances statistics`, by dataset."""
+    """CSV files from `docmt instances statistics`, by dataset."""
     overlaps: dict[str, PathField] = {}
-    """JSON files of `docmt corpora overlap`, by dataset."""
+    """JSON files from `docmt corpora overlap`, by dataset."""
     differences: list[PathField] = []
-    """JSON files of `docmt evaluate difference`."""
+    """JSON files from `docmt evaluate difference`."""
     cases: dict[str, PathField] = {}
-    """CSV files of `docmt report cases`, by name in the settings."""
+    """CSV files from `docmt report cases`, by name in the settings."""
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}
-    """JSON files of `docmt text roundtrip`, by dataset."""
+    """JSON files from `docmt text roundtrip`, by dataset."""
     tree_statistics: dict[str, PathField] = {}
-    """CSV files of `docmt discourse statistics`, by name."""
+    """CSV files from `docmt discourse statistics`, by name."""
     tree_relations: dict[str, PathField] = {}
-    """CSV files of its `--relations`, by name."""
+    """CSV files from `docmt discourse statistics --relations`, by name."""
     segmenters: dict[str, PathField] = {}
     """`evaluation.json` files, by segmenter."""
     parsers: dict[str, PathField] = {}
     """`evaluation.json` files, by parser."""
     systems: list[str] = []
-    """Systems in the order of their colors, before all others."""
+    """Systems in color order, before all others."""
     origins: dict[str, list[str]] = {}
-    """Trained systems whose updates led to the models of a system, the last training first."""
+    """Training chain by system, the last training first."""
     extended: list[str] = []
     """Systems whose model settings differ from their initial model."""
     generated: list[str] = []
-    """Datasets whose test documents are generated from the templates of their training documents."""
+    """Datasets whose test documents are generated from the same templates as the training documents."""
     reader: str | None = None
     """Link from the report to the page with the translations. null: no link."""
     stages: dict[str, list[str]] = {}
-    """Rules of each stage, in the order of the workflow. The costs have a row per stage."""
+    """Rules by stage, in workflow order. The costs table has a row per stage."""
     benchmarks: PathField | None = None
     """Snakemake's benchmarks, as `FOLDER/RULE/NAME.tsv`. null: no costs."""
 
@@ -82,22 +82,22 @@ class Manifest(Settings):
 
 
 class ReaderManifest(Settings):
-    """Files of the reader, by dataset. Paths are relative to the working directory."""
+    """Reader inputs, by dataset. Paths are relative to the working directory."""
 
     runs: dict[str, dict[str, list[int]]]
     """Runs whose output is shown: seeds by dataset and system."""
     legend: list[str] = []
-    """Names in the order of their colors, as in the pictures of the report, before all others."""
+    """Names in color order, as in the report's figures, before all others."""
     languages: dict[str, list[str]]
-    """Source and target language of each dataset."""
+    """Source and target language by dataset."""
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
-    """Folder of a run, with `decoding/test_{test}.jsonl`, `decoding/suite_{suite}.json` and
+    """Run folder, with `decoding/test_{test}.jsonl`, `decoding/suite_{suite}.json` and
     `decoding/generated_{suite}.jsonl`."""
     given: dict[str, dict[str, list[str]]] = {}
-    """Available outputs of external systems, by dataset and system: `test_{test}`, `suite_{suite}`,
+    """Available external outputs, by dataset and system: `test_{test}`, `suite_{suite}`,
     `generated_{suite}`. Systems without an entry have all outputs."""
     tests: dict[str, dict[str, PathField]] = {}
-    """Prefixes of the raw text of test splits, by dataset and test."""
+    """Raw test text prefixes, by dataset and test."""
     suites: dict[str, dict[str, PathField]] = {}
     """Contrastive test sets, by dataset and suite."""
     generative: dict[str, dict[str, PathField]] = {}
@@ -105,14 +105,14 @@ class ReaderManifest(Settings):
     ties: Ties = "wrong"
     """Rule for contrastive items whose best candidates tie, from `evaluation.contrast.ties`."""
     trees: dict[str, dict[str, dict[str, list[PathField]]]] = {}
-    """Files with EDUs and trees of test splits, by dataset, test and name of the trees."""
+    """Test split EDU and tree files, by dataset, test and tree name."""
 
     def shown_runs(self, dataset: str) -> list[tuple[str, int]]:
-        """Return the runs of a dataset: systems with their seeds."""
+        """Return a dataset's runs: systems with their seeds."""
         return [(system, seed) for system, seeds in self.runs.get(dataset, {}).items() for seed in seeds]
 
     def outputs(self, dataset: str, name: str, suffix: str) -> dict[tuple[str, int], Path]:
-        """Return the output files of this name for a dataset, by the runs that have one."""
+        """Return a dataset's output files with this name, by run."""
         given = self.given.get(dataset, {})
         return {
             (system, seed): _folder(self.run_folder, dataset, system, seed) / f"decoding/{name}{suffix}"

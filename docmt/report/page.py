@@ -1,4 +1,4 @@
-"""The report: its sections with their data, and the files that it consists of."""
+"""Report sections, their data, and the output files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -45,14 +45,14 @@ from docmt.report.study_tables import (
 from docmt.report.summary import PaperColumns, pool_distances, summarize, translation_scores
 from docmt.report.tables import Table, latex_form, markdown_form, to_csv, to_latex, to_text
 
-# Printed tables. The last one has the note of the settings.
+# Printed tables. The last table has the user's note.
 MAIN_TABLES = ("results", "contrastive", "generative")
-FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need first
+FOLDED = ("more", "trees", "data", "provenance")  # sections that most readers do not need at first
 
 
 @dataclass(frozen=True)
 class Section:
-    """Section of the page: tables, then pictures."""
+    """Page section: tables, then figures."""
 
     key: str
     title: str
@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """Contents of the page."""
+    """Page contents."""
 
     title: str
     findings: list[str]
@@ -79,12 +79,12 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
-        """The tables of all sections."""
+        """All sections' tables."""
         return [table for section in self.sections for table in section.tables]
 
     @property
     def pictures(self) -> list[Picture]:
-        """The pictures of all sections."""
+        """All sections' figures."""
         return [picture for section in self.sections for picture in section.pictures]
 
     def printed(self) -> str:
@@ -101,12 +101,12 @@ def build_report(
     paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
 ) -> Report:
-    """Build the report from the long table of scores and the files of a manifest."""
+    """Build the report from the long score table and the manifest."""
     manifest = manifest or Manifest(runs={})
     summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)
     differences = read_differences(manifest.differences)
-    # All pictures share one order of systems, because it decides their colors.
+    # All figures share one system order, because it determines the colors.
     systems = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
     styles = study_styles(settings, systems)
     measured = {"scores": scores, "paper_columns": paper_columns or {}, "histories": histories}
@@ -166,7 +166,7 @@ def build_report(
 def _main_tables(
     summary: pd.DataFrame, settings: ReportSettings, differences: Differences, footnotes: Sequence[str]
 ) -> tuple[Table | None, Table | None, Table | None]:
-    """Return the tables of translation, contrastive and generative scores, with notes."""
+    """Return the tables for translation, contrastive and generative scores, with notes."""
     translation = main_table(summary, settings, differences)
     contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
     # The user's note is shown once, under the last existing table, before the footnotes.
@@ -204,7 +204,7 @@ def _data_sections(manifest: Manifest, overlaps: list[tuple], settings: ReportSe
 def _measured_table(
     make: Callable[[Contents], Table | None], paths: Mapping[str, Path], *, key: str | None = None
 ) -> Table | None:
-    """Make one table of several JSON files. Each file is also formatted by itself, so that an error names the file."""
+    """Build one table from several JSON files. Files are also formatted separately, so that an error names the file."""
     contents = read_measurements(paths, key=key)
     for name, content in contents:
         try:
@@ -220,7 +220,7 @@ def _section(key: str, title: str, tables: Sequence[Table | None], pictures: Seq
 
 
 def _add_note(table: Table | None, *sentences: str, before: str = "") -> Table | None:
-    """Return the table with sentences after its note, and one before the note."""
+    """Return the table with sentences after the note, and `before` in front of it."""
     return table and replace(table, note=" ".join(filter(None, (before, table.note, *sentences))))
 
 
@@ -237,8 +237,8 @@ def _describe(scores: pd.DataFrame) -> str:
 
 
 def write_report(folder: Path, report: Report) -> None:
-    """Write `report.html`, `tables/` and `figures/`. Each appears only when it is complete."""
-    # The page comes last, so that the files that it names are complete.
+    """Write `report.html`, `tables/` and `figures/`, all atomically."""
+    # The page comes last, so that linked files are complete.
     with atomic_path(folder / "tables") as tables:
         tables.mkdir()
         for table in report.tables:
@@ -254,7 +254,7 @@ def write_report(folder: Path, report: Report) -> None:
     html = page.get_template("report.html.txt").render(
         report=report,
         style=read_template("report.css"),
-        # In the order of their dependencies.
+        # In dependency order.
         script=read_template("elements.js", "tables.js"),
     )
     with atomic_writer(folder / "report.html") as file:

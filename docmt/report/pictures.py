@@ -1,4 +1,4 @@
-"""Panels, legend and files of a picture."""
+"""Figure panels, legend and files."""
 
 import io
 import math
@@ -16,12 +16,12 @@ from docmt.report.styles import COLORS, INK, STYLE, in_both_schemes
 
 LEGEND_CHARACTERS_PER_INCH = 12.8
 
-Draw = Callable[[Axes], None]  # draws the contents of one panel
+Draw = Callable[[Axes], None]  # draws one panel
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with its title and caption. The key names its files."""
+    """A figure with title and caption. The key is the file name."""
 
     key: str
     title: str
@@ -32,7 +32,7 @@ class Picture:
 
     @property
     def inline_svg(self) -> str:
-        """SVG element for an HTML page: it adopts the colors of the page, and its ids are unique there."""
+        """SVG element for an HTML page, with page colors and unique ids."""
         svg = self.svg[self.svg.index("<svg") :].replace(INK, "currentColor")
         svg = re.sub("|".join(COLORS), lambda match: in_both_schemes(match[0]), svg)
         svg = re.sub(r'<svg ([^>]*?)width="[^"]*"', r"<svg \1", svg, count=1)
@@ -53,10 +53,10 @@ def draw_picture(
     height: float = 3.3,
     is_long: bool = False,
 ) -> Picture:
-    """Draw panels row by row (None leaves a place empty) with one legend below.
+    """Draw panels row by row (None: empty panel) with one legend below.
 
-    `x_label` is at each horizontal axis, `y_label` at the first panel of each row. A row is `height` inches high. The
-    page folds a picture that `is_long`.
+    Every horizontal axis has the `x_label`, and the first panel in a row the `y_label`. `height` is the row height in
+    inches. The page folds a figure with `is_long`.
     """
     n_columns = min(len(panels), n_columns)  # a single panel is as wide as three
     n_rows = math.ceil(len(panels) / n_columns)
@@ -74,7 +74,7 @@ def draw_picture(
                 axes.set_ylabel(y_label)
         handles = [axes.get_legend_handles_labels() for axes in figure.axes]
         entries = {label: handle for pairs in handles for handle, label in zip(*pairs, strict=True)}
-        # About this many characters fit below the panels. Each entry needs 8 more for its line and margins.
+        # About this many characters fit below the panels. Entries need 8 additional characters for line and margins.
         room = int(LEGEND_CHARACTERS_PER_INCH * figure.get_figwidth())
         columns = max(1, min(len(entries), room // (max(map(len, entries), default=0) + 8)))
         figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)

@@ -1,4 +1,4 @@
-"""Published numbers, from one YAML file per paper, arranged as the tables of the paper."""
+"""Published numbers, from one YAML file per paper, arranged as in the paper's tables."""
 
 import functools
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ FOLDER = Path(__file__).parent / "published"
 
 @dataclass(frozen=True)
 class PublishedNumber:
-    """A cell of a published table, in percent.
+    """A published table cell, in percent.
 
-    The config names its row `PAPER/ROW`, the paper `label`. Dataset, metric and phenomenon (of a contrastive test, or
-    None) have docmt's names.
+    The row is called `PAPER/ROW` in a config and `label` in the paper. Dataset, metric and phenomenon (None: not a
+    contrastive test) have docmt's names.
     """
 
     paper: str
@@ -30,7 +30,7 @@ class PublishedNumber:
 
 @dataclass(frozen=True)
 class PublishedStatistics:
-    """Counts of one split in a published table. `counts` only has the columns of the paper."""
+    """Published counts for one split. `counts` only has the paper's columns."""
 
     paper: str
     table: str
@@ -45,7 +45,7 @@ def _read_papers() -> list[tuple[str, dict[str, Any]]]:
 
 @functools.cache
 def load_published() -> tuple[PublishedNumber, ...]:
-    """Read all published scores, in the order of papers, tables and rows. A row can be in several tables."""
+    """Read all published scores, ordered by paper, table and row. A row can be in several tables."""
     numbers = []
     for paper, content in _read_papers():
         for table, body in content["tables"].items():
@@ -64,7 +64,7 @@ def load_published() -> tuple[PublishedNumber, ...]:
 
 @functools.cache
 def load_published_statistics() -> tuple[PublishedStatistics, ...]:
-    """Read all published statistics of datasets."""
+    """Read all published dataset statistics."""
     return tuple(
         PublishedStatistics(content["paper"], table, dataset, split, counts)
         for _, content in _read_papers()
@@ -77,7 +77,7 @@ def load_published_statistics() -> tuple[PublishedStatistics, ...]:
 def find_published(
     row: str | None, dataset: str | None, *, metric: str, phenomenon: str | None = None
 ) -> PublishedNumber | None:
-    """Return the first published number of a row on a dataset, or None."""
+    """Return a row's first published number on a dataset, or None."""
     for number in load_published():
         if (number.row, number.dataset, number.metric, number.phenomenon) == (row, dataset, metric, phenomenon):
             return number

@@ -1,7 +1,7 @@
-"""Cells of score tables: means over seeds, published numbers, marks of paired tests, best scores in bold.
+"""Score table cells: means over seeds, published numbers, significance marks, best scores in bold.
 
 A table begins as a frame with one row per cell (`place_cells`). Three functions add columns to the frame:
-`add_published`, `add_marks` and `add_best`. `score_table` makes a table of it.
+`add_published`, `add_marks` and `add_best`. `score_table` turns the frame into a table.
 """
 
 import itertools
@@ -23,24 +23,24 @@ from docmt.report.summary import ScoreKey
 from docmt.report.tables import MISSING, Cell, Column, Table, format_count, format_score, group, label, number
 
 NAN = float("nan")
-MIN_BLEU = 1  # below this, no system translates, and no system is the best
+MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
 GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Rows and columns of a score table.
+    """Score table layout.
 
     Attributes:
-        labels: columns of `summarize` that name a row of the table, by heading. The last one is `system`.
-        column: column of `summarize` that names a column of the table.
-        metrics: metric of each table column, by heading and in order.
-        find_key: returns the score of a cell, or None if the cell cannot have a score.
+        labels: `summarize` columns that identify a table row, by heading. The last column is `system`.
+        column: `summarize` column that identifies a table column.
+        metrics: metrics by heading, in column order.
+        find_key: returns a cell's score key, or None if the cell cannot have a score.
         averaged: scores that are averaged in a column, by heading.
-        facts: words on each system, by the heading of their column. These columns follow the labels.
-        find_items: returns the reader's filters for the items of a cell. None: the table has no links.
-        last: row below each group of systems, `GUESSING` or `ITEMS`.
+        facts: system properties, by heading. These columns follow the labels.
+        find_items: returns the reader's filters for a cell's items. None: the table has no links.
+        last: row below every system group, `GUESSING` or `ITEMS`.
     """
 
     labels: Mapping[str, str]
@@ -54,15 +54,15 @@ class Layout:
 
     @property
     def groups(self) -> list[str]:
-        """Columns whose values group the rows: systems on the same test."""
+        """Columns that group the rows: systems on the same test."""
         return list(self.labels.values())[:-1]
 
 
 def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Return the frame of a table: one row per cell, row by row. Cells without a score have missing values.
+    """Return a table's frame with one row per cell, row by row. Cells without a score have missing values.
 
     Adds `key` (`ScoreKey`) and `is_at_chance` (True if the interval or deviation of an accuracy includes guessing).
-    Groups are in the order of their first appearance. Systems are in one order in all groups.
+    Groups are in order of first appearance. Systems have the same order in all groups.
     """
     names = [*layout.labels.values(), layout.column]
     scored = rows.drop_duplicates(names, keep="last")
@@ -82,18 +82,18 @@ def place_cells(rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def published_number(settings: ReportSettings, system: str, key: ScoreKey) -> PublishedNumber | None:
-    """Return the published number that the settings match with a score of the study, or None."""
+    """Return the published number that the settings match with a score, or None."""
     dataset = settings.published_dataset(key.dataset, key.test)
     return find_published(settings.published.get(system), dataset, metric=key.metric, phenomenon=key.phenomenon)
 
 
 def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings) -> pd.DataFrame:
-    """Add `published`, the number of a paper, and `source`."""
+    """Add `published` (the published number) and `source`."""
     values: list[tuple[float | None, str]] = []
     for cell in records(cells):
         keys = layout.averaged.get(cell[layout.column], [cell["key"]] if cell["key"] else [])
         numbers = [number for key in keys if (number := published_number(settings, cell["system"], key))]
-        # An average of only some published numbers would be compared with the study's average of all scores.
+        # An average over some published numbers is not comparable with the study's average over all scores.
         if keys and len(numbers) == len(keys):
             source = f"{numbers[0].paper}, {numbers[0].table}, “{numbers[0].label}”"
             values.append((sum(number.value for number in numbers) / len(numbers), source))
@@ -104,10 +104,10 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
 
 
 def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
-    """Add `tested`, the paired test against the baseline, and `marks` (of the test, and † for incomparable scores).
+    """Add `tested` (the paired test against the baseline) and `marks` (significance, and † for incomparable scores).
 
-    Also adds `unlike` (how the computation differs from the other scores of the test and metric) and `is_mixed`. If
-    some scores of a test and metric were computed in another way, no paired test on them has a mark.
+    Also adds `unlike` (signature parts that differ from the other scores in the column) and `is_mixed`. If some scores
+    on a test and metric were computed in another way, their paired tests have no marks.
     """
     unlike: dict[Any, tuple[str, str]] = {}
     mixed: set[Any] = set()
@@ -119,7 +119,7 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
     marks = []
     for i, cell in zip(cells.index, records(cells), strict=True):
         test = differences.get((baseline, cell["system"], cell["key"])) if cell["key"] else None
-        # A test finds 0.0001 BLEU significant if all sentences of both systems but one are equal.
+        # A difference of 0.0001 BLEU is significant if only one sentence differs between the systems.
         is_marked = (
             test
             and i not in mixed
@@ -134,9 +134,9 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
 
 
 def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Add `is_best`: True for the best displayed score of a group if it is above chance and all scores are comparable.
+    """Add `is_best`: True for a group's best displayed score if it is above chance and all scores are comparable.
 
-    Several tied scores are all best, unless all scores of the group are tied.
+    Tied scores are all best, unless the whole group is tied.
     """
     best = []
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
@@ -152,18 +152,18 @@ def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
 
 
 def is_above_chance(mean: float, low: float, chance: float) -> bool:
-    """True if the interval of an accuracy (without an interval, the accuracy) is above guessing."""
+    """True if an accuracy's interval (without an interval, the accuracy) is above chance."""
     return is_missing(chance) or (mean if is_missing(low) else low) > chance
 
 
 def no_system_translates(rows: pd.DataFrame) -> bool:
-    """True if rows of `summarize` have BLEU, and all of it is below `MIN_BLEU`."""
+    """True if rows from `summarize` have BLEU scores, and all are below `MIN_BLEU`."""
     scores = [row["mean"] for row in records(rows) if "BLEU" in row["metric"] and not is_missing(row["mean"])]
     return max(scores, default=MIN_BLEU) < MIN_BLEU
 
 
 def is_comparable(metric: Metric, sizes: Iterable[int | None]) -> bool:
-    """True if scores are over the same segments. Instances are sentences in one system and documents in another."""
+    """True if scores have the same segments. For example, instances can be sentences in one system only."""
     return metric.unit != "instances" or len({size for size in sizes if not is_missing(size)}) <= 1
 
 
@@ -181,11 +181,11 @@ def score_table(
     compare: bool = True,
     is_long: bool = False,
 ) -> Table:
-    """Make a table of mean ± deviation from rows of `summarize`, one row per cell.
+    """Build a table with mean ± deviation from rows of `summarize`, one row per cell.
 
     The caption contains the unit. The note explains all signs, missing scores and marks, and names the sources of
-    published numbers. `compare` highlights the best systems of each group. If no system translates yet, nothing is
-    tested or highlighted.
+    published numbers. With `compare`, the best systems in every group are highlighted. If no system translates yet,
+    nothing is tested or highlighted.
     """
     if no_system_translates(rows):
         differences, compare = UNTESTED, False
@@ -218,7 +218,7 @@ def score_table(
 
 
 def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
-    """Return one row per table row, with its `cells` by heading. Each group ends with the row `layout.last`."""
+    """Return one row per table row, with `cells` by heading. Groups end with the row `layout.last`."""
     values_below = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
     lines: list[Record] = []
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
@@ -246,7 +246,7 @@ def _label_columns(layout: Layout, settings: ReportSettings) -> list[Column]:
 
 
 def _score_columns(cells: pd.DataFrame, layout: Layout) -> list[Column]:
-    """Return the column of seeds and a column per score, followed by the published score if there is one."""
+    """Return the seeds column and a column per score, followed by the published score if any."""
 
     def format_seeds(row: Record) -> str:
         seeds = max(cell.get("seeds", 0) for cell in row["cells"].values())

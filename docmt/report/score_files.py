@@ -1,4 +1,4 @@
-"""Score files as rows of the long table, without pandas: importing pandas takes longer than writing the table."""
+"""Score files as rows in the long table, without pandas. Importing pandas takes longer than writing the table."""
 
 import csv
 import math
@@ -39,7 +39,7 @@ NEEDED = ("dataset", "system", "seed", "test", "metric", "value", "n", "signatur
 
 
 def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Read the rows of all score files, in order, with commit, fingerprint and package versions."""
+    """Read the rows in all score files, in order, with commit, fingerprint and package versions."""
     rows: list[dict[str, Any]] = []
     origin: dict[tuple, Path] = {}
     for path in paths:
@@ -75,7 +75,7 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_types(row: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Return the row with values of `TYPES`: JSON files may contain whole numbers as 3.0 or as 3."""
+    """Return the row with values converted to `TYPES`, because JSON files can contain whole numbers as 3.0 or 3."""
     missing = next((key for key in NEEDED if key not in row or (key in KEY and row[key] in (None, ""))), None)
     if missing:
         raise UserError(f"{where} has no key {missing!r}")
@@ -108,9 +108,8 @@ VALUES: dict[str, Callable[[Any], Any]] = {"string": _text, "Int64": _whole_numb
 def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = ()) -> None:
     """Raise UserError for inconsistent rows. Missing values are None.
 
-    A value is over at least one item, and its groups are as of `group_means`. All rows of one test and metric were
-    scored against the same text, with the settings and data of the study: `fingerprints` are those of its scores
-    (default: any).
+    A value must have at least one item, and groups as from `group_means`. All rows with the same test and metric must
+    have the same reference text. `fingerprints` are the study's score fingerprints (default: any).
     """
     first: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for row in rows:

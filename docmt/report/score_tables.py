@@ -1,4 +1,4 @@
-"""Score tables: systems by metrics, suites, distances or kinds, and the paper tables of the settings."""
+"""Score tables: systems by metrics, suites, distances or kinds, and user-defined paper tables."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ WINNING = {
 NOUN = "which noun “it” means, as in er, sie or es"
 VERB = "the verb left out in “Tom does too”"
 CASE = "the case of a noun without its verb, as in “Whom did you see? – Mary.”"
-# The choice that context decides, by phenomenon, and an example of it
+# Phenomenon → (the choice that depends on context, example)
 PHENOMENA = {
     **dict.fromkeys(("pronoun", "anaphora", "gender"), NOUN),
     **dict.fromkeys(("ellipsis", "ellipsis_vp", "auxiliary"), VERB),
@@ -49,7 +49,7 @@ PHENOMENA = {
 
 
 def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Differences = UNTESTED) -> Table | None:
-    """Return systems by the metrics of the settings, for each test set, without metrics over differing segments."""
+    """Return systems by metrics in the settings, per test set. Metrics over differing segments are left out."""
     metrics, incomparable = choose_metrics(summary, settings)
     return _translation_table(
         summary,
@@ -64,7 +64,7 @@ def main_table(summary: pd.DataFrame, settings: ReportSettings, differences: Dif
 
 
 def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | None:
-    """Return the scores of translations that are not in the main table."""
+    """Return translation scores that are not in the main table."""
     names = dict.fromkeys(translation_scores(summary)["metric"])
     metrics, _ = choose_metrics(summary, settings)
     return _translation_table(
@@ -83,7 +83,7 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
 
 
 def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
-    """Return the metrics of the settings that have scores: the comparable ones, and the others."""
+    """Return comparable and other metrics in the settings, if they have scores."""
     rows = translation_scores(summary)
     chosen: tuple[list[str], list[str]] = [], []
     for name in settings.metrics:
@@ -117,7 +117,7 @@ def contrastive_table(
     *,
     metric: str = ACCURACY,
 ) -> Table | None:
-    """Return systems by phenomena. Contrastive accuracy has a row for guessing under each dataset."""
+    """Return systems by phenomena. Contrastive accuracy has a row for chance under every dataset."""
     rows = name_suites(contrastive_scores(summary, metric=metric))
     if rows.empty:
         return None
@@ -150,12 +150,12 @@ def contrastive_table(
 
 
 def _suite_keys(rows: pd.DataFrame) -> dict[tuple[str, str], ScoreKey]:
-    """Return the scores over whole suites, by dataset and name of the suite."""
+    """Return the scores over whole suites, by dataset and suite name."""
     return dict(zip(zip(rows["dataset"], rows["suite"], strict=True), score_keys(rows), strict=True))
 
 
 def _items_of(key: ScoreKey, **filters: str) -> dict[str, str]:
-    """Return the reader's filters for the items of a suite."""
+    """Return the reader's filters for a suite's items."""
     phenomenon = {"phenomenon": key.phenomenon} if key.phenomenon else {}
     return {"set": f"{key.dataset}/{key.test}", **phenomenon, **filters}
 
@@ -198,9 +198,9 @@ def paper_table(
     paper_columns: PaperColumns,
     differences: Differences = UNTESTED,
 ) -> Table | None:
-    """Return the paper table of this name in the settings, or None if it has no scores.
+    """Return the paper table with this name in the settings, or None if it has no scores.
 
-    It has a row per system, with facts from the config, then scores by test and metric.
+    The table has a row per system with properties from the config, then scores by test and metric.
     """
     chosen = settings.tables[name]
     rows = choose_rows(scores, chosen)
@@ -239,7 +239,7 @@ def paper_table(
 
 
 def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows, and for each run that has all tests the mean of each metric over the tests."""
+    """Return the rows, and metric means over the tests for runs with all tests."""
     tests = rows[["dataset", "test"]].drop_duplicates()
     places = rows["dataset"] + "/" + rows["test"]
     signatures = [
@@ -247,7 +247,7 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         for signature, place in zip(rows["signature"].fillna(""), places, strict=True)
     ]
     runs = rows.assign(signature=signatures).groupby(["system", "seed", "metric"], sort=False, as_index=False)
-    # The sum of segments identifies averages over other segments, and signatures identify other computations.
+    # The total number of segments identifies averages over other segments. Signatures identify other computations.
     averages = runs.agg(
         value=("value", "mean"),
         n=("n", "sum"),
@@ -255,5 +255,5 @@ def _with_averages(rows: pd.DataFrame) -> pd.DataFrame:
         signature=("signature", lambda values: "|".join(sorted(values))),
     )
     averages = averages[averages["n_tests"] == len(tests)].drop(columns="n_tests")
-    # Without `astype`, pandas would turn the columns that averages lack into objects.
+    # Without `astype`, pandas would turn columns that averages do not have into objects.
     return pd.concat([rows, averages.assign(dataset=AVERAGE, test=AVERAGE)]).astype(dict(rows.dtypes))

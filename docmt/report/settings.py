@@ -1,4 +1,4 @@
-"""Settings of the report."""
+"""Report settings."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,7 +20,7 @@ def _published(attribute: str, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-# File names of the report's other tables
+# File names for the report's other tables
 OWN_TABLES = (
     *(f"{name}{split}" for name in ("contrastive", "generative") for split in ("", "_by_distance", "_by_kind")),
     *("results", "further", "trees", "tree_relations", "segmenters", "parsers", "training", "passes", "claims"),
@@ -34,7 +34,7 @@ def _table_name(name: str) -> str:
     return check_name(name)
 
 
-# First words in the file names of the report's other pictures
+# First words in file names for the report's other figures
 OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance")
 
 
@@ -44,7 +44,7 @@ def _figure_name(name: str) -> str:
     return check_name(name)
 
 
-# A fact about a system that is read from the config; also the heading of its column or the label of an axis
+# A system property from the config, also used as column heading or axis label
 PaperColumn = Literal[
     "Bi-sent",
     "Mo-doc",
@@ -70,13 +70,13 @@ class PaperTable(Settings):
     systems: list[str] = Field(min_length=1)
     """Rows, in order."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
-    """Columns for each test, in order. `contrastive accuracy` has one column per phenomenon."""
+    """Columns per test, in order. `contrastive accuracy` has one column per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`) or single test sets and suites (`NAME/TEST`). Default: all."""
     baseline: str | None = None
     """System to test the others against. Default: the report's baseline."""
     average: bool = False
-    """Add a column with the mean over all tests."""
+    """Add a column with means over all tests."""
     columns: list[PaperColumn] = []
     """Columns that describe the systems, taken from the configuration. `Bi-sent` and `Mo-doc` show whether a system, or
     its initial model, was trained on sentence pairs and on monolingual documents."""
@@ -109,7 +109,7 @@ class CaseTable(Settings):
 
 
 class ScoreFigure(Settings):
-    """Scores over a property of systems, with a line per group of systems and a panel per test and metric.
+    """Scores by system property, with a line per system group and a panel per test and metric.
 
     Points are means over seeds with sample standard deviations, next to published results.
     """
@@ -119,16 +119,16 @@ class ScoreFigure(Settings):
     note: str = ""
     """Text under the figure."""
     series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Systems on each line, by the line's name in the legend."""
+    """Systems by line, with line names as in the legend."""
     x: PaperColumn | None = None
-    """Property of the systems on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
+    """System property on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
     `x_values`."""
     x_values: dict[str, int | float | str] = {}
-    """Positions of systems on the horizontal axis, in place of `x`."""
+    """Horizontal axis positions by system, in place of `x`."""
     x_label: str | None = None
-    """Label of the horizontal axis. Default: the name of `x`."""
+    """Horizontal axis label. Default: the name in `x`."""
     metrics: list[str] = Field(default=["s-BLEU"], min_length=1)
-    """Panels for each test, in order. `contrastive accuracy` has one panel per phenomenon."""
+    """Panels per test, in order. `contrastive accuracy` has one panel per phenomenon."""
     tests: list[str] | None = None
     """Datasets (`NAME`) or single test sets and suites (`NAME/TEST`). Default: all."""
 
@@ -138,7 +138,7 @@ class ScoreFigure(Settings):
 
 
 class CurveFigure(Settings):
-    """Training curves: columns of `history.csv` over updates."""
+    """Training curves: `history.csv` columns over updates."""
 
     title: str
     """Heading."""
@@ -149,33 +149,33 @@ class CurveFigure(Settings):
     datasets: list[str] | None = None
     """Datasets, with separate panels. Default: all."""
     panels: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Columns of `history.csv` in each panel, by the panel's heading, for example `train_loss`, `dev_loss` or
+    """`history.csv` columns by panel heading, for example `train_loss`, `dev_loss` or
     `entropy_cross` (docs/training.md)."""
     y_label: str = ""
-    """Label of the vertical axis."""
+    """Vertical axis label."""
 
 
 def shows(layout: PaperTable | ScoreFigure, dataset: str, test: str) -> bool:
-    """True if a test set or suite of a dataset is among the `tests` of a table or figure."""
+    """True if the `tests` in a table or figure include this test set or suite."""
     return layout.tests is None or dataset in layout.tests or f"{dataset}/{test}" in layout.tests
 
 
 class ReaderSettings(Settings):
-    """Size of the reader page, `results/report/reader.html`."""
+    """Size limits for the reader page, `results/report/reader.html`."""
 
     seeds: int = Field(default=1, ge=1)
     """Number of seeds per system to show, from the first."""
     max_megabytes: float = Field(default=10, gt=0)
-    """Maximum size of the page in MB. A larger page shows an evenly spaced sample of documents and items."""
+    """Maximum page size in MB. A larger page shows an evenly spaced sample of documents and items."""
 
 
 class ReportSettings(Settings):
-    """Contents of the report."""
+    """Report contents."""
 
     title: str = "Document-level machine translation"
-    """Heading of the page."""
+    """Page heading."""
     metrics: list[str] = Field(default=[name for name, metric in METRICS.items() if metric.is_main], min_length=1)
-    """Columns of the main table, in order. Empty columns are omitted."""
+    """Main table columns, in order. Empty columns are omitted."""
     tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
     """Tables as in a paper, by name, shown first. Target for one table: `results/tables/NAME.txt`."""
     cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}
@@ -183,9 +183,9 @@ class ReportSettings(Settings):
     baseline: str | None = None
     """System to test the others against (`*`: p < 0.05, `**`: p < 0.01). Default: no tests."""
     figures: dict[Annotated[str, AfterValidator(_figure_name)], ScoreFigure] = {}
-    """Figures of scores as in a paper, by name, after the tables. Target for one: `results/figures/NAME.svg`."""
+    """Score figures as in a paper, by name, after the tables. Target for one: `results/figures/NAME.svg`."""
     curves: dict[Annotated[str, AfterValidator(_figure_name)], CurveFigure] = {}
-    """Figures of training curves, by name. Targets are as for `figures`."""
+    """Training curve figures, by name. Targets are as for `figures`."""
     note: str = ""
     """Text under the main tables."""
     reader: ReaderSettings = ReaderSettings()
@@ -193,7 +193,7 @@ class ReportSettings(Settings):
     claims: dict[Annotated[str, AfterValidator(check_name)], Claim] = {}
     """Claims about systems, tested over seeds, by name. Target for one: `results/claims/NAME.txt`."""
     labels: dict[str, str] = {}
-    """Display names of systems."""
+    """System display names."""
     short_labels: dict[str, str] = {}
     """Shorter display names for LaTeX tables."""
     published: dict[str, Annotated[str, _published("row", "row")]] = {}
@@ -208,7 +208,7 @@ class ReportSettings(Settings):
 
     @property
     def legend(self) -> list[str]:
-        """The lines and systems of `figures` and `curves`: they take the first colors of the study."""
+        """Lines and systems in `figures` and `curves`. They have the first colors in the study."""
         lines = [line for figure in self.figures.values() for line in figure.series]
         return [*lines, *(system for figure in self.curves.values() for system in figure.systems)]
 

@@ -1,6 +1,6 @@
-"""Tables of data, trees, trainings, costs, case studies and provenance: their sources and columns.
+"""Tables on data, trees, trainings, costs, case studies and provenance.
 
-Without any values, a function returns None.
+Functions return None without any values.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ from docmt.report.tables import (
 )
 
 NAN = float("nan")
-Contents = Sequence[tuple[str, Mapping[str, Any]]]  # contents of JSON files with their names in the table
+Contents = Sequence[tuple[str, Mapping[str, Any]]]  # JSON file contents with their names in the table
 
-PASSES = "passes_"  # prefix of the columns of a history that count passes, before the name of the task
+PASSES = "passes_"  # prefix of history columns that count passes, followed by the task name
 HEADINGS = {
     "sentences_per_instance": "sentences / instance",
     "tokens_per_instance": "tokens / instance",
@@ -40,9 +40,9 @@ HEADINGS = {
     "seen_pairs": "pairs seen",
     "seen_documents": "documents seen",
 }
-# Columns of `docmt instances statistics` that are not counts
+# `docmt instances statistics` columns that are not counts
 INSTANCE_KEYS = ("dataset", "cutting", "split")
-# Scores in `evaluation.json` by heading. Names of nested scores are joined by spaces.
+# Scores in `evaluation.json` by heading. Nested score names are joined by spaces.
 SEGMENTER_SCORES = {
     f"{place} {heading}": f"{place} {measure}"
     for place in ("all", "inside")
@@ -59,13 +59,13 @@ PARSER_SCORES = {
     "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
-# Units of costs, with the minimum of hours for which each is used, and its number in an hour
+# Cost units: (unit, minimum hours, units per hour)
 TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, 3600))
 SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
 
 def trees_table(statistics: pd.DataFrame) -> Table | None:
-    """Return sizes and shapes of the trees of each split, from `docmt discourse statistics`."""
+    """Return tree sizes and shapes by split, from `docmt discourse statistics`."""
     if statistics.empty:
         return None
     return Table(
@@ -100,7 +100,7 @@ def trees_table(statistics: pd.DataFrame) -> Table | None:
 
 
 def tree_relations_table(relations: pd.DataFrame) -> Table | None:
-    """Return the relations in the trees of each split, from `docmt discourse statistics --relations`."""
+    """Return tree relations by split, from `docmt discourse statistics --relations`."""
     if relations.empty:
         return None
     return Table(
@@ -122,13 +122,13 @@ def tree_relations_table(relations: pd.DataFrame) -> Table | None:
 
 
 def _name_splits(values: pd.DataFrame) -> pd.DataFrame:
-    """Split `name`, which is `DATASET/TREES/SPLIT`, into columns. Any other name is shown whole."""
+    """Split `name` (`DATASET/TREES/SPLIT`) into columns. Any other name is shown whole."""
     parts = [name.split("/") if name.count("/") == 2 else [name, MISSING, MISSING] for name in values["name"]]
     return values.assign(**dict(zip(("dataset", "trees", "split"), zip(*parts, strict=True), strict=True)))
 
 
 def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Table | None:
-    """Return counts of instances as in Table 1 of G-Transformer, with the published counts below."""
+    """Return instance counts as in G-Transformer's Table 1, with the published counts below."""
     if statistics.empty:
         return None
     columns = [str(name) for name in statistics.columns if name not in INSTANCE_KEYS]
@@ -136,7 +136,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
     rows = []
     for record in records(statistics):
         rows.append(record | {"is_muted": False})
-        # Rows of the papers that the settings reproduce, or without any of all papers.
+        # Rows from the papers that the settings reproduce. Without any, rows from all papers.
         dataset, split = str(record["dataset"]), str(record["split"])
         wanted = settings.published_dataset(dataset, split.removeprefix("test_"))
         part = "test" if split.startswith("test") else split
@@ -164,7 +164,7 @@ def statistics_table(statistics: pd.DataFrame, settings: ReportSettings) -> Tabl
 
 
 def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Table | None:
-    """Return the overlap of each test set with the training set."""
+    """Return the test sets' overlap with the training set."""
     rows = [{"dataset": dataset, "test": test} | single_values(counts) for dataset, test, counts in overlaps]
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if not name.endswith("_percent")]
 
@@ -188,7 +188,7 @@ def overlap_table(overlaps: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Tab
 
 
 def counts_table(counts: Contents) -> Table | None:
-    """Return counts of text that was read, filtered, dropped and cut."""
+    """Return counts for text that was read, filtered, dropped and split."""
     values = pd.DataFrame([{"data": name} | single_values(flatten_counts(content)) for name, content in counts])
     if values.empty:
         return None
@@ -208,7 +208,7 @@ def counts_table(counts: Contents) -> Table | None:
 
 
 def roundtrip_table(roundtrips: Contents) -> Table | None:
-    """Return the numbers of lines that survive the round trip through subwords, by dataset and language."""
+    """Return the number of lines that survive the subword round trip, by dataset and language."""
     rows, causes = [], {}
     for dataset, content in roundtrips:
         for lang, counts in content["languages"].items():
@@ -236,7 +236,7 @@ def roundtrip_table(roundtrips: Contents) -> Table | None:
 
 
 def segmenter_table(evaluations: Contents) -> Table | None:
-    """Return precision, recall and F1 of each segmenter."""
+    """Return precision, recall and F1 by segmenter."""
     if not evaluations:
         return None
     scores = pd.json_normalize([content["scores"] | {"segmenter": name} for name, content in evaluations], sep=" ")
@@ -258,7 +258,7 @@ def segmenter_table(evaluations: Contents) -> Table | None:
 
 
 def parser_table(evaluations: Contents) -> Table | None:
-    """Return the scores of each parser, with its baselines below."""
+    """Return parser scores, with the baselines below."""
     rows = []
     for parser, content in evaluations:
         baselines = {f"baseline {name}": scores for name, scores in content.get("baselines", {}).items()}
@@ -285,7 +285,7 @@ def parser_table(evaluations: Contents) -> Table | None:
 
 
 def training_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
-    """Return length, speed and best validation loss of each run."""
+    """Return length, speed and best validation loss by run."""
     rows = []
     for history in histories:
         table = history.table
@@ -323,7 +323,7 @@ def training_table(histories: Sequence[History], settings: ReportSettings) -> Ta
 
 
 def passes_table(histories: Sequence[History], settings: ReportSettings) -> Table | None:
-    """Return passes over the data of each task with the time they took (Chen et al. 2021, Table 10).
+    """Return passes over the data and their time by task (Chen et al. 2021, Table 10).
 
     None if no training has passes over several tasks.
     """
@@ -360,7 +360,7 @@ def _run_columns(settings: ReportSettings) -> list[Column]:
 
 
 def costs_table(costs: pd.DataFrame | None) -> Table | None:
-    """Return jobs, core time and GPU time of each stage and in total, in a unit that suits the longest time."""
+    """Return jobs, core time and GPU time by stage and in total, in a unit that suits the longest time."""
     if costs is None:
         return None
     hours = costs[["core_hours", "gpu_hours"]].sum()
@@ -389,7 +389,7 @@ def costs_table(costs: pd.DataFrame | None) -> Table | None:
 
 
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
-    """Return the case study of this name in the settings."""
+    """Return the case study with this name in the settings."""
     layout = settings.cases[name]
     short_labels = {settings.label(system): short for system, short in settings.short_labels.items()}
     return Table(
@@ -409,7 +409,7 @@ def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Tab
 
 
 def signatures_table(scores: pd.DataFrame) -> Table:
-    """Return the signatures of the metrics."""
+    """Return the metric signatures."""
     signatures = scores.reindex(columns=["metric", "signature"]).drop_duplicates()
     return Table(
         "signatures",
@@ -421,7 +421,7 @@ def signatures_table(scores: pd.DataFrame) -> Table:
 
 
 def provenance_table(scores: pd.DataFrame) -> Table:
-    """Return commit, settings and data of each score file."""
+    """Return commit, settings and data by score file."""
     return Table(
         "provenance",
         "Runs",

@@ -1,4 +1,4 @@
-"""Style of all pictures and pages: a hue for each family of systems, a mark and dashes for each system."""
+"""Figure and page style: a hue per system family, a mark and dashes per system."""
 
 import re
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ DARK_COLORS = {
 COLORS = tuple(DARK_COLORS)
 N_HUES = 5
 DASHES = ("-", "--", ":", "-.")
-# Marks of matplotlib with similar signs for text. Marks and dashes together distinguish systems without colors.
+# matplotlib's marks with similar text signs. Marks and dashes together distinguish systems without colors.
 MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "X": "✖"}
 HATCHES = ("", "//", "..", "xx")
 
-LineStyle = dict[str, Any]  # how matplotlib draws a line: arguments of `Axes.plot`
-# The other systems in a panel of one system
+LineStyle = dict[str, Any]  # arguments for matplotlib's `Axes.plot`
+# Other systems in a panel for one system
 OTHERS: LineStyle = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
 GUESSING: LineStyle = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
 BARS: LineStyle = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
 
-# Settings of matplotlib
+# matplotlib settings
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
@@ -46,7 +46,7 @@ STYLE: dict[Any, Any] = {
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
     "text.color": INK,
-    "text.parse_math": False,  # names may have dollars
+    "text.parse_math": False,  # names can contain dollars
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.linewidth": 0.7,
@@ -69,19 +69,19 @@ def in_both_schemes(color: str) -> str:
 
 
 def family_of(system: str) -> str:
-    """Return the first word of a name, such as `rst` of `rst_mix` and of `RST-Transformer`."""
+    """Return a name's first word, for example `rst` for `rst_mix` and `RST-Transformer`."""
     return next(iter(re.findall(r"[^\W_]+", system.lower())), system)
 
 
 class Styles:
-    """Color, dashes and mark of each name in the legends, the same in every picture.
+    """Color, dashes and mark by name, the same in every figure.
 
-    Systems of one family have one hue. Its two shades alternate, and marks distinguish more than two members.
+    Systems in a family share a hue. Its two shades alternate, and marks distinguish more than two members.
     """
 
     def __init__(self, systems: Sequence[str], settings: ReportSettings) -> None:
         self._settings = settings
-        self._places: dict[str, tuple[int, int, int]] = {}  # by label: place, number of the family, place in the family
+        self._places: dict[str, tuple[int, int, int]] = {}  # label → (position, family number, position in the family)
         families: dict[str, int] = {}
         for system in systems:
             family, label = family_of(system), settings.label(system)
@@ -97,7 +97,7 @@ class Styles:
         return f" {label}" if label.startswith("_") else label
 
     def color(self, system: str) -> str:
-        """Return the color of lines, bars and bands."""
+        """Return the color for lines, bars and bands."""
         _, family, member = self._place(system)
         shade = (member + family // N_HUES) % 2
         return COLORS[family % N_HUES + N_HUES * shade]
@@ -112,11 +112,11 @@ class Styles:
         return list(MARKERS)[self._place(system)[0] % len(MARKERS)]
 
     def marked_line(self, system: str) -> LineStyle:
-        """Return the style of a line with marks and its name in the legend."""
+        """Return the style for a line with marks and its name in the legend."""
         return {**self.line(system), "marker": self.marker(system), "markersize": 4, "label": self.label(system)}
 
     def bar(self, system: str) -> LineStyle:
-        """Return the style of a bar with the pattern of its place in the family, and its name in the legend."""
+        """Return the style for a bar with its name in the legend. The pattern shows the position in the family."""
         _, family, member = self._place(system)
         hatch = HATCHES[(member + family // len(COLORS)) % len(HATCHES)]
         return {"color": self.color(system), "hatch": hatch, "label": self.label(system)}

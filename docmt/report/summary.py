@@ -1,4 +1,4 @@
-"""Rows of tables and pictures: means and deviations over seeds, ranges of distances, selected rows, headings."""
+"""Rows for tables and figures: means and deviations over seeds, distance ranges, selected rows, headings."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from docmt.report.score_files import KEY
 from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 GROUP = [name for name in KEY if name != "seed"]
-AVERAGE = "average"  # dataset and test of means over tests
-MIN_ITEMS = 10  # of a range; fewer have intervals from nearly 0 to nearly 100
-# Facts about each system from the config, by the names of `PaperTable.columns`
+AVERAGE = "average"  # dataset and test name for means over tests
+MIN_ITEMS = 10  # per range. With fewer items, intervals would extend from nearly 0 to nearly 100
+# System properties from the config, by name in `PaperTable.columns`
 PaperColumns = Mapping[str, Mapping[str, str]]
 
 
 class ScoreKey(NamedTuple):
-    """Identity of a score: test and metric, and the phenomenon on a contrastive test set."""
+    """Score identity: test and metric, and the phenomenon on a contrastive test set."""
 
     dataset: str
     test: str
@@ -34,12 +34,12 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
     Args:
         scores: the long table.
-        extra: further columns to keep, equal for all seeds of a score.
+        extra: additional columns to keep, with equal values for all seeds.
 
     Returns:
-        The columns of `GROUP` and `extra`, and mean, sd (sample deviation, missing with a single seed), seeds (number
-        of values), n, chance, low and high (interval of the score file with a single seed, otherwise mean ± sd), and
-        signatures (of all seeds, without duplicates).
+        The columns in `GROUP` and `extra`, and mean, sd (sample deviation, missing with a single seed), seeds (number
+        of values), n, chance, low and high (the score file's interval with a single seed, otherwise mean ± sd), and
+        signatures (for all seeds, without duplicates).
     """
     table = scores.groupby([*GROUP, *extra], sort=False, dropna=False, as_index=False).agg(
         mean=("value", "mean"),
@@ -58,7 +58,7 @@ def summarize(scores: pd.DataFrame, *, extra: Sequence[str] = ()) -> pd.DataFram
 
 
 def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the long table with a row per range of distances instead of a row per distance.
+    """Return the long table with a row per distance range instead of a row per distance.
 
     Ranges with fewer than `MIN_ITEMS` items are left out.
     """
@@ -73,7 +73,7 @@ def pool_distances(scores: pd.DataFrame) -> pd.DataFrame:
         signature=("signature", "first"),
     )
     pooled = keep(pooled, column(pooled, "n") >= MIN_ITEMS)
-    # Intervals of single distances cannot be pooled, so the interval follows from the pooled counts.
+    # Intervals for single distances cannot be pooled, so the interval is computed from the pooled counts.
     bounds = [wilson_interval(right, n) for right, n in zip(pooled["right"], pooled["n"], strict=True)]
     pooled = pooled.assign(value=100 * pooled["right"] / pooled["n"], chance=pooled["guessed"] / pooled["n"])
     pooled = pooled.assign(low=[100 * low for low, _ in bounds], high=[100 * high for _, high in bounds])
@@ -95,7 +95,7 @@ def contrastive_scores(summary: pd.DataFrame, *, by: str | None = None, metric: 
 
 
 def score_keys(rows: pd.DataFrame) -> list[ScoreKey]:
-    """Return the scored test, metric and phenomenon of each row."""
+    """Return test, metric and phenomenon by row."""
     phenomena = rows["phenomenon"].astype(object).where(rows["phenomenon"].notna(), None)
     return [ScoreKey(*key) for key in zip(rows["dataset"], rows["test"], rows["metric"], phenomena, strict=True)]
 
@@ -109,7 +109,7 @@ def name_suites(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_paper_columns(argument: str) -> PaperColumns:
-    """Parse the value of `--paper-columns`."""
+    """Parse the `--paper-columns` value."""
     try:
         columns = json.loads(argument)
     except json.JSONDecodeError as error:
@@ -120,7 +120,7 @@ def read_paper_columns(argument: str) -> PaperColumns:
 
 
 def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.DataFrame:
-    """Return the rows of a table's or figure's systems, tests and metrics, in the order of its systems."""
+    """Return the rows for a table's or figure's systems, tests and metrics, in the order of its systems."""
     accuracies = pd.concat([contrastive_scores(scores, metric=metric) for metric in ACCURACIES])
     kept = pd.concat([translation_scores(scores), keep(accuracies, column(accuracies, "phenomenon").notna())])
     kept = select(kept, metric=layout.metrics, system=layout.systems)
@@ -130,7 +130,7 @@ def choose_rows(scores: pd.DataFrame, layout: PaperTable | ScoreFigure) -> pd.Da
 
 
 def name_columns(rows: pd.DataFrame, layout: PaperTable | ScoreFigure) -> dict[ScoreKey, str]:
-    """Return headings of columns: by test in the order of scoring, the average last, and then by metric."""
+    """Return column headings, ordered by test as scored (the average last), then by metric."""
     suites = dict(zip(score_keys(rows), name_suites(rows)["suite"], strict=True))
     tests = list(dict.fromkeys((key.dataset, key.test) for key in suites))
     keys = sorted(

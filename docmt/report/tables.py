@@ -1,4 +1,4 @@
-"""A table, made from a frame and a list of columns, in CSV, plain text, Markdown and LaTeX."""
+"""Tables, made from a frame and a list of columns, in CSV, plain text, Markdown and LaTeX."""
 
 import re
 import textwrap
@@ -16,7 +16,7 @@ from docmt.report.dataframes import Record, is_missing, records
 
 MISSING = "–"
 NOTE_WIDTH = 100
-# Characters beyond which a LaTeX table takes both columns of a page, and beyond which its font is smaller
+# Maximum characters for a LaTeX table in one page column, and for the normal font size
 COLUMN_WIDTH, PAGE_WIDTH = 50, 100
 LATEX = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -44,14 +44,14 @@ MARKS = {"*": "*", "**": "**", "†": r"\dagger", "°": r"\circ"}
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table.
+    """A table cell.
 
     Attributes:
         marks: `MARKS` after a score.
         short: text in LaTeX, if it differs.
         is_best: shown in bold.
         is_at_chance: shown in gray.
-        link: address of the items behind a number in the reader, after #.
+        link: reader address of the number's items, after #.
     """
 
     text: str
@@ -72,12 +72,12 @@ Kind = Literal["group", "label", "number", "text"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A table column.
 
     Attributes:
-        make: returns the cell of a row of the frame.
-        kind: numbers are right-aligned. A cell of a `group` is blank if it repeats the cell above.
-        name: column of the frame. The table omits this column if the frame does not have it. None: always shown.
+        make: returns the cell for a frame row.
+        kind: numbers are right-aligned. A `group` cell is blank if it repeats the cell above.
+        name: frame column. If the frame does not have the column, the table omits it. None: always shown.
         scope: words for a column with a single value, such as `2 seeds`. The words replace the column and follow the
             title.
     """
@@ -102,7 +102,7 @@ def _format_word(value: Any) -> str:
 
 
 def group(name: str, heading: str) -> Column:
-    """Return a column of names that several rows share, such as datasets."""
+    """Return a column for names that several rows share, such as datasets."""
     return Column(heading, lambda row: _format_word(row[name]), "group", name, _named(heading))
 
 
@@ -114,7 +114,7 @@ def label(
     short: Mapping[str, str] | None = None,
     is_fact: bool = False,
 ) -> Column:
-    """Return a column of row names, such as systems, with short names in LaTeX, or of facts about rows."""
+    """Return a column for row names or properties, such as systems, with short names in LaTeX."""
     heading = name if heading is None else heading
     names = short or {}
     return Column(
@@ -127,22 +127,22 @@ def label(
 
 
 def prose(name: str, heading: str | None = None) -> Column:
-    """Return a column of sentences."""
+    """Return a column for sentences."""
     return _column("text", _format_word, name, heading)
 
 
 def number(name: str, heading: str | None = None, *, form: Callable[[Any], str]) -> Column:
-    """Return a column of numbers with a custom format."""
+    """Return a column for numbers with a custom format."""
     return _column("number", form, name, heading)
 
 
 def count(name: str, heading: str | None = None) -> Column:
-    """Return a column of counts, see `format_count`."""
+    """Return a column for counts, see `format_count`."""
     return number(name, heading, form=format_count)
 
 
 def score(name: str, heading: str | None = None, *, digits: int = 2) -> Column:
-    """Return a column of numbers with a fixed number of digits, see `format_score`."""
+    """Return a column for numbers with a fixed number of digits, see `format_score`."""
     return number(name, heading, form=partial(format_score, digits=digits))
 
 
@@ -167,14 +167,14 @@ class Table:
     """A table, made from a frame and a list of columns.
 
     Attributes:
-        key: name of its files.
-        frame: one row per table row. A column `is_muted` marks rows that are no systems of the study (guessing,
+        key: file name.
+        frame: one row per table row. A column `is_muted` marks rows that are not systems in the study (chance,
             published counts).
         full: values in full precision for the CSV file. None: the frame.
         note: sentences under the table, user-supplied or footnotes.
-        new_block: column of the frame whose changes begin a new block of rows. None: the columns of kind `group`.
+        new_block: frame column whose changes begin a new block. None: the columns with kind `group`.
         is_long: True if the page folds the table.
-        widths: characters of each column in plain text, in which long cells are wrapped.
+        widths: column widths in plain text. Longer cells are wrapped.
     """
 
     key: str
@@ -190,7 +190,7 @@ class Table:
 
     @cached_property
     def _parts(self) -> tuple[list[Column], list[list[Cell]], list[str]]:
-        """Shown columns, cells of each row, and words for columns with a single value."""
+        """Displayed columns, cells by row, and words for columns with a single value."""
         columns = [column for column in self.columns if column.name is None or column.name in self.frame]
         made = [[column.make(row) for column in columns] for row in records(self.frame)]
         cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in made]
@@ -205,12 +205,12 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """Columns of the frame without the columns that have a single value."""
+        """Displayed columns, without columns that have a single value."""
         return self._parts[0]
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """Cells of all rows, before repeated labels are blanked."""
+        """Cells by row, before repeated labels are blanked."""
         return self._parts[1]
 
     @property
@@ -227,20 +227,20 @@ class Table:
 
     @cached_property
     def header(self) -> list[str]:
-        """Headings of the columns."""
+        """Column headings."""
         return [column.heading for column in self.shown]
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """Texts of the cells. Labels that repeat the row above are blank."""
+        """Cell texts by row. Labels that repeat the row above are blank."""
         texts = [[cell.shown for cell in row] for row in self.cells]
         return [[""] * n + row[n:] for n, row in zip(self._repeats, texts, strict=True)]
 
     @cached_property
     def _repeats(self) -> list[int]:
-        """Number of leading groups that repeat the row above, for each row.
+        """Number of leading groups that repeat the row above, by row.
 
-        Counting ends at the first cell that differs, so that equal splits of two datasets are both named.
+        Counting ends at the first cell that differs, so that equal splits in two datasets are both named.
         """
         n_groups = next((j for j, kind in enumerate(self.kinds) if kind != "group"), len(self.kinds))
         repeats = [0] * len(self.cells)
@@ -259,28 +259,28 @@ class Table:
 
     @property
     def muted(self) -> frozenset[int]:
-        """Rows that are no systems of the study."""
+        """Rows that are not systems in the study."""
         return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
 
     @property
     def links(self) -> dict[tuple[int, int], str]:
-        """Links of cells by row and column."""
+        """Cell links by row and column."""
         return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
 
     @property
     def kinds(self) -> list[Kind]:
-        """Kind of each column."""
+        """Column kinds."""
         return [column.kind for column in self.shown]
 
     @property
     def width(self) -> int:
-        """Characters of the widest cells of all columns, with a gap of two. Sentences are wrapped."""
+        """Table width in characters, with a gap of two between columns. Sentences are wrapped."""
         columns = zip(self.kinds, self.header, *self.rows, strict=True)
         return sum(40 if kind == "text" else 2 + max(map(len, cells)) for kind, *cells in columns)
 
     @property
     def alignments(self) -> list[str]:
-        """`left` or `right` for each column."""
+        """`left` or `right` by column."""
         return ["right" if kind == "number" else "left" for kind in self.kinds]
 
     @property
@@ -291,12 +291,12 @@ class Table:
 
     @property
     def pinned(self) -> int:
-        """Column that stays visible when a narrow page scrolls: the systems, or the first column."""
+        """Column that stays visible on a narrow page: the systems, or the first column."""
         return self.header.index("System") if "System" in self.header else 0
 
 
 def write_table(prefix: Path, table: Table, *, suffixes: Sequence[str] = ("csv", "md", "tex", "txt")) -> None:
-    """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or some of these."""
+    """Write a table as `.csv` (full precision), `.md`, `.tex` and `.txt`, or as some `suffixes`."""
     words = [text for text in (table.note, f"{table.heading}. {table.caption}".strip()) if text]
     forms = {
         "csv": to_csv(table),
@@ -324,7 +324,7 @@ def to_text(table: Table) -> str:
     return f"{table.heading}\n\n{body}{note}"
 
 
-# A line of a `Form`. A line of cells is a list: the text before, between and after the cells, then the cells.
+# A `Form` line. A line with cells is a list: the text before, between and after the cells, then the cells.
 Line = str | list[str]
 
 
@@ -426,14 +426,14 @@ def one_line(text: str) -> str:
 def escape_latex(text: str) -> str:
     """Escape text for LaTeX, in one line."""
     escaped = "".join(LATEX.get(character, character) for character in one_line(text))
-    # At the start of a row, these would belong to the line end before it: `\\*`, `\\[2pt]`.
+    # At the start of a row, these would belong to the preceding line end: `\\*`, `\\[2pt]`.
     return f"{{}}{escaped}" if escaped.lstrip().startswith(("*", "[")) else escaped
 
 
 def escape_markdown(text: str) -> str:
     """Escape text for Markdown, in one line."""
     text = re.sub(r"([\\`*|\[\]<>~$]|&(?=#?\w+;))", r"\\\1", one_line(text))
-    # A paragraph that begins so would be a heading or a list: `# `, `- `, `1. `.
+    # At the start of a paragraph, these would create a heading or a list: `# `, `- `, `1. `.
     text = re.sub(r"^(\s*(?:\d+(?=[.)]))?)([-+#=.)])(?=[-+#=]*(?:\s|$))", r"\1\\\2", text)
     # An underscore inside a word is plain text in Markdown. At its edge, it would start emphasis.
     return re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", text)

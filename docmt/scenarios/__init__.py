@@ -1,1 +1,1 @@
-"""Comparisons of a device with the CPU: rows of `docmt bench gpu`, and tests for GPUs."""
+"""Comparisons between a device and the CPU: rows for `docmt bench gpu`, and GPU tests."""

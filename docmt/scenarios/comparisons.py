@@ -1,7 +1,7 @@
 """Scenarios: docmt's computations with a tiny model on a device, compared with the CPU in float32.
 
-There is one list of them. `docmt bench gpu` runs each as a row of its table. `pytest -m gpu` runs each as a test, on a
-GPU or on the stand-in for a GPU (`tests/standin`).
+`docmt bench gpu` prints a table with a row per scenario. `pytest -m gpu` runs the same scenarios as tests, on a GPU or
+on the stand-in for a GPU (`tests/standin`).
 """
 
 import contextlib
@@ -33,22 +33,22 @@ from docmt.training.settings import TrainingSettings
 PRESETS = [name for n, name in enumerate(ARCHITECTURES) if ARCHITECTURES[name] not in [*ARCHITECTURES.values()][:n]]
 """Architectures without duplicates under a second name."""
 COMPILED_FIRST = ("sentence_transformer", "g_transformer", "rst_mix", "global_context", "cadec")
-"""One preset for each kind of graph. Compiling a preset takes half a minute."""
-COUNTS = [3, 2, 4, 1, 2, 3, 2, 3]  # sentences of the instances
+"""One preset per graph type. Compiling a preset takes half a minute."""
+COUNTS = [3, 2, 4, 1, 2, 3, 2, 3]  # sentences by instance
 N_SYMBOLS = 32
 SEARCH = DecodingSettings(beam_size=3, max_length_offset=6, precision="float32")
 CPU = torch.device("cpu")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-# Relative to the expected values. In such a small model, rounding can change a large share of a gradient.
+# Relative to the expected values. In a model this small, rounding can change a large share of a gradient.
 LIMITS = {"float32 loss": 1e-5, "float32 gradient": 1e-4, "float32 step": 1e-2}
 LIMITS |= {"bfloat16 loss": 0.01, "bfloat16 gradient": 0.25, "float16 loss": 0.002, "float16 gradient": 0.1}
 LOGGED_EVERY = 4
 CORRUPTED = "docmt.models.systems.cadec.CORRUPTED"
-"""Share of drafts that are corrupted references. The words that a model draws for others depend on rounding."""
+"""Share of drafts that are corrupted references. Words in other drafts are sampled and depend on rounding."""
 
 
 def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
-    """Return names of scenarios, `KIND/PRESET` or `probe`, the most informative first, and the rest of `compiled`."""
+    """Return scenario names (`KIND/PRESET` or `probe`), most informative first, and the rest of `compiled`."""
 
     def named(*kinds: str, presets: Sequence[str] = PRESETS) -> list[str]:
         return [f"{kind}/{preset}" for kind in kinds for preset in presets]
@@ -62,7 +62,7 @@ def scenario_names(*, on_gpu: bool) -> tuple[list[str], list[str]]:
 
 @contextlib.contextmanager
 def _same_draws() -> Iterator[None]:
-    """Draw the drafts of CADec on the CPU, so that they are equal on all devices: all are corrupted references."""
+    """Draw CADec's drafts on the CPU, all as corrupted references, so that they are equal on all devices."""
     draw = torch.rand
 
     def rand(*size: Any, device: Any = None, **options: Any) -> torch.Tensor:
@@ -73,14 +73,14 @@ def _same_draws() -> Iterator[None]:
 
 
 class Scenarios:
-    """Scenarios on a device, called by name. Their files are in a folder."""
+    """Scenarios on a device, called by name, with temporary files in a folder."""
 
     def __init__(self, device: torch.device, folder: Path) -> None:
         self.device = device
         self.workload = Workload(folder, COUNTS, shortest=0, longest=8, n_symbols=N_SYMBOLS)
 
     def __call__(self, name: str) -> Outcome:
-        """Return the outcome of a scenario, by its name in `scenario_names`."""
+        """Run a scenario by its name in `scenario_names`."""
         kind, *presets = name.split("/")
         return getattr(self, kind.replace("-", "_"))(*presets)
 
@@ -96,14 +96,14 @@ class Scenarios:
                 if seed == 0:
                     numbers[f"{precision} loss"] = distance(found["loss"], expected["loss"])
                 if precision == "float32":
-                    # Adam makes steps of the same size for gradients that are only noise.
+                    # Adam's step size is the same even if a gradient is only noise.
                     is_clear = expected["gradient"].abs() > 1e-4 * expected["gradient"].abs().max()
                     numbers["float32 step"] = distance(found["step"][is_clear], expected["step"][is_clear])
             numbers[f"{precision} gradient"] = statistics.median(gradients)
         return judge(numbers, LIMITS)
 
     def _step(self, preset: str, device: torch.device, dtype: torch.dtype, seed: int) -> dict[str, torch.Tensor]:
-        """Return loss, gradient and change of the weights."""
+        """Return loss, gradient and weight change."""
         settings = model_settings(preset)
         module = LossModule(random_model(settings, N_SYMBOLS, seed=seed), 0.1).to(device).train()
         optimizer = build_optimizer(module, set(), TrainingSettings())
@@ -118,7 +118,7 @@ class Scenarios:
         return {"loss": loss.detach().cpu(), "gradient": gradient.cpu(), "step": step.cpu()}
 
     def compiled(self, preset: str) -> Outcome:
-        """Compare loss and gradient of a compiled graph in bfloat16 with the plain computation."""
+        """Compare a compiled graph's loss and gradient in bfloat16 with the plain computation."""
         settings = model_settings(preset)
         kernel = kernel_for(self.device, torch.bfloat16, settings.width // settings.heads)
         module = LossModule(random_model(settings, N_SYMBOLS), 0.1).to(self.device).train()
@@ -128,7 +128,7 @@ class Scenarios:
         from torch import _dynamo
         from torch._inductor import config
 
-        # torch counts graphs by their code, which all presets share, and allows few.
+        # torch limits the number of graphs by code object. All presets share the same code.
         _dynamo.reset()
         results, started = [], time.monotonic()
         for module.compiled in (None, graph):
@@ -150,7 +150,7 @@ class Scenarios:
         return judge(numbers, limits, note=f"{time.monotonic() - started:.0f} s to compile")
 
     def training(self, preset: str) -> Outcome:
-        """Compare a training (memory probe, validation, entropies, checkpoints) with the CPU and with a resumed one."""
+        """Compare a training (memory probe, validation, entropies, checkpoints) with the CPU and after resuming."""
         # Sums in a fixed order if torch has such a kernel. With other kernels, rounding can differ between runs.
         are_deterministic = torch.are_deterministic_algorithms_enabled()
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -173,7 +173,7 @@ class Scenarios:
 
     def no_waiting(self, preset: str) -> Outcome:
         """Compare a training in half precision with float32. The CPU can wait for the device only in logged updates."""
-        quiet: list[bool] = []  # True if the CPU may not wait after an update
+        quiet: list[bool] = []  # True if the CPU must not wait after an update
 
         def note(*_: object) -> None:
             n = len(quiet) + 1
@@ -237,7 +237,7 @@ class Scenarios:
         return judge(numbers, {"float32": 1e-4, "half precision": 0.02})
 
     def probe(self) -> Outcome:
-        """Compare a training without a memory probe with one whose probe ran out of memory in a backward pass."""
+        """Compare a training without memory probe with a training whose probe ran out of memory in a backward pass."""
         recipe: Recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "log_every_steps": 1, "max_steps": 3}
         has_tried, backward = [False], Fabric.backward
 
@@ -262,7 +262,7 @@ class Scenarios:
 
 
 def compare_several(device: torch.device, names: Sequence[str]) -> Outcome:
-    """Compare the history of a training on all devices with one device (GPUs exchange gradients through NCCL)."""
+    """Compare a training's history on all devices with one device (GPUs exchange gradients through NCCL)."""
     with tempfile.TemporaryDirectory() as folder:
         workload = Workload(Path(folder), COUNTS * len(names), shortest=0, longest=8, n_symbols=N_SYMBOLS)
         settings, is_cuda = model_settings("g_transformer"), device.type == "cuda"
@@ -278,5 +278,5 @@ def _judge_history(found: History, expected: History, *, note: str = "") -> Outc
 
 
 def _gradient(module: LossModule) -> torch.Tensor:
-    """Return the gradients of all parameters that have one, as a vector."""
+    """Return all existing gradients as one vector."""
     return torch.cat([p.grad.flatten() for p in module.parameters() if p.grad is not None])

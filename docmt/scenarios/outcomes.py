@@ -1,4 +1,4 @@
-"""Outcomes of checks: figures, and the verdict on their limits."""
+"""Check outcomes: figures, and the verdict on their limits."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ Verdict = Literal["ok", "FAILED", "measured", "not run", "not measured yet"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a check: a sentence or figures for users, the verdict, and all figures by name."""
+    """Check outcome: a sentence or figures for users, the verdict, and all figures by name."""
 
     value: str
     verdict: Verdict = "measured"
@@ -30,7 +30,7 @@ def needed(is_there: bool, value: str, defect: str) -> Outcome:
 
 
 def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: str = "") -> Outcome:
-    """Compare figures with their limits. All that exceed a limit or are NaN are shown, otherwise the worst."""
+    """Compare figures with their limits. The outcome shows figures that exceed a limit or are NaN, or the worst."""
     bad = [name for name, limit in limits.items() if not numbers[name] <= limit]
     shown = bad or [max(limits, key=lambda name: numbers[name] / (limits[name] or 1))]
     parts = [f"{name} {numbers[name]:.2g} (at most {limits[name]:g})" for name in shown]
@@ -38,7 +38,7 @@ def judge(numbers: Mapping[str, float], limits: Mapping[str, float], *, note: st
 
 
 def relative_difference(found: Sequence[float], expected: Sequence[float]) -> float:
-    """Return the largest relative difference of two lists, infinite if their lengths differ."""
+    """Return the largest relative difference between two lists. Infinite if their lengths differ."""
     if len(found) != len(expected):
         return math.inf
     differences = [abs(a - b) / max(abs(b), 1e-9) for a, b in zip(found, expected, strict=True)]
@@ -46,5 +46,5 @@ def relative_difference(found: Sequence[float], expected: Sequence[float]) -> fl
 
 
 def distance(found: Tensor, expected: Tensor) -> float:
-    """Return the norm of the difference, relative to the norm of the expected tensor."""
+    """Return the norm of the difference, relative to the expected tensor's norm."""
     return float((found - expected).norm() / expected.norm())

@@ -1,4 +1,4 @@
-"""Random documents with trees, as files of a study, and models for them, without corpora or network."""
+"""Random documents with trees, as study files, and models for them, without corpora or network."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from docmt.training.launching import PROGRAM
 from docmt.training.run import train
 from docmt.training.settings import RunSettings, TrainingFiles, TrainingSettings
 
-# Heads of 16, the narrowest for all kernels. No dropout, since its random numbers depend on the device.
+# Head width 16, the minimum for all kernels. No dropout, since its random numbers depend on the device.
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 2, "feed_forward_width": 48, "dropout": 0.0}
 Recipe = dict[str, Any]
 RECIPE: Recipe = {
@@ -46,24 +46,24 @@ RECIPE: Recipe = {
 }
 QUIET: Recipe = {"precision": "auto", "compile": "off", "validate_every_steps": 100, "checkpoint_every_steps": 100}
 """Changes to `RECIPE`: half precision if the device has it, and updates without interruptions."""
-SECONDS = 240  # time for a training on several devices
+SECONDS = 240  # time limit for a training on several devices
 TIMES = {"seconds", "tokens_per_second"}
 History = dict[str, list[float]]
 """Columns by name, without empty cells."""
 
 
 def model_settings(preset: str, size: str | None = None, **changes: Any) -> ModelSettings:
-    """Return the settings of an architecture in a size of the presets, or tiny with one upper layer in each stack."""
+    """Return settings for an architecture in a preset size, or tiny with one upper layer per stack."""
     values = dict(ARCHITECTURES[preset])
     if size is None:
         for name in ("encoder_attention", "decoder_attention", "cross_attention"):
             values[name] = values[name] | {"upper_layers": 1}
-    # The workload's vocabulary has no language tags, which are marks of the size `mbart`.
+    # The workload's vocabulary does not contain language tags, the marks for size `mbart`.
     return ModelSettings.load((SIZES[size] if size else TINY) | values | {"marks": None} | changes, where="model")
 
 
 def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> Transformer:
-    """Return a model in evaluation mode whose attention is far from uniform, and no matrix of which is zero."""
+    """Return a model in evaluation mode with far from uniform attention and without zero matrices."""
     torch.manual_seed(seed)
     model = build_transformer(settings, n_symbols).eval()
     with torch.no_grad():
@@ -76,7 +76,7 @@ def random_model(settings: ModelSettings, n_symbols: int, *, seed: int = 0) -> T
 
 
 def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> InstanceSet:
-    """Return an instance of random words per number of sentences. Sentences of at least two words have two EDUs."""
+    """Return an instance with random words per number of sentences. Sentences with at least two words have two EDUs."""
     generator = np.random.default_rng(0)
     n_sentences, sides = sum(counts), {}
     for side in ("src", "tgt"):
@@ -100,14 +100,14 @@ def random_instances(counts: list[int], *, shortest: int, longest: int, n_symbol
 
 
 def _heads(counts: np.ndarray) -> np.ndarray:
-    """Return the heads of the units of each instance, which form a binary tree."""
+    """Return the heads of all units. An instance's units form a binary tree."""
     first = np.repeat(np.cumsum(counts) - counts, counts)
     place = np.arange(counts.sum()) - first
     return np.where(place > 0, first + (place - 1) // 2, -1)
 
 
 def read_history(path: Path) -> History:
-    """Read the history file of a training."""
+    """Read a training's history file."""
     history = pd.read_csv(path)
     return {str(name): history[name].dropna().tolist() for name in history}
 
@@ -115,7 +115,7 @@ def read_history(path: Path) -> History:
 class Workload:
     """Folder with random instances for training and validation, a vocabulary and a text pipeline.
 
-    The first words of the vocabulary are letters, which the pipeline does not change.
+    The first words in the vocabulary are letters, because the pipeline does not change these.
     """
 
     def __init__(self, folder: Path, counts: list[int], *, shortest: int, longest: int, n_symbols: int) -> None:
@@ -134,7 +134,7 @@ class Workload:
         return load_instances(self.folder / "instances")
 
     def files(self, folder: Path) -> TrainingFiles:
-        """Return the input files of a training, with its output files in a folder."""
+        """Return a training's input files, and its output files in a folder."""
         instances = self.folder / "instances"
         inputs = {"vocabulary": self.folder / "vocabulary.txt", "pipeline": self.folder / "pipeline.json"}
         outputs = {"checkpoints": "checkpoints", "history": "history.csv", "out": "model.pt"}
@@ -159,7 +159,7 @@ class Workload:
         return load_model(files.out), history
 
     def train_on(self, names: Sequence[str], model: ModelSettings, *, is_cuda: bool, **recipe: Any) -> History:
-        """Train with the command, in a process for each device. Names of GPUs are those of `CUDA_VISIBLE_DEVICES`."""
+        """Train with the command, one process per device. GPUs are named as in `CUDA_VISIBLE_DEVICES`."""
         folder = self.folder / f"on-{len(names)}"
         settings = {"model": model.model_dump(), "training": RECIPE | recipe}
         options = {name: file for name, file in vars(self.files(folder)).items() if file is not None}
@@ -181,14 +181,14 @@ class Workload:
     def batch(
         self, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, n: int | None = None
     ) -> Batch:
-        """Return the first n instances as a batch for products of a type, prepared as in a training."""
+        """Return the first n instances as a batch for matrix products in a dtype, prepared as in a training."""
         instances = self.instances
         batch = collate(instances, range(n or len(instances)), settings)
         batch.prepare(kernel_for(device, dtype, settings.width // settings.heads))
         return batch if device.type == "cpu" else batch.pin_memory().to(device)
 
     def sources(self, settings: ModelSettings) -> list[Source]:
-        """Return the source sides of the instances."""
+        """Return the instances' source sides."""
         instances = self.instances
         return [
             Source(instances.sentences(k, "src"), instance_trees(instances, k) if settings.needs_trees else None)

@@ -1,1 +1,1 @@
-"""The state of a study, from its plan and the files in its folder. Only reads, and never imports torch."""
+"""Study state, from the plan and the files in the study folder. Never writes files or imports torch."""

@@ -11,12 +11,12 @@ from docmt.snakemake import Workflow, slurm_logs
 
 STAGE_OF = {rule: stage for stage, rules in STAGES.items() for rule in rules}
 TAIL_BYTES = 8192
-# The message of a trainer that was asked to stop: it resumes when it is run again, and has not failed.
+# Message from a trainer that was told to stop. It has not failed, and resumes when it is run again.
 STOPPED = re.compile(r" WARNING SIG[A-Z0-9]+: saving a checkpoint")
 LOG_LINE = re.compile(r"^\d\d:\d\d:\d\d (?P<level>[A-Z]+) ")
 SLURM_LINE = re.compile(r"^slurmstepd[\w.-]*: error: ")  # some clusters include the node name
-# docmt's own messages, exceptions of Python (with their module, or bare), then shells, Slurm, signals that the shell
-# names, wrong options, and the kernel's out-of-memory killer.
+# docmt's messages, Python exceptions (with or without module), then shells, Slurm, signals named by the shell, wrong
+# options, and the kernel's out-of-memory killer.
 ERROR_LINE = re.compile(
     r"^docmt[\w -]*: error: |^(?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: |$)"
     r"|^\S*(?:bash|sh): .*(?:not found|No such|denied)|^slurmstepd[\w.-]*: error: |^Killed\b"
@@ -29,11 +29,11 @@ class Failure:
     """A job that failed and has not succeeded since.
 
     Attributes:
-        name: name of its log file.
+        name: log file name.
         log: path relative to the study's folder.
         line: last error in the log, or the closest line to it.
         job: ID in the cluster's queue.
-        time: time of the last line in the log, in seconds since 1970.
+        time: time of the last log line, in seconds since 1970.
     """
 
     rule: str
@@ -45,14 +45,14 @@ class Failure:
 
 
 def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | None, str], bool]) -> list[Failure]:
-    """Return the failed jobs of a study, oldest first.
+    """Return a study's failed jobs, oldest first.
 
-    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a job that
-    is running, was interrupted, or failed. It failed if the log ends with an error or Snakemake reports a failure,
-    unless it has been restarted since.
+    A successful job writes its benchmark after its log. A log without a newer benchmark therefore belongs to a
+    running, interrupted or failed job. It failed if the log ends with an error or Snakemake reports a failure, unless
+    it has been restarted since.
 
-    `is_planned` returns True if the job of a stage and a name still matters: its output is missing and needed. The
-    stage is None for a user-defined rule.
+    `is_planned(stage, name)` returns True if the job still matters, because its output is missing and needed. The stage
+    is None for a user-defined rule.
     """
     failures = []
     for log in sorted((folder / "logs").glob("*/**/*.log")):
@@ -60,17 +60,17 @@ def find_failures(folder: Path, workflow: Workflow, is_planned: Callable[[str | 
         written = modified(log)
         if modified(folder / "results" / "benchmarks" / rule / f"{name}.tsv") >= written:
             continue
-        # Snakemake announces a log by its path relative to the folder.
+        # Snakemake prints log paths relative to the folder.
         where = str(log.relative_to(folder))
         announced = workflow.jobs.get(where)
         if not is_planned(STAGE_OF.get(rule), name) or (announced and workflow.started & set(announced.outputs)):
             continue
         slurm_outputs = slurm_logs(folder, rule, name)
-        # The plugin names the output of each attempt after the ID of the job in Slurm.
+        # The plugin names an attempt's output after the Slurm job ID.
         number = (announced.job if announced else None) or (slurm_outputs[-1].stem if slurm_outputs else None)
         line = last_error(log)
         tail = read_tail(log)
-        # The message is not always the last line: bars and warnings of libraries may follow while the trainer saves.
+        # The message is not always the last line. Progress bars and warnings can follow while the trainer saves.
         was_stopped = any(STOPPED.search(message) for message in tail[-5:])
         if line is None and announced is not None and announced.is_failed and not was_stopped:
             # If Slurm ends a job (time, memory, `scancel`), the reason is not in the job's log but in Slurm's output.
@@ -89,7 +89,7 @@ def last_error(path: Path) -> str | None:
     """Return the last error in a log that no ordinary message follows, or None."""
     for line in reversed(read_tail(path)):
         message = LOG_LINE.match(line)
-        # After an error, an ordinary message means that the job went on: a library's traceback was only a warning.
+        # An ordinary message after an error means that the job continued, and a library's traceback was only a warning.
         if message:
             return line if message["level"] in ("ERROR", "CRITICAL") else None
         if ERROR_LINE.search(line):
@@ -98,10 +98,10 @@ def last_error(path: Path) -> str | None:
 
 
 def read_tail(path: Path) -> list[str]:
-    """Read the last lines of a log that are not empty, with progress bars split at carriage returns."""
+    """Read the last nonempty lines in a log, with progress bars split at carriage returns."""
     try:
         with open(path, "rb") as file:
-            # The cut may fall inside a UTF-8 character: hence `errors="replace"`.
+            # The first byte can be inside a UTF-8 character, hence `errors="replace"`.
             file.seek(max(0, path.stat().st_size - TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")
     except OSError:

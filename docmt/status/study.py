@@ -1,4 +1,4 @@
-"""Text of `docmt status`: trainings of a study, failed jobs, and number of existing results."""
+"""Text for `docmt status`: trainings, failed jobs, and the number of existing results."""
 
 import re
 import time
@@ -16,11 +16,11 @@ from docmt.status.trainings import STATES, Training, read_trainings, run_name
 BAR = 6
 NAME_WIDTH = 36
 MAX_FAILURES = 20
-OF_RUNS = ("decoding", "evaluation")  # stages whose jobs are named after runs
+OF_RUNS = ("decoding", "evaluation")  # stages with a run name in their job names
 
 
 def show_study(folder: Path, plan: Plan) -> str:
-    """Return the state of a study as text for a terminal with 100 columns. The folder can be empty."""
+    """Return a study's state as text for a terminal with 100 columns. The folder can be empty."""
     workflow = read_workflow(folder)
     trainings, failures = read_state(folder, plan, workflow)
     n_made, n_all = count_results(folder, plan, workflow)
@@ -30,7 +30,7 @@ def show_study(folder: Path, plan: Plan) -> str:
 
 
 def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Training], list[Failure]]:
-    """Return the trainings of a study, and its failed jobs that still matter."""
+    """Return a study's trainings, and failed jobs that still matter."""
     finished = {
         stage
         for stage, files in plan.targets().items()
@@ -41,7 +41,7 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
         for run in plan.artifacts.trained
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
-    # Names of log files: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and scopes of tables.
+    # Log file names: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and table scopes.
     runs = list_runs(plan.config)
     pairs = rf"(?:{wildcard_regex(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.row_pattern('systems')})"
     planned = re.compile(rf"(?:{wildcard_regex(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.score_scopes()}")
@@ -56,20 +56,20 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
 
     failures = find_failures(folder, workflow, is_planned)
     trainings = read_trainings(folder, plan, workflow=workflow, failures=failures)
-    # A trainer that was started again, by Snakemake or by hand, has not failed, even if its old log ends with an error.
+    # A restarted trainer has not failed, even if its old log ends with an error.
     running = {training.name for training in trainings if training.state != "failed"}
     return trainings, [failure for failure in failures if failure.rule != "train" or failure.name not in running]
 
 
 def count_results(folder: Path, plan: Plan, workflow: Workflow) -> tuple[int, int]:
-    """Return the numbers of existing and of all results of the stages."""
+    """Return the number of existing results and of all results."""
     files = [file for files in plan.targets().values() for file in files]
-    # The file of a job that Snakemake marks as started may be half-written, or left from an earlier run.
+    # If Snakemake marks a job as started, its file can be half-written, or left from an earlier run.
     return sum((folder / file).exists() and file not in workflow.started for file in files), len(files)
 
 
 def describe_results(folder: Path, plan: Plan) -> str:
-    """How many results an interrupted run has made, and how to go on."""
+    """Return a message on existing results after an interruption, and on how to continue."""
     n_made, n_all = count_results(folder, plan, read_workflow(folder))
     return f"{n_made:,} of {n_all:,} results are made; the same command resumes"
 
@@ -114,8 +114,8 @@ def _show_failures(failures: list[Failure]) -> str:
 
 
 def bar(done: float, total: float, width: int) -> str:
-    """Return a bar such as `[####......]`, which is full only at the end."""
-    # Rounding down, and never to the full width: 999 of 1,000 must not look finished.
+    """Return a bar such as `[####......]`. It is only full if `done` equals `total`."""
+    # Round down, so that 999 of 1,000 does not look finished.
     filled = width if done >= total else min(width - 1, int(width * done / total))
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
@@ -133,7 +133,7 @@ def duration(seconds: float | None) -> str:
 
 
 def shorten(name: str, width: int) -> str:
-    """Shorten a name to a width by cutting its middle, which is less specific than its ends."""
+    """Shorten a name to a width by cutting the middle, because the ends are more specific."""
     if len(name) <= width:
         return name
     head = (width - 1) // 2

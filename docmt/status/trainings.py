@@ -1,4 +1,4 @@
-"""State of trainings: progress, running trainers, and estimated time to completion."""
+"""Training progress, running trainers, and estimated time to completion."""
 
 import csv
 import math
@@ -17,8 +17,8 @@ from docmt.snakemake import Workflow
 from docmt.status.failures import Failure
 from docmt.training.lock import is_running, read_status
 
-FRESH_SECONDS = 600  # a trainer on another host is considered alive if it recorded progress within this time
-# Columns of a trainer's history that are shown
+FRESH_SECONDS = 600  # maximum age of the last recorded progress of a living trainer on another host
+# Displayed training history columns
 KINDS = {"step": int, "tokens_per_second": float, "dev_loss": float, "seconds": float}
 STATES = ("failed", "running", "started", "interrupted", "waiting", "done")
 
@@ -28,10 +28,10 @@ class Training:
     """A training run.
 
     Attributes:
-        state: `waiting`, `started` (by Snakemake: it waits in the queue of a cluster, loads, or is about to end),
-            `running`, `interrupted` (resumes from its checkpoint), `failed` or `done`.
-        step: updates made. None if it has not started.
-        max_steps: maximum number of updates. None if only epochs or patience end it.
+        state: `waiting`, `started` (by Snakemake: waits in a cluster's queue, loads, or is about to end), `running`,
+            `interrupted` (resumes from its checkpoint), `failed` or `done`.
+        step: number of updates so far. None if it has not started.
+        max_steps: maximum number of updates. None if only epochs or patience are limited.
         tokens_per_second, dev_loss: last logged values.
         eta_seconds: seconds until `max_steps` at the mean rate so far, without validation. It can stop earlier. None
             unless it is running.
@@ -54,12 +54,12 @@ class Training:
 
 
 def run_name(run: Run | Training) -> str:
-    """Return the name of a run in its log and benchmark files."""
+    """Return a run's log and benchmark file name."""
     return f"{run.dataset}/{run.system}/seed{run.seed}"
 
 
 def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Sequence[Failure]) -> list[Training]:
-    """Return the trainings of a plan in a study's folder, in the order of the configuration."""
+    """Return the trainings in a study folder, in configuration order."""
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
         _read_training(folder, plan, run, workflow=workflow, is_failed=run_name(run) in failed)
@@ -69,13 +69,13 @@ def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Se
 
 def _read_training(folder: Path, plan: Plan, run: Run, *, workflow: Workflow, is_failed: bool) -> Training:
     model = f"{run_folder(run.dataset, run.system, run.seed)}/model.pt"
-    # Each combination of settings has a folder of checkpoints. The newest belongs to the last trainer.
+    # Every combination of settings has a checkpoint folder. The newest belongs to the last trainer.
     folders = [path for path in (folder / model).parent.glob("checkpoints/*/") if path.is_dir()]
     checkpoints = max(folders, key=lambda path: max(map(modified, path.iterdir()), default=0), default=None)
     note = read_status(checkpoints) if checkpoints else {}
-    # Snakemake marks the outputs of a job before it starts, and removes the marks when it has succeeded.
+    # Snakemake marks a job's outputs before it starts, and removes the marks when it has succeeded.
     is_started = model in workflow.started
-    # Between that mark and the first note of the trainer, the job waits in a queue or loads the data.
+    # Between that mark and the trainer's first note, the job waits in a queue or loads the data.
     is_starting = workflow.state == "running" or (workflow.state == "locked" and not note)
     is_done = (folder / model).exists() and not is_started
     # The order matters: a living trainer outweighs an old failure, and a failure outweighs its checkpoints.
@@ -110,12 +110,12 @@ def _is_alive(checkpoints: Path | None, note: dict[str, Any]) -> bool:
         return True
     if note.get("host") in (None, platform.node()):
         return False
-    # A lock of another host is not visible on every network file system: the age of its progress decides.
+    # Some network file systems hide another host's locks, so the age of the last progress decides.
     return time.time() - modified(checkpoints / "progress.json") < FRESH_SECONDS
 
 
 def _read_history(path: Path) -> dict[str, Any]:
-    """Return the last value of each column."""
+    """Return the last value by column."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -127,7 +127,7 @@ def _read_history(path: Path) -> dict[str, Any]:
 
 
 def _as(kind: type, value: Any) -> Any:
-    # A trainer may be writing at this moment: a cell can be cut off, and the loss of a diverged run is nan.
+    # If a trainer is writing right now, a cell can be incomplete. A diverged run's loss is nan.
     try:
         number = float(value)
     except (TypeError, ValueError):

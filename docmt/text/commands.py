@@ -1,4 +1,4 @@
-"""`docmt text`: convert sentences to subwords and back, stage by stage. Each input line gives one output line."""
+"""`docmt text`: convert sentences to subwords and back, stage by stage. Output has one line per input line."""
 
 import logging
 from collections import Counter
@@ -63,7 +63,7 @@ def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out:
 
 @commands.command
 def truecase(*, model: Path, input: Input, out: OutFile, jobs: Jobs = 1) -> None:
-    """Truecase the first word of each line.
+    """Truecase the first word of every line.
 
     Example:
         docmt text truecase --model truecaser.de.json --input train.tok.de --out train.true.de
@@ -125,7 +125,7 @@ def apply_bpe(*, codes: Path, lang: str = "*", input: Input, out: OutFile, jobs:
 
     Args:
         codes: file of BPE merges, or of SentencePiece models.
-        lang: language code, if each language has its own model.
+        lang: language code, if there is one model per language.
     """
     from docmt.text.subwords import read_codes, subword_model
     from docmt.text.text_files import map_file, map_tokens
@@ -145,15 +145,15 @@ def learn_vocabulary(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
 ) -> None:
-    """Build a vocabulary from files of subwords, or use the vocabulary of a published model.
+    """Build a vocabulary from subword files, or use a published model's vocabulary.
 
     Example:
         docmt text learn-vocabulary --inputs train.bpe.en train.bpe.de --out vocabulary.txt
 
     Args:
-        tags: languages of cross-task training. Adds [MASK1], [MASK2] and a tag for each language.
-        pretrained: folder of a published model whose vocabulary is used.
-        keep: pieces of the published model to keep.
+        tags: languages for cross-task training. Adds [MASK1], [MASK2] and one tag per language.
+        pretrained: folder with a published model whose vocabulary is used.
+        keep: published model's pieces to keep.
         src_lang: source language code, for a published model.
         tgt_lang: target language code, for a published model.
     """

@@ -52,7 +52,7 @@ class PublishedText:
         tokenizer = _read_optional(folder / "tokenizer_config.json")
         if tokenizer.get("separate_vocabs"):
             raise UserError(f"{folder}: has a vocabulary for each side; docmt reads models with one")
-        # Marian models list all symbols in vocab.json; models of fairseq have only the SentencePiece model.
+        # Marian models list all symbols in vocab.json. fairseq models only have the SentencePiece model.
         if (folder / "vocab.json").exists():
             ids = dict(read_json(folder / "vocab.json"))
         else:
@@ -112,7 +112,7 @@ class PublishedText:
         }
 
     def language_symbol(self, lang: str) -> str:
-        """Return the symbol for a language in the spelling of docmt (`de`) or of the model (`de_DE`)."""
+        """Return the symbol for a language, spelled as in docmt (`de`) or in the model (`de_DE`)."""
         found = [symbol for symbol in self.language_symbols if lang in (symbol, _short_code(symbol))]
         if not found:
             found = [

@@ -20,7 +20,7 @@ _SAMES = {"quotes": "\"'`´„“”‚‘’«»‹›″′", "dashes": "-‐�
 
 
 def measure_roundtrip(pipeline: TextPipeline, lines: Iterable[str], *, lang: str) -> dict[str, Any]:
-    """Compare each line with its restored form.
+    """Compare all lines with their restored forms.
 
     Returns:
         `lines`, `restored` (exactly equal), `restored_but_white_space` (equal except for white space), `share` and

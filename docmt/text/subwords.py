@@ -112,7 +112,7 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
     n_left_out = 0
     for line in sentences:
         counts.update(filter(None, line.strip("\r\n ").split(" ")))
-        if len(counts) > 4 * MAX_TYPES:  # counting takes an eighth of the memory of learning
+        if len(counts) > 4 * MAX_TYPES:  # counting takes an eighth of the memory for learning
             n_left_out += len(counts) - MAX_TYPES
             counts = _most_frequent(counts)
     if not counts:

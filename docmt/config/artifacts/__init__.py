@@ -1,6 +1,6 @@
 """Artifacts of a study, each with files, stage, inputs and parameters of its command.
 
-One module and one class per stage. Each class extends that of the stage before it, so that a declaration names what it
-is made from by calling its method. Inputs, parameters and fingerprints of the rules, the targets of each stage, what
-`docmt status` looks for and what the report reads all follow from these declarations.
+Every stage is a module with one class, which extends the preceding stage's class. Therefore a declaration can call the
+declarations of its inputs. Rule inputs, parameters and fingerprints, stage targets, the files that `docmt status` looks
+for, and the report's input files are all derived from these declarations.
 """

@@ -23,7 +23,7 @@ STAGE_VERSIONS = {
     "evaluation": 4,
     "report": 7,
 }
-"""Versions of the stages, in order. If the code of a stage changes its output, raise the number: studies rebuild it."""
+"""Stage versions, in order. If code changes a stage's output, raise the number, and studies will rebuild it."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Artifact:
     """Files that one declaration describes.
 
     Attributes:
-        files: their paths.
-        parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
-            covers is left out.
-        inputs: what their rule reads, by the names of the rule's inputs.
-        params: what their rule passes to the command and no wildcard or file says, by the options of the command.
-        is_kept: whether the files stay; False for intermediate text.
-        stage: the stage of the rules; `artifact` fills in both.
-        rules: the alternative rules; one of them makes the files.
+        files: paths.
+        parts: settings and artifacts that determine the content, hashed in this order. Inputs that another part covers
+            are left out.
+        inputs: rule inputs, by name.
+        params: command options that no wildcard or file determines, by name.
+        is_kept: False for intermediate text.
+        stage: the rules' stage (set by `artifact`).
+        rules: alternative rules that make the files (set by `artifact`).
     """
 
     files: Sequence[str]
@@ -51,7 +51,7 @@ class Artifact:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of the settings that matter to the files, and of everything upstream."""
+        """Short hash of the relevant settings and everything upstream."""
         return fingerprint([self.stage, STAGE_VERSIONS[self.stage], *map(_hashable, self.parts)])
 
     @property
@@ -65,13 +65,13 @@ class Artifact:
         return replace(self, files=[path for path in self.files if path.endswith(suffix)])
 
     def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
-        """Yield the inputs of the rule with one name, or all."""
+        """Yield the rule inputs with one name, or all."""
         for key, value in self.inputs.items():
             if name in (None, key):
                 yield from [value] if isinstance(value, Artifact | str) else value
 
     def input_files(self, name: str | None = None) -> list[str]:
-        """Return the paths of `sources`."""
+        """Return the paths for `sources`."""
         return [
             path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
         ]
@@ -79,22 +79,22 @@ class Artifact:
 
 @dataclass(frozen=True)
 class UserFile(Artifact):
-    """A user-supplied file. Its fingerprint is the checksum of the content, independent of name and times.
+    """A user-supplied file. Its fingerprint is the content checksum, independent of name and times.
 
     Attributes:
-        where: the key of the config that names it.
+        where: config key that names the file.
     """
 
     where: str = ""
 
     @classmethod
     def at(cls, path: str, *, where: str) -> "UserFile":
-        """Declare a file by its path, relative to the folder of the study."""
+        """Declare a file by its path, relative to the study folder."""
         return cls([path], is_kept=False, stage="corpora", where=where)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the content."""
+        """SHA-256 of the content."""
         self.check()
         return content_digest(Path(self.file))
 
@@ -125,17 +125,17 @@ def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Decla
     """Decorate a method that declares an artifact.
 
     Args:
-        rules: the rules that make its files.
-        stage: their stage (they are in `workflow/rules/{stage}.smk`).
+        rules: rules that make the files.
+        stage: the rules' stage (`workflow/rules/{stage}.smk`).
 
-    The arguments of the method are wildcards of these rules. Each artifact is declared once and then remembered.
+    The method's arguments are wildcards in these rules. Artifacts are cached.
     """
 
     def mark(declare: Declaration[Owner, P]) -> Declaration[Owner, P]:
         @functools.wraps(declare)
         def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
             key = (declare.__name__, args, tuple(sorted(kwargs.items())))
-            # Remembered: artifacts share their sources, and each fingerprint follows all of them.
+            # Cached, because artifacts share their inputs, and fingerprints depend on all inputs.
             if key not in self.declared:
                 made = declare(self, *args, **kwargs)
                 self.declared[key] = made if made.stage else replace(made, stage=stage, rules=rules)
@@ -148,9 +148,9 @@ def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Decla
 
 
 def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
-    """Return the rules of each stage, in the order of the declarations."""
+    """Return rules by stage, in declaration order."""
     found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
-    # From the base class on: classes inherit from each other in the order of the stages.
+    # The inheritance order is the stage order, starting at the base class.
     for cls in reversed(declarations.__mro__):
         for method in vars(cls).values():
             if mark := getattr(method, "declares", None):
@@ -160,7 +160,7 @@ def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
 
 
 class Declarations:
-    """Declarations of a study's artifacts. Each stage is a subclass."""
+    """Artifact declarations for a study. Every stage is a subclass."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -169,7 +169,7 @@ class Declarations:
 
 def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
     """Yield `final_outputs` and all artifacts that they depend on, without duplicates."""
-    # The class is part of the key: a file of the user's and the trees read from it have one path.
+    # The class is part of the key, because a user-supplied file and the trees read from it have the same path.
     seen: set[tuple[type, *tuple[str, ...]]] = set()
     waiting = list(final_outputs)
     while waiting:

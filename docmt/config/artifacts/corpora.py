@@ -26,7 +26,7 @@ class CorporaArtifacts(Declarations):
         version = re.sub(r"[^A-Za-z0-9_.-]+", "-", load_catalog()[corpus].corpus.version)
         folder = f"resources/corpora/{corpus}/{version}/{split}"
         params = {"mirror": self.config.corpora.mirror}
-        # No part of any fingerprint: the checksums of what is read from the folder are, wherever it came from.
+        # Fingerprints contain the checksums of files in the folder, not their origin.
         return Artifact([f"{folder}.fetched"], params=params)
 
     @artifact("fetch_model", stage="corpora")
@@ -73,13 +73,13 @@ class CorporaArtifacts(Declarations):
         parts: list[Any] = [row.languages, row.format, described]
         if kind == "custom":
             where = f"config.corpora.custom.{corpus}.splits.{split}.files"
-            # A name may be a pattern. One that fits no file is kept, so that it is reported as missing.
+            # Names can be patterns. A pattern without matches is kept, so that it is reported as missing.
             own = [
                 UserFile.at(str(path), where=f"{where}.{role}")
                 for role, name in described.files.items()
                 for _, path in matching_files(Path(name)) or [(name, Path(name))]
             ]
-            # The description names the files, relative to the folder of the study.
+            # The description names files relative to the study folder.
             params |= {"spec": row, "files": "."}
             parts = [corpus, parts, [[file.file, file] for file in own]]
             return Artifact(files, parts, {"user_files": own}, params)
@@ -140,7 +140,7 @@ class CorporaArtifacts(Declarations):
         return Artifact(files, [splits], {"splits": splits}, params)
 
     def member(self, dataset: str, reference: str, part: str) -> Artifact:
-        """Return a corpus split of a dataset, in the direction of the dataset if it is parallel."""
+        """Return a dataset's corpus split, in the dataset's direction if it is parallel."""
         corpus, split = reference.split("/")
         languages = corpus_languages(self.config, corpus)
         pair = self.config.datasets[dataset].languages
@@ -151,9 +151,9 @@ class CorporaArtifacts(Declarations):
         return replace(read, files=_with_index(_prefix(read), wanted))
 
     def published_files(self, name: str, names: Sequence[str], *, where: str) -> list[Artifact]:
-        """Return files of a published model, from the user's folder or fetched from the catalog.
+        """Return published model files, from the user's folder or fetched from the catalog.
 
-        `names` are patterns of file names.
+        `names` are file name patterns.
         """
         if is_published(name):
             return [self.fetched_model(name)]
@@ -161,13 +161,13 @@ class CorporaArtifacts(Declarations):
             hint = nearest(name, list(load_models()))
             raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
         paths = (path for pattern in names for path in Path(name).glob(pattern))
-        # config.json first, whatever the names of weights: the rule `train` names the folder by it.
+        # config.json is first for all weight names, because the rule `train` derives the folder from it.
         found = [path.as_posix() for path in sorted(paths, key=lambda path: (path.name != CONFIG, path))]
-        # Where none is found, the first name is returned, so that `UserFile.check` reports it as missing.
+        # Without any match, the first name is returned, so that `UserFile.check` reports it as missing.
         return [UserFile.at(path, where=where) for path in found or [f"{name}/{names[0]}"]]
 
     def counts(self) -> dict[str, str]:
-        """Return the counts of splits that are read from files or filtered, by dataset, corpus and split."""
+        """Return count files for splits that are read from files or filtered, by dataset, corpus and split."""
         read = {
             f"{dataset}/{reference}": f"{_prefix(self.member(dataset, reference, part))}.counts.json"
             for dataset, row in self.config.datasets.items()
@@ -182,17 +182,17 @@ class CorporaArtifacts(Declarations):
         }
 
     def prefix(self, dataset: str, split: str) -> str:
-        """Return the path prefix of a dataset's split."""
+        """Return the path prefix for a dataset's split."""
         languages = "-".join(self.config.datasets[dataset].part_languages(split))
         return f"results/{dataset}/corpora/{languages}/{split}"
 
     def scoring_options(self, dataset: str, split: str) -> dict[str, str]:
-        """Return the options of `docmt evaluate` for the text of a test split."""
+        """Return the `docmt evaluate` options for a test split's text."""
         prefix, test = self.prefix(dataset, split), split.removeprefix("test_")
         return {**self.language_pair(dataset), "prefix": prefix, "test": test}
 
     def language_pair(self, dataset: str) -> dict[str, str]:
-        """Return the language options of a dataset."""
+        """Return a dataset's language options."""
         return dict(zip(("src_lang", "tgt_lang"), self.config.datasets[dataset].languages, strict=True))
 
 

@@ -10,7 +10,7 @@ from docmt.config.references import CONTROLLED_SPLITS
 from docmt.corpora.catalog import load_catalog
 
 TREEBANK_SPLIT = "all"
-"""Split of the catalog with all files of a treebank."""
+"""Catalog split with all treebank files."""
 
 
 class DiscourseArtifacts(TextArtifacts):
@@ -75,7 +75,7 @@ class DiscourseArtifacts(TextArtifacts):
         text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
         if row.files:
             return self._user_trees(trees, f"{dataset}/{part}", text)
-        # The number of shards divides the work only; the trees are the same.
+        # The trees do not depend on the number of shards.
         n_shards = row.n_shards if row.segmenter and part == "train" else 1
         folder = f"results/{dataset}/discourse/{trees}"
         files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
@@ -115,14 +115,14 @@ class DiscourseArtifacts(TextArtifacts):
         return Artifact([file], model.parts, {"gold": gold, "model": model})
 
     def _tree_parts(self, trees: str) -> list[Any]:
-        """Return the origin of trees: a segmenter and a parser, or gold."""
+        """Return the trees' origin: a segmenter and a parser, or gold."""
         row = self.config.discourse.trees[trees]
-        # `sentences` came later: at its default it is left out, so that older fingerprints stay.
+        # `sentences` was added later. Its default is left out, so that older fingerprints stay valid.
         later = [row.sentences] if row.sentences != "parser" else []
         return [*self._annotators(trees), row.gold, {}, *later]  # {}: once the names of files, see `_user_trees`
 
     def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
-        """Return the segmenter of trees, and their parser or the name of an untrained control."""
+        """Return the trees' segmenter, and their parser or the name of an untrained control."""
         row = self.config.discourse.trees[trees]
         parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
         return self.segmenter(row.segmenter) if row.segmenter else None, parser
@@ -145,7 +145,7 @@ class DiscourseArtifacts(TextArtifacts):
         # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
         path = self.config.discourse.trees[trees].files[name]
         own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
-        # The names of the row's other files are no part: trees for a new test set must not retrain any model.
+        # Other files in the row are excluded, because trees for a new test set must not retrain any model.
         return Artifact(own.files, [annotated, own], {"own": own})
 
 

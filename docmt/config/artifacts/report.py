@@ -16,7 +16,7 @@ from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
 from docmt.report.settings import PaperTable, ScoreFigure, shows
 
 PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENCES, "cxmi"), COMET: "comet"}
-"""File-name prefixes of scores by metric. Other metrics are in files that begin with `test`."""
+"""Score file name prefixes by metric. Other metrics are in files that begin with `test`."""
 
 
 class StudyArtifacts(ScoreArtifacts):
@@ -145,7 +145,7 @@ class StudyArtifacts(ScoreArtifacts):
             "cases": list(cases.values()),
         }
         parts = [scores, *inputs["differences"], *inputs["cases"], *(inputs[name] for name in (*data, "trees"))]
-        # The histories of the others follow from what their scores do.
+        # Other systems' histories are already inputs to their scores.
         parts += [
             self.model(run.dataset, run.system, str(run.seed))
             for run in self.trained
@@ -219,7 +219,7 @@ class StudyArtifacts(ScoreArtifacts):
         )
 
     def _differences(self, baseline: str | None, table: PaperTable | None = None) -> list[Artifact]:
-        """Return the paired tests of all systems, or of the systems of a table, against a baseline."""
+        """Return paired tests against a baseline for all systems, or for the systems in a table."""
         if baseline is None:
             return []
         pairs = dict.fromkeys((run.dataset, run.system) for run in self.scored)
@@ -235,7 +235,7 @@ class StudyArtifacts(ScoreArtifacts):
         ]
 
     def _tree_reports(self) -> dict[str, dict[str, Artifact]]:
-        """Return the files on trees, segmenters and parsers, by their names in the report's manifest."""
+        """Return files on trees, segmenters and parsers, by their names in the report's manifest."""
         discourse, used = self.config.discourse, self.used_trees
         rows = [discourse.trees[trees] for _, trees in used]
         counts = {f"{dataset}/{trees}": self.tree_statistics(dataset, trees) for dataset, trees in used}
@@ -253,13 +253,13 @@ class StudyArtifacts(ScoreArtifacts):
     @cached_property
     def final_outputs(self) -> list[Artifact]:
         """Final results of a study: report, reader and models. All other artifacts are their inputs."""
-        # Models of systems that are trained and never scored are inputs of no other final output.
+        # Models that are trained but never scored are not inputs to other final outputs.
         models = [self.model(run.dataset, run.system, str(run.seed)).select_suffix("model.pt") for run in self.trained]
         return [self.report(), self.reader(), *models]
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
-        """Output files of each stage that later stages or the user need."""
+        """Output files by stage that later stages or the user need."""
         files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
         read = [(source, reader.stage) for reader in ancestors(self.final_outputs) for source in reader.sources()]
         for made, stage in [*((final, None) for final in self.final_outputs), *read]:
@@ -269,7 +269,7 @@ class StudyArtifacts(ScoreArtifacts):
 
     @cached_property
     def artifacts(self) -> list[Artifact]:
-        """All artifacts of the study, without duplicates."""
+        """All study artifacts, without duplicates."""
         models = [self.model(run.dataset, run.system, str(run.seed)) for run in self.trained]
         report = self.config.report
         laid_out = [self.table(name) for name in report.tables]
@@ -281,7 +281,7 @@ class StudyArtifacts(ScoreArtifacts):
         return list(ancestors([self.report(), self.reader(), *models, *laid_out, *more]))
 
     def user_files(self) -> list[UserFile]:
-        """Return the user-supplied files of the study."""
+        """Return the study's user-supplied files."""
         return [artifact for artifact in self.artifacts if isinstance(artifact, UserFile)]
 
     @cached_property
@@ -295,7 +295,7 @@ class StudyArtifacts(ScoreArtifacts):
         return list(pairs)
 
     def _report_params(self) -> dict[str, Any]:
-        """Return the settings of the report, and the properties of systems for its tables."""
+        """Return the report settings, and system properties for tables."""
         report = self.config.report
         layouts = [*report.tables.values(), *report.figures.values()]
         systems = dict.fromkeys(name for layout in layouts for name in layout.systems)
@@ -309,7 +309,7 @@ class StudyArtifacts(ScoreArtifacts):
 
 
 def seeds_by_system(runs: Iterable[Run]) -> dict[str, dict[str, list[int]]]:
-    """Return the seeds of runs by dataset and system, as in the manifest of a report."""
+    """Return seeds by dataset and system, as in a report manifest."""
     seeds: dict[str, dict[str, list[int]]] = {}
     for run in runs:
         seeds.setdefault(run.dataset, {}).setdefault(run.system, []).append(run.seed)
@@ -330,4 +330,4 @@ def _is_shown(table: PaperTable | ScoreFigure, run: Run, name: str) -> bool:
 
 
 STAGES = rules_by_stage(StudyArtifacts)
-"""The rules of each stage, in the order of the workflow."""
+"""Rules by stage, in workflow order."""

@@ -20,12 +20,12 @@ from docmt.evaluation.metrics import CXMI, ContrastSettings
 from docmt.text.published_text import MODEL_FILES
 
 SCORING_KEYS = {"context"}
-"""Keys of section `decoding` on which the scores of existing target sentences depend."""
+"""Section `decoding` keys that affect forced decoding."""
 NO_RULES = ContrastSettings()
-"""Default settings of contrastive test sets."""
+"""Default contrastive scoring settings."""
 
 CXMI_PREFIX = "cxmi_"
-"""File-name prefix of CXMI's scores of a test split or suite."""
+"""File name prefix for CXMI scores on a test split or suite."""
 
 
 class RunArtifacts(DiscourseArtifacts):
@@ -37,7 +37,7 @@ class RunArtifacts(DiscourseArtifacts):
         chosen = self.config.instances[instances].instances()
         if split == SENTENCES:  # pairs stay single
             chosen = chosen.model_copy(update={"max_sentences": 1})
-        # Documents are chosen for training only. Fingerprints of other splits hold the defaults of these keys.
+        # Documents are only chosen for training. Fingerprints for other splits contain the defaults for these keys.
         if split != "train":
             chosen = chosen.model_copy(
                 update={"min_document_tokens": None, "subset": None, "subset_seed": 1, "shuffled": False}
@@ -86,7 +86,7 @@ class RunArtifacts(DiscourseArtifacts):
             init = self.published_files(row.init.pretrained, MODEL_FILES, where=where)
         elif row.init is not None:
             init = [self.model(dataset, row.init, seed)]
-        # Inputs by task: a training that lacks a task must not wait for, nor depend on, its data.
+        # Inputs by task, because a training without a task must not depend on the task's data.
         more = {
             option: [self.instances(dataset, row.instances, PARTS_OF_TASKS[task])] if task in training.tasks else []
             for task, option in (("pairs", "pairs"), ("restoration", "monolingual"))
@@ -97,7 +97,7 @@ class RunArtifacts(DiscourseArtifacts):
             [
                 model,
                 training,
-                int(seed),  # a wildcard is text, and 1 must hash as the 1 of a config
+                int(seed),  # a wildcard is text, and 1 must have the same hash as in a config
                 [folders["train"], folders["dev"]],
                 *(init or [None]),
                 *more["pairs"],
@@ -161,7 +161,7 @@ class RunArtifacts(DiscourseArtifacts):
             return self.user_output(dataset, system, seed, f"suite_{suite}.json")
         settings, rules = decoding_settings(self.config, system), self.config.evaluation.contrast
         model, items = self.model(dataset, system, seed).select_suffix("model.pt"), self.suite(dataset, suite)
-        # The search matters where it makes the context; rules at their defaults leave the fingerprint as it was.
+        # Search settings only matter if the search translates the context. Default rules do not change the fingerprint.
         own = [settings] if rules.context == "own" else []
         given = [rules.score, rules.context]
         given = given if given != [NO_RULES.score, NO_RULES.context] else []
@@ -209,7 +209,7 @@ class RunArtifacts(DiscourseArtifacts):
         )
 
     def runs_of(self, dataset: str, system: str) -> list[Run]:
-        """Return the runs of a system on a dataset, one per seed."""
+        """Return a system's runs on a dataset, one per seed."""
         return [run for run in list_runs(self.config) if (run.dataset, run.system) == (dataset, system)]
 
     @property
@@ -228,5 +228,5 @@ class RunArtifacts(DiscourseArtifacts):
 
 
 def run_folder(dataset: str, system: str, seed: str | int) -> str:
-    """Return the folder of a run."""
+    """Return the run folder."""
     return f"results/{dataset}/runs/{system}/seed{int(seed)}"

@@ -12,10 +12,10 @@ from docmt.config.systems import Run
 from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring_packages
 
 COMET_PREFIX = "comet_"
-"""File-name prefix of COMET's scores of a test split."""
+"""File name prefix for COMET scores on a test split."""
 
 PAIRED_TESTS = 2
-"""Raise it when the code of the paired tests changes what they find."""
+"""Version of the paired tests. Raise it if a code change affects their results."""
 
 
 class ScoreArtifacts(RunArtifacts):
@@ -77,7 +77,7 @@ class ScoreArtifacts(RunArtifacts):
         outputs: Mapping[str, Sequence[Artifact]],
         baseline: Mapping[str, Sequence[Artifact]] | None = None,
     ) -> tuple[dict[str, list[Artifact]], dict[str, Any]]:
-        """Return inputs and parameters of the commands that score outputs, by part."""
+        """Return inputs and parameters for commands that score outputs, by part."""
         texts: list[Artifact] = []
         tests: list[dict[str, Any]] = []
         for part, files in outputs.items():
@@ -96,21 +96,21 @@ class ScoreArtifacts(RunArtifacts):
         inputs = {"texts": texts, "outputs": [made for files in outputs.values() for made in files]}
         if baseline is not None:
             inputs["baseline"] = [made for files in baseline.values() for made in files]
-        # Another COMET model leaves these scores as they are; other rules of contrastive sets matter when decoding.
+        # These scores do not depend on the COMET model. Other contrastive scoring rules only matter in decoding.
         settings = self.config.evaluation.model_dump(
             mode="json", exclude={"comet": True, "contrast": {"score", "context"}}
         )
         return inputs, {"settings": settings, "tests": as_argument(tests), **self.language_pair(dataset)}
 
     def test_splits(self, dataset: str, *systems: str) -> list[str]:
-        """Return the test splits for which all of these systems have translations."""
+        """Return the test splits that all of these systems have translations for."""
         rows = [self.config.systems[system] for system in systems]
         tests = self.config.datasets[dataset].test
         supplied = [row.hypotheses for row in rows if row.has_user_output]
         return [f"test_{test}" for test in tests if all(f"{dataset}/{test}" in files for files in supplied)]
 
     def suites_by_kind(self, dataset: str, *systems: str) -> tuple[list[str], list[str]]:
-        """Return the contrastive and the generative test sets for which all of these systems have output."""
+        """Return the contrastive and the generative test sets that all of these systems have output for."""
         row, rows = self.config.datasets[dataset], [self.config.systems[system] for system in systems]
         names: tuple[list[str], list[str]] = ([], [])
         for suite in row.suite_names():
@@ -127,7 +127,7 @@ class ScoreArtifacts(RunArtifacts):
         return [*splits, *(f"suite_{suite}" for suite in contrastive), *(f"generated_{suite}" for suite in generative)]
 
     def output(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
-        """Output of a run for one of its `tested_parts`."""
+        """A run's output for one of its `tested_parts`."""
         if part.startswith("test_"):
             return self.hypotheses(dataset, system, seed, part)
         kind, _, suite = part.partition("_")
@@ -135,7 +135,7 @@ class ScoreArtifacts(RunArtifacts):
         return decoded(dataset, system, seed, suite)
 
     def run_scores(self, run: Run) -> dict[str, Artifact]:
-        """Return the scores of a run by part. The names of COMET and CXMI scores have a prefix."""
+        """Return a run's scores by part. COMET and CXMI score names have a prefix."""
         place = (run.dataset, run.system, str(run.seed))
         parts = self.tested_parts(run.dataset, run.system)
         found = {part: self.scores(*place) for part in parts}
@@ -153,11 +153,11 @@ class ScoreArtifacts(RunArtifacts):
 
     @cached_property
     def _packages(self) -> dict[str, str]:
-        # Scores of two versions of a package do not belong in one table.
+        # Scores from different package versions do not belong in one table.
         return scoring_packages(self.config.evaluation.metrics)
 
     @property
     def _ties(self) -> list[str]:
-        # Nothing at the default, which came later than the first fingerprints.
+        # The default is left out, because the key was added after the first fingerprints.
         ties = self.config.evaluation.contrast.ties
         return [] if ties == NO_RULES.ties else ["--ties", ties]

@@ -10,7 +10,7 @@ from docmt.models.published.catalog import published_folder
 from docmt.text.published_text import TEXT_FILES
 
 KEYS_OF_BPE = ("bpe_merges", "bpe_min_frequency", "sentencepiece_size", "pretrained", "keep_pieces")
-"""Keys of section `text` that affect BPE and later steps, but not tokens."""
+"""Section `text` keys that affect BPE and later steps, but not tokens."""
 
 
 class TextArtifacts(CorporaArtifacts):
@@ -36,7 +36,7 @@ class TextArtifacts(CorporaArtifacts):
         train, *more = (part for part in row.all_parts() if any(part in row.learned_on(lang) for lang in row.languages))
         parts: list[Any] = [self._token_settings(dataset), self.dataset_split(dataset, train)]
         if more:
-            # Hashed in another form only where there is text for pre-training: studies without keep their fingerprints.
+            # Only pre-training text changes the form of the hash, so that other studies keep their fingerprints.
             parts = [self.tokens(dataset, train, lang), [self.tokens(dataset, part, lang) for part in more]]
         tokens = [self.tokens(dataset, part, lang) for part in row.learned_on(lang)]
         return Artifact(
@@ -107,10 +107,10 @@ class TextArtifacts(CorporaArtifacts):
         )
 
     def _of_bpe(self, dataset: str, name: str, inputs: dict[str, Any], params: Mapping[str, Any]) -> Artifact:
-        """Declare codes, vocabulary or pipeline, which depend on the same settings and text."""
+        """Declare codes, vocabulary or pipeline. All depend on the same settings and text."""
         settings = text_settings(self.config, dataset).model_dump(mode="json")
         lang = self.config.datasets[dataset].src_lang
-        # Either truecaser covers the text of both languages, see `truecaser`: the one of the source suffices.
+        # Both truecasers cover the text in both languages (see `truecaser`), so the source truecaser is enough.
         parts = [settings, self.truecaser(dataset, lang), *self._published_text(dataset)]
         read = {"pretrained": published_folder(settings["pretrained"])} if "pretrained" in settings else {}
         params = {"settings": settings | read, **params}
@@ -122,7 +122,7 @@ class TextArtifacts(CorporaArtifacts):
         return [] if folder is None else self.published_files(folder, TEXT_FILES, where=where)
 
     def _token_settings(self, dataset: str) -> dict[str, Any]:
-        # Without the keys of BPE: other merges tokenize nothing again.
+        # Without the BPE keys, so that other merges do not tokenize again.
         return text_settings(self.config, dataset).model_dump(mode="json", exclude=set(KEYS_OF_BPE))
 
     def _training_text(self, dataset: str, form: Any) -> list[Artifact]:

@@ -1,4 +1,4 @@
-"""Claims as settings, with comparisons of the scores of systems such as `a > b >= c` or `|a - b| <= 1`."""
+"""Claim settings, with score comparisons such as `a > b >= c` or `|a - b| <= 1`."""
 
 import re
 from collections import Counter
@@ -31,8 +31,8 @@ class ClaimedDifference:
     """Claim about one difference d, a weighted sum of scores plus a constant.
 
     Attributes:
-        kind: `above` claims that d is larger than the smallest difference that matters; `not below` that it is not
-            negative by more than that; `within` that its absolute value is at most `bound`.
+        kind: `above` claims that d is larger than the margin (the smallest relevant difference), `not below` that d is
+            at least minus the margin, and `within` that |d| is at most `bound`.
     """
 
     text: str
@@ -42,12 +42,12 @@ class ClaimedDifference:
     bound: float = 0.0
 
     def difference(self, scores: dict[Term, float]) -> float:
-        """Return the difference d of scores."""
+        """Return the difference d."""
         return sum(weight * scores[term] for term, weight in self.weights.items()) + self.constant
 
 
 def parse_comparison(text: str) -> list[ClaimedDifference]:
-    """Return the claimed differences of a comparison such as `a > b >= c`, one for each operator.
+    """Return the claimed differences in a comparison such as `a > b >= c`, one per operator.
 
     Raises ValueError if the text cannot be parsed.
     """
@@ -94,7 +94,7 @@ def _compare(
 
 
 LOSSES = ("dev_loss", "dev_nll")
-ENTROPY, BELOW_UNIFORM = "entropy_", "below_uniform_"  # prefixes of columns of a history on attention
+ENTROPY, BELOW_UNIFORM = "entropy_", "below_uniform_"  # prefixes of training history columns on attention
 
 
 def _is_of_history(name: str) -> bool:
@@ -117,25 +117,25 @@ class Claim(Settings):
     later: ClassVar[tuple[str, ...]] = ("first_step_below", "control")
 
     statement: str
-    """Statement of the claim, in one sentence."""
+    """Claim in one sentence."""
     paper: str = ""
     """Paper that makes the claim."""
     source: str = ""
-    """Tables, figures or sections of the paper, for example `Table 2`."""
+    """Tables, figures or sections in the paper, for example `Table 2`."""
     reported: str = ""
     """Published result."""
     metric: Annotated[str, AfterValidator(_metric)]
     """Metric, or column of the training history such as `dev_loss`, `dev_nll` or `below_uniform_cross`."""
     test: str | None = None
-    """Test set or suite. Required for metrics of translations."""
+    """Test set or suite. Required for translation metrics."""
     phenomenon: str | None = None
-    """Phenomenon of a suite. Default: the whole suite."""
+    """Phenomenon in a suite. Default: the whole suite."""
     distances: list[int] = []
-    """Distances of contrastive items. Default: all."""
+    """Contrastive item distances. Default: all."""
     kind: str | None = None
-    """Kind of contrastive items. Default: all."""
+    """Contrastive item kind. Default: all."""
     step: int | Literal["best", "last"] = "best"
-    """Row of the training history: an update, `best` (lowest validation loss) or `last`."""
+    """Training history row: an update, `best` (lowest validation loss) or `last`."""
     first_step_below: float | None = None
     """Compare training time: the first update at which the column is at most this value. Default: compare the
     column."""
@@ -144,26 +144,26 @@ class Claim(Settings):
     comparisons: list[Annotated[str, AfterValidator(lambda text: parse_comparison(text) and text)]] = Field(
         min_length=1
     )
-    """Comparisons of scores, for example `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`. All must hold."""
+    """Score comparisons, for example `a > b`, `a >= b >= c`, `|a - b| <= 1` or `a - b > c - d`. All must hold."""
     margin: float = Field(default=0.0, ge=0)
     """Smallest relevant difference. `a > b` requires a larger difference. With `a >= b`, `a` can be lower by up to this
     value."""
     min_seeds: int = Field(default=3, ge=2)
     """Minimum number of seeds per system."""
     control: str | None = None
-    """Another claim, which states that the systems have learned enough to be compared (for example `a > 90`). Unless it
-    is supported, the verdict is *control failed*. Default: no control."""
+    """Another claim that is required for a comparison, for example `a > 90`, because the systems must have learned
+    enough. Unless it is supported, the verdict is *control failed*. Default: no control."""
     remark: str = ""
     """Remark for readers, for example a difference from the paper's systems."""
 
     @cached_property
     def differences(self) -> list[ClaimedDifference]:
-        """The claimed differences of all comparisons."""
+        """Claimed differences in all comparisons."""
         return [difference for comparison in self.comparisons for difference in parse_comparison(comparison)]
 
     @property
     def terms(self) -> list[Term]:
-        """The scores that the claim is about, each once."""
+        """Scores in the claim, without duplicates."""
         return list(dict.fromkeys(term for difference in self.differences for term in difference.weights))
 
     @property

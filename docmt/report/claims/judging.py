@@ -1,4 +1,4 @@
-"""Verdicts on claims from the scores of seeds, and the table of verdicts."""
+"""Verdicts on claims from scores over seeds, and the verdict table."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from docmt.report.tables import MISSING, Table, format_score, label
 
 Verdict = Literal["supported", "refuted", "control failed", "inconclusive", "underpowered", "not run"]
 
-CONFIDENCE = 0.9  # of the intervals, each end of which is a one-sided test at 5 %
-POWER = 0.8  # probability with which a test detects the smallest effect that it can show
-AFFORDABLE_SEEDS = 10  # maximum that a user can be expected to train: effects that they cannot show are underpowered
+CONFIDENCE = 0.9  # interval level, so that both ends are one-sided tests at 5 %
+POWER = 0.8  # detection probability at the smallest detectable effect
+AFFORDABLE_SEEDS = 10  # maximum that users can train. Claims that need more seeds are underpowered
 WITH_ERRORS = (*ACCURACIES, *OF_REFERENCES)  # metrics whose `low` and `high` are 95 % intervals over items
 WILSON = NormalDist().inv_cdf(0.975)  # half the width of the intervals in score files, in standard errors
 HEADER = ["Claim", "Paper", "Reported", "Measured", "Difference", "Verdict"]
-WIDTHS = (30, 16, 24, 34, 24, 12)  # characters of the columns in plain text
+WIDTHS = (30, 16, 24, 34, 24, 12)  # column widths in plain text
 CAPTION = "Measured: mean ± sample deviation over seeds."
 NOTE = (
     f"Difference: mean and {CONFIDENCE:.0%} interval, with the margin. "
@@ -36,12 +36,12 @@ HISTORY_DIGITS = 3
 
 @dataclass(frozen=True)
 class Score:
-    """One score of one run."""
+    """A run's score."""
 
     value: float
     error: float = 0.0  # standard error over test items (0: not estimated)
-    groups: tuple[float, ...] = ()  # scores of groups of items (`group_means`), if recorded
-    is_at_least: bool = False  # last update of a training that never reached the value
+    groups: tuple[float, ...] = ()  # scores by item group (`group_means`), if recorded
+    is_at_least: bool = False  # value never reached: `value` is the last update
 
 
 Seeds = Mapping[int, Score]
@@ -49,13 +49,12 @@ Seeds = Mapping[int, Score]
 
 @dataclass(frozen=True)
 class JudgedComparison:
-    """Comparison of a claim with its verdict.
+    """Comparison in a claim with its verdict.
 
     Attributes:
-        seeds: seeds that all systems of the comparison have. If there are not enough, all numbers are NaN.
-        mean, sd, low, high: of the difference over these seeds, with its interval. An end that no training reached is
-            infinite.
-        shown: smallest effect that `AFFORDABLE_SEEDS` can show, if seeds and items vary as in these.
+        seeds: seeds that all systems in the comparison have. If there are not enough, all numbers are NaN.
+        mean, sd, low, high: statistics and interval for the difference over these seeds. An unknown bound is infinite.
+        shown: smallest effect that `AFFORDABLE_SEEDS` can show with the same variation between seeds and items.
     """
 
     comparison: ClaimedDifference
@@ -70,7 +69,7 @@ class JudgedComparison:
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """Claim of the settings with its scores by seed, a finding for each comparison, and its control."""
+    """Claim with scores by seed, verdicts by comparison, and the control."""
 
     name: str
     claim: Claim
@@ -80,7 +79,7 @@ class JudgedClaim:
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict over all comparisons. A refuted one decides. The control comes before all comparisons."""
+        """Verdict over all comparisons. If the control is not supported, it decides, then the worst comparison."""
         if self.control is not None and self.control.verdict != "supported":
             return "not run" if self.control.verdict == "not run" else "control failed"
         order: list[Verdict] = ["not run", "refuted", "underpowered", "inconclusive", "supported"]
@@ -88,7 +87,7 @@ class JudgedClaim:
 
 
 def judge(name: str, claims: Mapping[str, Claim], scores: pd.DataFrame, histories: Sequence[History]) -> JudgedClaim:
-    """Judge a claim by the long table of scores and the training histories, if they contain its systems."""
+    """Judge a claim by the long score table and the training histories, if they contain its systems."""
     claim = claims[name]
     measured = {
         term: _from_histories(claim, term, histories) if claim.is_of_history else _from_scores(claim, term, scores)
@@ -108,13 +107,13 @@ def _from_scores(claim: Claim, term: Term, scores: pd.DataFrame) -> dict[int, Sc
     is_split = bool(claim.distances) or claim.kind is not None
     if not is_split:
         rows = keep(rows, column(rows, "distance").isna() & column(rows, "kind").isna())
-        # A suite with several phenomena has a row for the whole first, then one for each.
+        # A suite with several phenomena has a row for the whole suite first, then one row per phenomenon.
         rows = rows.drop_duplicates("seed")
     return {int(seed): _join(records(of_seed)) for seed, of_seed in groups(rows, "seed")}
 
 
 def _join(rows: Sequence[Record]) -> Score:
-    """Return the score over several groups of items."""
+    """Return the score over several item groups."""
     sizes = [float(row["n"]) for row in rows]
     shares = [size / sum(sizes) for size in sizes]
     errors = [
@@ -147,7 +146,7 @@ def _read_history(table: pd.DataFrame, claim: Claim) -> Score | None:
     if claim.first_step_below is not None and rows:
         reached = [row["step"] for row in rows if row[name] <= claim.first_step_below]
         return Score(min(reached, default=rows[-1]["step"]), is_at_least=not reached)
-    if at == "best":  # of equal losses the first, whose weights a training keeps
+    if at == "best":  # for equal losses the first, because a training keeps these weights
         rows = sorted(rows, key=lambda row: row["dev_loss"])[:1]
     elif at != "last":
         rows = [row for row in rows if row["step"] == at]
@@ -168,8 +167,8 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
     mean, sd = fmean(differences), stdev(differences)
     half = half_width(sd, len(seeds), error=error)
     low, high = mean - half, mean + half
-    # An update that was never reached bounds the difference from one side only: longer training, not more seeds, would
-    # find the other bound.
+    # If a training never reached the value, one bound is unknown. Only longer training could find it, not more
+    # seeds.
     for term, weight in comparison.weights.items():
         if any(measured[term][seed].is_at_least for seed in seeds):
             low, high = (low, math.inf) if weight > 0 else (-math.inf, high)
@@ -182,20 +181,20 @@ def _compare(claim: Claim, comparison: ClaimedDifference, measured: Mapping[Term
 
 
 def _error_over_items(comparison: ClaimedDifference, sides: Sequence[Sequence[Score]]) -> float:
-    """Return the standard error of a mean difference over items. `sides` are the runs of each term."""
+    """Return a mean difference's standard error over items. `sides` contains runs by term."""
     weights = list(comparison.weights.values())
     if not all(run.groups for side in sides for run in side):
         # Without groups, terms count as if they had different items.
         return math.hypot(
             *(weight * fmean(run.error for run in side) for weight, side in zip(weights, sides, strict=True))
         )
-    # Systems mostly find the same items hard, which cancels here. If their items differ, nothing cancels.
+    # Systems mostly fail on the same items, so that most variation cancels. With other items, nothing cancels.
     differences = np.dot(weights, [np.mean([run.groups for run in side], axis=0) for side in sides])
     return float(differences.std(ddof=1) / len(differences) ** 0.5)
 
 
 def half_width(sd: float, n_seeds: int, *, error: float) -> float:
-    """Return half the interval of a mean difference, from Student's t over seeds and the standard error over items."""
+    """Return half a mean difference's interval, from Student's t over seeds and the standard error over items."""
     from scipy.special import stdtrit  # slow to import, and most reports have no claims
 
     tail = (1 + CONFIDENCE) / 2
@@ -203,7 +202,7 @@ def half_width(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
-    """Return the smallest distance from a limit at which the test of `half_width` decides with `POWER`."""
+    """Return the smallest distance from a limit that a test with `half_width` detects with `POWER`."""
     from scipy.special import nctdtrinc, stdtrit
 
     tail = (1 + CONFIDENCE) / 2
@@ -213,7 +212,7 @@ def smallest_effect(sd: float, n_seeds: int, *, error: float) -> float:
 
 
 def claimed_range(comparison: ClaimedDifference, margin: float) -> tuple[float, float]:
-    """Return the smallest and largest difference with which a comparison holds. `above` must exceed the smallest."""
+    """Return the range of differences where a comparison holds. `above` must exceed the lower bound."""
     bound = comparison.bound
     return {"above": (margin, math.inf), "not below": (-margin, math.inf), "within": (-bound, bound)}[comparison.kind]
 
@@ -230,7 +229,7 @@ def decide(comparison: ClaimedDifference, low: float, high: float, *, margin: fl
 def claims_table(
     scores: pd.DataFrame, histories: Sequence[History], settings: ReportSettings, *, names: Sequence[str] | None = None
 ) -> Table | None:
-    """Judge all claims of the settings, or the named ones. None without any."""
+    """Judge all claims in the settings, or the named claims. None without any."""
     chosen = names or list(settings.claims)
     if not chosen:
         return None

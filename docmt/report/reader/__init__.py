@@ -1,1 +1,1 @@
-"""The reader: a page next to the report with translations and items of suites."""
+"""Reader: a page next to the report with translations and suite items."""

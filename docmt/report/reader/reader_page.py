@@ -1,4 +1,4 @@
-"""The reader as one self-contained page: contents, sample size and embedding."""
+"""Self-contained reader page: contents, sample size and embedding."""
 
 import base64
 import gzip
@@ -18,16 +18,16 @@ from docmt.report.reader.shown_items import read_generative_items, read_items
 from docmt.report.settings import ReportSettings
 from docmt.report.styles import Styles, in_both_schemes
 
-# Parts of the script, in the order of their dependencies
+# Script parts, in dependency order
 SCRIPTS = ("text", "state", "tree", "documents", "changes", "generative", "items", "main")
 ATTEMPTS = 4
-MARGIN = 0.98  # share of the estimated size that is tried, since parts of a sample compress differently
+MARGIN = 0.98  # safety factor, since parts of a sample compress differently
 
 log = logging.getLogger(__name__)
 
 
 def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any]:
-    """Collect the contents of the page, before sampling.
+    """Collect the page contents, before sampling.
 
     Returns:
         `title`, `runs` (`key`, `label`, `color`, `sign`), `baseline` (a key), `tests` and `suites`. The last two are
@@ -38,7 +38,7 @@ def collect(manifest: ReaderManifest, settings: ReportSettings) -> dict[str, Any
     n_seeds = Counter(system for system, _ in runs)
 
     def files(dataset: str, name: str, suffix: str) -> dict[int, Path]:
-        """Return the files of this name by number of the run."""
+        """Return files with this name by run number."""
         return {runs.index(run): file for run, file in manifest.outputs(dataset, name, suffix).items()}
 
     tests, suites = [], []
@@ -75,7 +75,7 @@ def _part(name: str, languages: Sequence[str], **content: list[dict[str, Any]]) 
 
 
 def sample(data: dict[str, Any], share: float) -> dict[str, Any]:
-    """Return the data with a share of the documents of each test set and of the items of each suite, evenly spaced."""
+    """Return the data with an evenly spaced share of documents per test set and items per suite."""
     kept = {key: [dict(part) for part in data[key]] for key in ("tests", "suites")}
     for part in [*kept["tests"], *kept["suites"]]:
         key = "documents" if "documents" in part else "items"
@@ -98,7 +98,7 @@ def fit(data: dict[str, Any], max_bytes: float) -> str:
         return packed
     low, high, n_high = 0.0, 1.0, len(packed)
     best = pack(sample(data, low))
-    # Regula falsi: the size of a sample grows almost linearly with its share.
+    # Regula falsi, since the sample size grows almost linearly with the share.
     for _ in range(ATTEMPTS if len(best) <= max_bytes else 0):
         share = low + (high - low) * MARGIN * (max_bytes - len(best)) / (n_high - len(best))
         packed = pack(sample(data, share))
@@ -117,7 +117,7 @@ def _count(data: dict[str, Any]) -> int:
 
 
 def write_reader(path: Path, manifest: ReaderManifest, settings: ReportSettings) -> None:
-    """Write the page. It is self-contained and may not load anything."""
+    """Write the page. It is self-contained and does not load anything."""
     parts = {
         "title": settings.title,
         "style": read_template("report.css", "reader/reader.css"),

@@ -1,4 +1,4 @@
-"""Documents of a test split in the reader: source, reference, translations, trees."""
+"""Test documents in the reader: source, reference, translations, trees."""
 
 import itertools
 import unicodedata
@@ -27,17 +27,17 @@ def read_documents(
     hypotheses: Mapping[int, Path],
     trees: Mapping[str, Sequence[Path]],
 ) -> list[dict[str, Any]]:
-    """Read the documents of a test split.
+    """Read the documents in a test split.
 
     Args:
-        prefix: of its raw text.
+        prefix: raw text prefix.
         languages: source and target.
-        hypotheses: files of `docmt decode translate`, by number of the run.
+        hypotheses: files from `docmt decode translate`, by run number.
         trees: files with EDUs and trees, by name.
 
     Returns:
-        In the order of the split, objects with the keys `id`, `src` and `ref` (sentences), `runs` (a Cell for each
-        sentence, by number of the run) and `trees` (by name, `[sentence, text, head, relation]` for each EDU).
+        In split order, objects with the keys `id`, `src` and `ref` (sentences), `runs` (a Cell per sentence, by run
+        number) and `trees` (by name, `[sentence, text, head, relation]` per EDU).
     """
     src_lang, tgt_lang = languages
     index, reference = read_reference(prefix, src_lang=src_lang, tgt_lang=tgt_lang)
@@ -63,15 +63,15 @@ def read_documents(
 
 @cache
 def sentence_chrf(translation: str, reference: str) -> float:
-    """Return sacreBLEU's chrF2 of a sentence, 0 to 100, to a tenth."""
+    """Return a sentence's chrF2 by sacreBLEU, 0 to 100, rounded to a tenth."""
     return round(CHRF().sentence_score(translation, [reference]).score, 1)
 
 
 def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> list[Cell]:
-    """Return a Cell for each sentence of the split.
+    """Return one Cell per sentence in the split.
 
     Instances with as many sentences as the source are matched in order. If a model without sentence alignment wrote
-    fewer or more, its whole translation is one block, scored against the joined references.
+    fewer or more, the whole translation is one block, scored against the joined references.
     """
     cells: list[Cell] = []
     for hypothesis in hypotheses:
@@ -87,7 +87,7 @@ def align(hypotheses: Sequence[Hypothesis], reference: Sequence[str]) -> list[Ce
 
 
 def list_edus(document: DiscourseDocument) -> list[list[Any]]:
-    """Return `[sentence, text, head, relation]` for each EDU. The head is −1 for the root, None without a tree."""
+    """Return `[sentence, text, head, relation]` per EDU. The head is −1 for the root, None without a tree."""
     texts = [[edu.sentence, join_words(document.edu_words(number))] for number, edu in enumerate(document.edus)]
     if document.tree is None and document.arcs is None:
         return [[*text, None, ""] for text in texts]
@@ -105,5 +105,5 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def _is_wide(character: str) -> bool:
-    """True if a character is full-width, as Chinese characters are."""
+    """True if a character is full-width, for example a Chinese character."""
     return unicodedata.east_asian_width(character) in "WF"

@@ -1,4 +1,4 @@
-"""Items of contrastive and generative test sets in the reader."""
+"""Contrastive and generative test items in the reader."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -12,12 +12,12 @@ from docmt.evaluation.metrics import Ties
 
 
 def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "wrong") -> list[dict[str, Any]]:
-    """The items of a suite, with the log probabilities of `docmt decode score-candidates`, given by number of the run.
+    """Return a suite's items with log probabilities from `docmt decode score-candidates`, by run number.
 
     Returns:
-        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
-        `candidates` (lists of sentences), `correct` and `runs`: by number of the run, whether it is `right`, and the
-        `scores` of the candidates (log probabilities in nats, null if infinite).
+        In suite order, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`, `candidates`
+        (lists of sentences), `correct` and `runs`. `runs` contains by run number `right` (True or False) and `scores`
+        (candidate log probabilities in nats, null if infinite).
     """
     scores = {run: read_log_probabilities(path)[0] for run, path in probabilities.items()}
     return [
@@ -38,13 +38,12 @@ def read_items(suite: Path, probabilities: Mapping[int, Path], *, ties: Ties = "
 
 
 def read_generative_items(suite: Path, translations: Mapping[int, Path], *, lang: str) -> list[dict[str, Any]]:
-    """Return the items of a generative suite with their translations of `docmt decode translate-suite`, by run number.
+    """Return a generative suite's items with translations from `docmt decode translate-suite`, by run number.
 
     Returns:
-        In the order of the suite, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`,
-        `expected`, `sentence` (index of the payload), `reference` of the payload (or null) and `runs`: by number of the
-        run, whether it is `right`, and its `payload`. A text has three parts (before, match, after), or one without
-        match.
+        In suite order, objects with the keys `id`, `phenomenon`, `distance`, `range`, `kind`, `src`, `expected`,
+        `sentence` (payload index), `reference` (payload reference or null) and `runs`. `runs` contains by run number
+        `right` (True or False) and `payload`. A text has three parts (before, match, after), or one without match.
     """
     items = read_generative_suite(suite)
     payloads = {run: read_payloads(path, items) for run, path in translations.items()}
