@@ -24,11 +24,11 @@ from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
 from docmt.slurm import watch_jobs
 from docmt.snakemake import check_records, cores_per_gpu, training_resources
+from docmt.snakemake_messages import shorten_messages
 from docmt.snakemake_patches import (
     patch_scheduler_timer,
     patch_sigterm_deadlock,
     patch_squeue_fallback,
-    shorten_messages,
 )
 from docmt.status.study import describe_results
 

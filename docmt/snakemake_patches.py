@@ -3,18 +3,8 @@
 All bugs are described in docs/upstream.md. The patches were tested with the versions in `docmt.snakemake.TESTED`.
 """
 
-import atexit
-import logging
-import re
-import signal
-import sys
 from _thread import start_new_thread
-from collections.abc import Callable
-from pathlib import Path
 from threading import Timer
-
-LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
-"""Pattern for settings in a job's command, as JSON between apostrophes."""
 
 
 def patch_scheduler_timer() -> None:
@@ -62,36 +52,3 @@ def patch_squeue_fallback() -> None:
         return last
 
     plugin.get_min_job_age = remembered
-
-
-def shorten_messages(describe_progress: Callable[[], str]) -> None:
-    """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
-
-    After Ctrl-C, the jobs end with errors that Snakemake would print. The errors are dropped, and the last line is
-    `describe_progress()`.
-    """
-    interrupted = False
-
-    def shorten(record: logging.LogRecord) -> bool:
-        if record.levelno < logging.ERROR:
-            return not interrupted
-        for name in ("msg", "shellcmd"):
-            if isinstance(text := getattr(record, name, None), str):
-                setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
-        if "Directory cannot be locked" in str(record.msg):
-            record.msg = (
-                f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
-                "remove its lock with `docmt run --unlock`"
-            )
-        return not interrupted
-
-    def interrupt(*_: object) -> None:
-        nonlocal interrupted
-        if not interrupted:
-            print("docmt: stopping; trainings save a checkpoint first", file=sys.stderr)
-            atexit.register(lambda: print(f"docmt: stopped: {describe_progress()}", file=sys.stderr))
-        interrupted = True
-        raise KeyboardInterrupt
-
-    logging.getLogger("snakemake.logging").addFilter(shorten)
-    signal.signal(signal.SIGINT, interrupt)

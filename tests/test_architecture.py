@@ -47,6 +47,7 @@ BASE = (
     "settings",
     "slurm",
     "snakemake",
+    "snakemake_messages",
     "snakemake_patches",
     "tensor_files",
 )
