@@ -49,9 +49,9 @@ inside the job, and Slurm then kills the training before it has saved."""
 
 
 def check_records() -> None:
-    """Refuse results of a study that Snakemake has no records of: it would take them for results of these settings.
+    """Raise UserError if there are results but no Snakemake records, which would count as made with these settings.
 
-    Raises UserError; not with `--touch`, which makes Snakemake record the settings as they are now.
+    Not with `--touch`, which makes Snakemake record the current settings.
     """
     has_records = any(path.is_file() for folder in RECORDS for path in folder.rglob("*"))
     if has_records or {"--touch", "-t"} & {*sys.argv}:

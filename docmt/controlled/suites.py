@@ -194,7 +194,7 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
 
 
 class Swap(NamedTuple):
-    """The required variants of the focus, and the replacements (`DocumentBuilder.exchange`) in the second document."""
+    """The variant of the focus that each document requires, and what the second exchanges (`DocumentBuilder.exchange`)."""
 
     variants: tuple[str, str]
     values: Mapping[Any, Any]

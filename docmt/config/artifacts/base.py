@@ -34,7 +34,8 @@ class Artifact:
         files: their paths.
         parts: what shapes them: settings and other artifacts, hashed in this order. An input that another part
             covers is left out.
-        inputs: what their rule reads, by the names of the rule's inputs.
+        inputs: what their rule reads, by the names of the rule's inputs. A name without an input in the rule is hashed
+            only.
         params: what their rule passes to the command and no wildcard or file says, by the options of the command.
         is_kept: whether the files stay; False for intermediate text.
         stage: the stage of the rules; `artifact` fills in both.
