@@ -235,7 +235,10 @@ class Speed:
         return Outcome(value, numbers=numbers)
 
     def decoding(self) -> Outcome:
-        """Measure beam search with as many target as source words, and its steps. On a GPU, the batch is full."""
+        """Measure beam search and the time of its steps, with length limits near the source length.
+
+        On a GPU, sources repeat until the batch is full.
+        """
         trained = self.workload.trained(self.settings)
         settings = DecodingSettings(max_length_ratio=1.0, max_length_offset=1)
         translator = Translator(trained, settings, device=self.device.type)

@@ -171,7 +171,7 @@ class Plan:
         return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
 
     def mtdata_corpora(self) -> str:
-        """Pattern of mtdata's datasets and document boundaries, as in the paths of fetched files."""
+        """Pattern of `{dataset}/{boundary}` in the paths of files fetched by mtdata."""
         files = (Path(row.file).with_suffix("") for row in self.config.corpora.mtdata.values())
         return wildcard_regex(f"{file.parent.name}/{file.name}" for file in files)
 

@@ -194,7 +194,7 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
 
 
 class Swap(NamedTuple):
-    """The variant of the focus that each document requires, and what the second exchanges (`DocumentBuilder.exchange`)."""
+    """Required variants of the focus by document, and replacements (`DocumentBuilder.exchange`) in the second."""
 
     variants: tuple[str, str]
     values: Mapping[Any, Any]

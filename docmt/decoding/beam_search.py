@@ -123,10 +123,7 @@ class BeamSearch:
         return self.record.hypotheses(self.stream)
 
     def _step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Feed the newest tokens and choose the next ones.
-
-        Returns codes (inverted where a candidate ends its document) and scores, both [B, C].
-        """
+        """Choose the next tokens. Returns codes (inverted where one ends its document) and scores, both [B, C]."""
         stream = self.stream
         states_RD = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)

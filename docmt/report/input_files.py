@@ -120,7 +120,7 @@ def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`, without the counts of single inputs, which have separate files."""
+    """Flatten nested counts to `outer: inner`, leaving out `inputs` and `origin`, which have separate files."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

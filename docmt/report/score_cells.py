@@ -181,7 +181,7 @@ def score_table(
     compare: bool = True,
     is_long: bool = False,
 ) -> Table:
-    """Make a table of mean ± deviation from rows of `summarize`, one row per cell.
+    """Make a table of mean ± deviation. `rows` come from `summarize`, one for each cell.
 
     The caption contains the unit. The note explains all signs, missing scores and marks, and names the sources of
     published numbers. `compare` highlights the best systems of each group. If no system translates yet, nothing is
