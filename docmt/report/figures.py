@@ -333,7 +333,7 @@ def _plot_scores(
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
-    """Return the place of each system on the horizontal axis. Finite numbers become floats."""
+    """Return the place of each system on the horizontal axis, as floats if all places are finite numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
