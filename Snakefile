@@ -59,6 +59,16 @@ except UserError as error:
 #   plan.param("model", "name")      one value
 #   plan.options("model", "name")    the option `--name VALUE`, or nothing
 #   plan.fingerprint("model")        a hash of the settings and of all that lies upstream: a job runs again if it differs
+# `settings` come from these sections of the config, by stage. Keys in the row of a system or dataset take precedence.
+#   corpora      the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
+#   text         `text`, the keys that matter to the rule
+#   discourse    `settings` of the row in `discourse.segmenters` or `discourse.parsers`
+#   instances    the row in `instances`
+#   training     model: size, architecture and `model` of the system; training: the recipe in `training`
+#   decoding     `decoding`
+#   evaluation   `evaluation` without `comet`, or only `comet`
+#   report       `report`, the keys that matter to the rule
+#
 # Paths are parameters where a command takes prefixes or `name=path`, for which a rule has several files.
 #
 # Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes

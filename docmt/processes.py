@@ -98,7 +98,7 @@ def _apply(chunk: list[Any]) -> Any:
 
 @dataclass(frozen=True)
 class LostProcess:
-    """Exit code of a process that died, as in `multiprocessing`."""
+    """A process that died. `exit_code`: as in `multiprocessing`."""
 
     exit_code: int | None
 

@@ -194,7 +194,7 @@ def _ellipsis(settings: SelectionSettings, number: int) -> Iterator[MinimalPair]
 
 
 class Swap(NamedTuple):
-    """The required variants of the focus, and the replacements (`DocumentBuilder.exchange`) in the second document."""
+    """Required variants of the focus by document, and replacements (`DocumentBuilder.exchange`) in the second."""
 
     variants: tuple[str, str]
     values: Mapping[Any, Any]

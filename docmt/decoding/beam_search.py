@@ -82,7 +82,7 @@ class BeamSearch:
     """The search for one batch of instances, with a model in evaluation mode.
 
     Instances in the layout, made by `AttentionLayout.of_source`, are separate searches. `source` contains their encoder
-    states, or a decoder pass that replaces the first pass.
+    states or, in the second search of CADec, its decoder and memory.
     """
 
     def __init__(
@@ -123,21 +123,21 @@ class BeamSearch:
         return self.record.hypotheses(self.stream)
 
     def _step(self, step: int) -> tuple[Tensor, Tensor]:
-        """Feed the newest tokens and choose the next ones. Returns the arguments of `SearchRecord.add`, all [B, C]."""
+        """Choose the next tokens. Returns codes (inverted where one ends its document) and scores, both [B, C]."""
         stream = self.stream
         states_RD = self.decoder.step(stream.tokens_BM.flatten(), stream.positions(step).flatten(), stream.sentences_BM)
         scores_BMX = self.scores_BM[:, :, None].masked_fill(stream.banned(step), -torch.inf)
         scores, codes = self.top_k.best_next(states_RD, self.decoder.logits, scores_BMX)
-        slots, tokens = codes // self.n_symbols, codes % self.n_symbols
-        is_end = stream.ends(tokens, slots) & scores.isfinite()
+        places, tokens = codes // self.n_symbols, codes % self.n_symbols
+        is_end = stream.ends(tokens, places) & scores.isfinite()
         # The best M candidates that do not end their document go on (stable: best first). Of 2 × M candidates at most M
         # end it, one per hypothesis. If fewer than M can go on, the rest have score −inf and are dead.
         going = torch.sort(is_end, dim=1, stable=True).indices[:, : self.beam]
         self.scores_BM = scores.masked_fill(is_end, -torch.inf).gather(1, going)
-        slots_BM = slots.gather(1, going)
-        stream.advance(tokens.gather(1, going), slots_BM, step)
-        first_rows = torch.arange(0, slots_BM.numel(), self.beam, device=self.device)[:, None]
-        self.decoder.reorder((first_rows + slots_BM).flatten())
+        places_BM = places.gather(1, going)
+        stream.advance(tokens.gather(1, going), places_BM, step)
+        first_rows = torch.arange(0, places_BM.numel(), self.beam, device=self.device)[:, None]
+        self.decoder.reorder((first_rows + places_BM).flatten())
         # Ends are marked by inversion, so that one tensor holds everything.
         return torch.where(is_end, ~codes, codes).int(), scores
 
@@ -244,12 +244,12 @@ class TargetStream(ABC):
         """Return the kinds of symbols that may not come next, bool [B, M, X]."""
 
     @abstractmethod
-    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+    def ends(self, tokens_BC: Tensor, places_BC: Tensor) -> Tensor:
         """Return the candidates that end their document, bool [B, C]."""
 
     @abstractmethod
-    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
-        """Continue the hypothesis in slot `slots_BM[:, m]` with a token, as the new hypothesis m."""
+    def advance(self, tokens_BM: Tensor, places_BM: Tensor, step: int) -> None:
+        """Continue the hypothesis at place `places_BM[:, m]` with a token, as the new hypothesis m."""
 
     @abstractmethod
     def read(self, labels: np.ndarray, document: int) -> tuple[list[list[int]], int]:
@@ -295,20 +295,21 @@ class AlignedStream(TargetStream):
         if not self.n_forced:
             return torch.stack((must_end_BM, may_not_end_BM), dim=2)
         is_first_BM = words_BM < 0
+        # Words, `</s>`, forced.
         return torch.stack((must_end_BM | is_first_BM, may_not_end_BM | is_first_BM, ~is_first_BM), dim=2)
 
     @override
-    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+    def ends(self, tokens_BC: Tensor, places_BC: Tensor) -> Tensor:
         is_last_BM = self.sentences_BM == self.last_B[:, None]
-        return (tokens_BC == EOS) & is_last_BM.gather(1, slots_BC)
+        return (tokens_BC == EOS) & is_last_BM.gather(1, places_BC)
 
     @override
-    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
+    def advance(self, tokens_BM: Tensor, places_BM: Tensor, step: int) -> None:
         is_end_BM = tokens_BM == EOS
         # Hypotheses of ended documents stay inside their document, so that every index stays valid.
-        sentences_BM = self.sentences_BM.gather(1, slots_BM) + is_end_BM
+        sentences_BM = self.sentences_BM.gather(1, places_BM) + is_end_BM
         self.sentences_BM = torch.minimum(sentences_BM, self.last_B[:, None])
-        self.began_BM = self.began_BM.gather(1, slots_BM).masked_fill_(is_end_BM, step + 1)
+        self.began_BM = self.began_BM.gather(1, places_BM).masked_fill_(is_end_BM, step + 1)
         self.tokens_BM = tokens_BM.masked_fill(is_end_BM, self.symbols.start)
 
     @override
@@ -341,14 +342,15 @@ class FreeStream(TargetStream):
         # From the limit on, a stream must end, which it only can after `</s>`.
         is_between = self.tokens_BM == EOS
         must_end = (self.limits_B <= step)[:, None]
+        # Words, `</s>`, start, `<eod>`.
         return torch.stack((is_between | must_end, is_between, ~is_between | must_end, ~is_between), dim=2)
 
     @override
-    def ends(self, tokens_BC: Tensor, slots_BC: Tensor) -> Tensor:
+    def ends(self, tokens_BC: Tensor, places_BC: Tensor) -> Tensor:
         return tokens_BC == EOD
 
     @override
-    def advance(self, tokens_BM: Tensor, slots_BM: Tensor, step: int) -> None:
+    def advance(self, tokens_BM: Tensor, places_BM: Tensor, step: int) -> None:
         self.tokens_BM = tokens_BM
 
     @override
@@ -362,10 +364,10 @@ def _split(labels: np.ndarray) -> list[list[int]]:
 
 
 class Ending(NamedTuple):
-    """A finished hypothesis: step of its last label and slot that it continued. Its words are read later."""
+    """A finished hypothesis: step of its last label, place of the hypothesis before it. Its words are read later."""
 
     step: int
-    slot: int
+    place: int
     log_probability: float
     score: float
 
@@ -416,8 +418,8 @@ class SearchRecord:
                 endings, score = self.endings[document], log_probability / length
                 if self.is_done[document] or score <= self.best[document]:
                     continue
-                slot = int(codes[number, candidate]) // self.n_symbols
-                endings.append(Ending(self.n_steps, slot, log_probability, score))
+                place = int(codes[number, candidate]) // self.n_symbols
+                endings.append(Ending(self.n_steps, place, log_probability, score))
                 if len(endings) >= self.beam:
                     self.best[document] = max(ending.score for ending in endings)
             self.is_done[documents] |= (running / length <= self.best[documents]) | ~np.isfinite(running)
@@ -433,14 +435,14 @@ class SearchRecord:
             trace[start : start + len(codes_nBM), block_documents] = codes_nBM
             start += len(codes_nBM)
         documents = np.array([document for document, _ in flat], dtype=np.int64)
-        last_steps, slots = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
+        last_steps, places = (np.array([ending[i] for _, ending in flat], dtype=np.int64) for i in (0, 1))
         labels = np.zeros((len(flat), self.n_steps), dtype=np.int32)
-        # From the last label back to the first: a code holds the label and the slot of the hypothesis before it.
+        # From the last label back to the first: a code holds the label and the place of the hypothesis before it.
         for step in range(self.n_steps - 1, -1, -1):
-            codes = trace[step, documents, slots]
+            codes = trace[step, documents, places]
             is_inside = step < last_steps
             labels[is_inside, step] = codes[is_inside] % self.n_symbols
-            slots = np.where(is_inside, codes // self.n_symbols, slots)
+            places = np.where(is_inside, codes // self.n_symbols, places)
         finished: list[list[BeamHypothesis]] = [[] for _ in kept]
         for (document, ending), row in zip(flat, labels, strict=True):
             sentences, forced = stream.read(row[: ending.step], document)

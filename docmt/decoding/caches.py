@@ -26,7 +26,7 @@ hypothesis will see again are evicted. Only this operation needs a size that the
 
 Shape letters: B documents, M beam, R = B × M rows, L layers with one pattern, H heads, K head width, N keys (tree nodes
 or source keys), C tree capacity, W moved nodes, J previous sentences, G source sentences or groups in the batch, T
-longest group, D slots in a document, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M packed
+longest group, D copies in a document, P pairs of a group and a key, Q padded rows. In `make_source_cache`, M packed
 source tokens.
 """
 
@@ -47,7 +47,7 @@ from docmt.models.attention.patterns import Slot, find_part
 MIN_CAPACITY = 64
 # Nodes are dropped when at least this number can go in every document.
 MIN_DROPPED = 16
-SLOT_DEVICES = ("cpu",)
+COPY_DEVICES = ("cpu",)
 """Kinds of devices on which rows in different sentences have copies of their keys."""
 
 
@@ -296,12 +296,12 @@ class SourceKVCache(ABC):
         """Keep only some documents."""
 
 
-class SlotKVCache(SourceKVCache):
-    """Keys and values stored per group and copied to document slots. Fastest on a CPU.
+class CopyKVCache(SourceKVCache):
+    """Keys and values stored per group and copied per document. Fastest on a CPU.
 
     The hypotheses for a document are nearly always in the same sentence or in two neighboring ones. A document has a
-    few slots with a group's keys and values, one slot per sentence that a row is in, hidden from rows in other
-    sentences. Only slots that change are filled again.
+    few copies of a group's keys and values, one per sentence that a row is in, hidden from rows in other sentences.
+    Only copies that change are made again.
     """
 
     def __init__(self, keys_values: Tensor, is_seen: np.ndarray, group_of: np.ndarray | None = None) -> None:
@@ -310,31 +310,31 @@ class SlotKVCache(SourceKVCache):
 
     @override
     def _see(self, sentences_BM: Tensor, groups_BM: Tensor) -> None:
-        n_slots = int((sentences_BM.amax(1) - sentences_BM.amin(1)).max()) + 1
-        # n neighboring sentences have different remainders by n, so they never share a slot. A sentence keeps its
-        # slot while the beam moves on.
-        slots_BM = sentences_BM % n_slots
-        shape = (len(slots_BM), n_slots)
+        n_copies = int((sentences_BM.amax(1) - sentences_BM.amin(1)).max()) + 1
+        # n neighboring sentences have different remainders by n, so they never share a copy. A sentence keeps its
+        # copy while the beam moves on.
+        copies_BM = sentences_BM % n_copies
+        shape = (len(copies_BM), n_copies)
         if self.groups_BD.shape == shape:
-            groups_BD = self.groups_BD.scatter(1, slots_BM, groups_BM)
-            documents, slots = (groups_BD != self.groups_BD).nonzero(as_tuple=True)
+            groups_BD = self.groups_BD.scatter(1, copies_BM, groups_BM)
+            documents, copies = (groups_BD != self.groups_BD).nonzero(as_tuple=True)
             if len(documents):
-                filled = self.keys_values.index_select(2, groups_BD[documents, slots])
+                filled = self.keys_values.index_select(2, groups_BD[documents, copies])
                 # Indices at two places with slices between them: torch moves the indexed dimension to the front.
-                self.slots_L2BHDTK[:, :, documents, :, slots] = filled.permute(2, 0, 1, 3, 4, 5)
+                self.copies_L2BHDTK[:, :, documents, :, copies] = filled.permute(2, 0, 1, 3, 4, 5)
         else:
-            groups_BD = groups_BM.new_zeros(shape).scatter(1, slots_BM, groups_BM)
+            groups_BD = groups_BM.new_zeros(shape).scatter(1, copies_BM, groups_BM)
             filled = self.keys_values.index_select(2, groups_BD.flatten())
-            self.slots_L2BHDTK = filled.unflatten(2, shape).transpose(3, 4).contiguous()
-            self._show(self.slots_L2BHDTK.flatten(4, 5))
+            self.copies_L2BHDTK = filled.unflatten(2, shape).transpose(3, 4).contiguous()
+            self._show(self.copies_L2BHDTK.flatten(4, 5))
         self.groups_BD = groups_BD
-        is_own_BMD = slots_BM[:, :, None] == torch.arange(n_slots)
+        is_own_BMD = copies_BM[:, :, None] == torch.arange(n_copies)
         bias_BMDT = self.biases[groups_BM][:, :, None].masked_fill(~is_own_BMD[..., None], -torch.inf)
         self.bias = bias_BMDT.flatten(2)[:, None]
 
     @override
     def select_documents(self, documents: Tensor) -> None:
-        # Sentences stay numbered over the batch. The next step fills all slots again.
+        # Sentences stay numbered over the batch. The next step makes all copies again.
         self.sentences_BM = self.groups_BD = self.groups_BD.new_empty(0, 0)
 
 
@@ -366,12 +366,13 @@ def make_source_cache(
     pattern = members[0].pattern
     grouping = layout.grouping(slot, pattern)
     n_groups, n_documents = len(grouping.key_lengths_G), len(layout.sentences_B)
-    # Keys are stored per document, or per group where rows have slots.
-    unit_of, group_of, has_slots = np.arange(n_groups), None, False
+    # Keys are stored per document, or per group where rows have copies.
+    unit_of, group_of, has_copies = np.arange(n_groups), None, False
     if n_groups != n_documents:  # in a search of single sentences, every document has one group
-        lengths_G, has_slots = layout.sentence_grouping(slot, pattern).query_lengths_G, like.device.type in SLOT_DEVICES
+        lengths_G = layout.sentence_grouping(slot, pattern).query_lengths_G
+        has_copies = like.device.type in COPY_DEVICES
         group_of = np.repeat(np.arange(n_groups), lengths_G)
-        if not has_slots:
+        if not has_copies:
             unit_of[group_of] = np.repeat(np.arange(n_documents), layout.sentences_B)
     groups_P = np.repeat(np.arange(n_groups), grouping.key_lengths_G)
     # A key that a document sees at several distances is stored several times.
@@ -401,4 +402,4 @@ def make_source_cache(
             padded = part.distances.add(*padded, *distances_Q)
         for place, rows_QHK in zip(keys_values[number], padded, strict=True):
             place.copy_(rows_QHK.unflatten(0, (len(lengths), longest)).transpose(1, 2))
-    return (SlotKVCache if has_slots else DocumentKVCache)(keys_values, is_seen, group_of)
+    return (CopyKVCache if has_copies else DocumentKVCache)(keys_values, is_seen, group_of)

@@ -120,14 +120,14 @@ class IncrementalDecoder:
         if self.compiled is not None:
             return self.model.decoder_norm(self.compiled(hidden_RD))
         for number, (layer, attend_to_past, attend_to_source) in enumerate(self.layers):
-            outer = layer.self_sublayer
-            hidden_RD = outer(hidden_RD, layer.self_attention.fuse(outer.enter(hidden_RD), attend_to_past))
+            sublayer = layer.self_sublayer
+            hidden_RD = sublayer(hidden_RD, layer.self_attention.fuse(sublayer.enter(hidden_RD), attend_to_past))
             if self.context is not None and self.reader is not None:
                 hidden_RD = self.context.in_decoder(number, hidden_RD, self.reader)
-            outer = layer.cross_sublayer
-            hidden_RD = outer(hidden_RD, layer.cross_attention.fuse(outer.enter(hidden_RD), attend_to_source))
-            outer = layer.feed_forward_sublayer
-            hidden_RD = outer(hidden_RD, layer.feed_forward(outer.enter(hidden_RD)))
+            sublayer = layer.cross_sublayer
+            hidden_RD = sublayer(hidden_RD, layer.cross_attention.fuse(sublayer.enter(hidden_RD), attend_to_source))
+            sublayer = layer.feed_forward_sublayer
+            hidden_RD = sublayer(hidden_RD, layer.feed_forward(sublayer.enter(hidden_RD)))
         hidden_RD = self.model.decoder_norm(hidden_RD)
         if self.context is not None and self.reader is not None:
             hidden_RD = self.context.after_decoder(hidden_RD, self.reader)
@@ -203,7 +203,7 @@ class StepContextReader(ContextReader):
 
     def _scaled_query(self, part: MultiHeadAttention, query_ND: Tensor) -> Tensor:
         query_RHK = part.project_query(query_ND).to(self.dtype)
-        # These projections are not fused, so their weights do not hold the factor.
+        # These projections are not fused, so their weights do not contain the factor 1/√K.
         return query_RHK * query_RHK.shape[-1] ** -0.5
 
 
@@ -231,14 +231,14 @@ class BlockwiseTopK:
         self, n_symbols: int, n_specials: int, generated: Sequence[int], beam: int, device: torch.device
     ) -> None:
         self.n_symbols, self.n_blocks = n_symbols, n_symbols // BLOCK
-        self.n_hidden, self.n_candidates = n_specials, 2 * beam
+        self.n_specials, self.n_candidates = n_specials, 2 * beam
         # The words behind the last full block.
         words = list(range(max(self.n_blocks * BLOCK, n_specials), n_symbols))
         kinds = [0] * len(words) + list(range(1, len(generated) + 1))
         self.singles_F = torch.tensor([*words, *generated], device=device)
         self.kinds_F = torch.tensor(kinds, device=device)
-        self.slots_M = torch.arange(beam, device=device)
-        self.single_codes = (self.slots_M[:, None] * n_symbols + self.singles_F).flatten()
+        self.places_M = torch.arange(beam, device=device)
+        self.single_codes = (self.places_M[:, None] * n_symbols + self.singles_F).flatten()
         self.inside_W = torch.arange(BLOCK, device=device)
 
     def best_next(
@@ -263,7 +263,7 @@ class BlockwiseTopK:
         """Return the best continuations, best first. Log probabilities of specials are overwritten.
 
         `scores_BMX` are the log probabilities of the hypotheses, or −inf for banned kinds. Returns scores, and codes
-        int64 [B, C]: hypothesis slot × V + symbol.
+        int64 [B, C]: hypothesis place × V + symbol.
         """
         n_documents, beam, _ = scores_BMX.shape
         singles = log_probabilities_RV.index_select(1, self.singles_F).unflatten(0, (n_documents, beam))
@@ -272,7 +272,7 @@ class BlockwiseTopK:
         if self.n_blocks:
             # Specials have the lowest ids, so they are in the first block, but must not be found as words. Those that
             # can be labels are among the singles, which were copied above.
-            log_probabilities_RV[:, : self.n_hidden] = -torch.inf
+            log_probabilities_RV[:, : self.n_specials] = -torch.inf
             word_scores, word_codes = self._best_blocks(log_probabilities_RV, scores_BMX[:, :, 0])
             scores, codes = torch.cat((word_scores, scores), dim=1), torch.cat((word_codes, codes), dim=1)
         best = scores.topk(self.n_candidates, dim=1)
@@ -286,10 +286,10 @@ class BlockwiseTopK:
         # C blocks suffice: a symbol outside of them is worse than the best symbol of each of the C.
         count = min(self.n_candidates, beam * self.n_blocks)
         chosen = best_of_block.flatten(1).topk(count, dim=1, sorted=False).indices
-        slots, numbers = chosen // self.n_blocks, chosen % self.n_blocks
+        places, numbers = chosen // self.n_blocks, chosen % self.n_blocks
         first_rows = torch.arange(0, n_documents * beam, beam, device=chosen.device)[:, None]
-        scores = blocks[first_rows + slots, numbers] + scores_BM.gather(1, slots)[:, :, None]
-        codes = (slots * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
+        scores = blocks[first_rows + places, numbers] + scores_BM.gather(1, places)[:, :, None]
+        codes = (places * self.n_symbols + numbers * BLOCK)[:, :, None] + self.inside_W
         return scores.flatten(1), codes.flatten(1)
 
 
@@ -345,16 +345,16 @@ def _sublayers(
     model: InferenceTransformer, layer: DecoderLayer, numbers: Mapping[MultiHeadAttention, tuple[int, int]]
 ) -> list[Any]:
     """Return the library's sublayers for a layer. `numbers` maps parts to their cache and their layer number there."""
-    # What replaces linear maps in a model for decoding has no type that modules know.
+    # Any: decoding replaces nn.Linear by products of other types.
     modules: tuple[Any, ...] = (layer.self_attention, layer.cross_attention, layer.feed_forward)
-    outer = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
+    residuals = layer.self_sublayer, layer.cross_sublayer, layer.feed_forward_sublayer
     names = {function: name for name, function in ACTIVATIONS.items()}
     known = {InferenceAttention, FeedForward, *FUSIONS.values(), *SUBLAYERS.values()}
-    is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *outer)))
+    is_known = type(layer) is DecoderLayer and known.issuperset(map(type, (*modules, *residuals)))
     if not is_known or layer.feed_forward.activation not in names:
         raise UnknownPartError
     sublayers = []
-    for attention, sublayer, fused in zip(modules, outer, model.projections[layer], strict=False):
+    for attention, sublayer, fused in zip(modules, residuals, model.projections[layer], strict=False):
         members = parts(attention)
         if any(part.distances is not None for part in members):
             raise UnknownPartError
@@ -365,12 +365,12 @@ def _sublayers(
         sublayers[-1].set_attention(gate, attention.shares_queries, heads, n_outputs, caches, places)
     feed_forward = modules[2]
     activation = names[feed_forward.activation]
-    return [*sublayers, _sublayer(outer[2], [feed_forward.inner], [feed_forward.outer], activation)]
+    return [*sublayers, _sublayer(residuals[2], [feed_forward.inner], [feed_forward.outer], activation)]
 
 
-def _sublayer(outer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
-    inner: Any = outer.norm  # in a model for decoding, a `partial` of the function
-    norm, is_pre = inner.keywords, isinstance(outer, SUBLAYERS["pre"])
+def _sublayer(sublayer: Sublayer, first: Sequence[Any], last: Sequence[Any], activation: str = "") -> Any:
+    inner: Any = sublayer.norm  # in a model for decoding, a `partial` of the function
+    norm, is_pre = inner.keywords, isinstance(sublayer, SUBLAYERS["pre"])
     products = [[_matmul(product) for product in side] for side in (first, last)]
     return classes().Sublayer(norm["weight"], norm["bias"], norm["eps"], is_pre, *products, activation)
 

@@ -140,7 +140,8 @@ def binarize(tree: Node) -> Node:
 def flatten(tree: Node) -> Node:
     """Undo the binarization of multinuclear nodes: merge a last child with the same relation into its parent.
 
-    Nodes whose nuclei have several relations stay unchanged, since `binarize` does not produce them from lists.
+    Nodes whose nuclei have several relations stay unchanged, since `binarize` does not produce them from
+    multinuclear nodes.
     """
 
     def combine(node: Node, children: list[Node]) -> Node:

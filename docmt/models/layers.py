@@ -87,12 +87,12 @@ class EncoderLayer(nn.Module):
         self, hidden_SD: Tensor, groupings: Groupings, between: Callable[[Tensor], Tensor] | None = None
     ) -> Tensor:
         """[S, D] → [S, D]. `between` is applied between self-attention and feed-forward."""
-        outer = self.self_sublayer
-        hidden_SD = outer(hidden_SD, self.self_attention(outer.enter(hidden_SD), None, groupings))
+        sublayer = self.self_sublayer
+        hidden_SD = sublayer(hidden_SD, self.self_attention(sublayer.enter(hidden_SD), None, groupings))
         if between is not None:
             hidden_SD = between(hidden_SD)
-        outer = self.feed_forward_sublayer
-        return outer(hidden_SD, self.feed_forward(outer.enter(hidden_SD)))
+        sublayer = self.feed_forward_sublayer
+        return sublayer(hidden_SD, self.feed_forward(sublayer.enter(hidden_SD)))
 
 
 class DecoderLayer(nn.Module):
@@ -116,14 +116,14 @@ class DecoderLayer(nn.Module):
         between: Callable[[Tensor], Tensor] | None = None,
     ) -> Tensor:
         """[N, D] → [N, D]. `between` is applied between self-attention and cross-attention."""
-        outer = self.self_sublayer
-        hidden_ND = outer(hidden_ND, self.self_attention(outer.enter(hidden_ND), None, groupings))
+        sublayer = self.self_sublayer
+        hidden_ND = sublayer(hidden_ND, self.self_attention(sublayer.enter(hidden_ND), None, groupings))
         if between is not None:
             hidden_ND = between(hidden_ND)
-        outer = self.cross_sublayer
-        hidden_ND = outer(hidden_ND, self.cross_attention(outer.enter(hidden_ND), memory_SD, cross_groupings))
-        outer = self.feed_forward_sublayer
-        return outer(hidden_ND, self.feed_forward(outer.enter(hidden_ND)))
+        sublayer = self.cross_sublayer
+        hidden_ND = sublayer(hidden_ND, self.cross_attention(sublayer.enter(hidden_ND), memory_SD, cross_groupings))
+        sublayer = self.feed_forward_sublayer
+        return sublayer(hidden_ND, self.feed_forward(sublayer.enter(hidden_ND)))
 
 
 class GatedEncoderLayer(EncoderLayer):

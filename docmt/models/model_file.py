@@ -166,7 +166,7 @@ def load_content(path: Path) -> dict[str, Any]:
 
 
 class _NoRandomNumbers(torch.overrides.TorchFunctionMode):
-    """Skips random initialization, because for tensors without memory it would load torch's compiler (2 seconds)."""
+    """Skips random initialization, which, on `meta` tensors, would load torch's compiler (2 seconds)."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__ in ("normal_", "uniform_"):

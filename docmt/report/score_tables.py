@@ -85,12 +85,14 @@ def further_table(summary: pd.DataFrame, settings: ReportSettings) -> Table | No
 def choose_metrics(summary: pd.DataFrame, settings: ReportSettings) -> tuple[list[str], list[str]]:
     """Return comparable and other metrics in the settings, if they have scores."""
     rows = translation_scores(summary)
-    chosen: tuple[list[str], list[str]] = [], []
+    comparable: list[str] = []
+    others: list[str] = []
     for name in settings.metrics:
         sizes = [list(of_test["n"]) for _, of_test in select(rows, metric=name).groupby(["dataset", "test"])]
         if sizes:
-            chosen[not all(is_comparable(find_metric(name), of_test) for of_test in sizes)].append(name)
-    return chosen
+            of_all_tests = all(is_comparable(find_metric(name), of_test) for of_test in sizes)
+            (comparable if of_all_tests else others).append(name)
+    return comparable, others
 
 
 def _translation_table(

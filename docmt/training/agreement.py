@@ -90,7 +90,7 @@ class StopSignals:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A completed update, as far as the host has been informed."""
+    """A completed update. `loss` and `norm` may still be on the device."""
 
     step: int  # from 1
     task: int  # its number

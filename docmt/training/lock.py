@@ -84,7 +84,10 @@ def read_status(folder: Path, name: str = FILE_NAME) -> dict[str, Any]:
 
 
 def is_running(folder: Path) -> bool:
-    """True if a trainer holds the folder now. Not all file systems share locks between hosts."""
+    """True if a trainer holds the folder now.
+
+    Not all file systems share locks between hosts, so a trainer on another host may go unnoticed.
+    """
     try:
         file = os.open(Path(folder) / FILE_NAME, os.O_RDONLY)
     except OSError:

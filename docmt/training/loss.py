@@ -1,6 +1,6 @@
 """The training loss, computed in chunks of labels, so that the scores for all symbols are never stored.
 
-Shape letters: N labels, D width, V vocabulary, X padded vocabulary, C labels in a chunk.
+Shape letters: N labels, R padded labels, D width, V vocabulary, X padded vocabulary, C labels in a chunk.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ CHUNK_ROWS = 2048  # most labels of a compiled chunk
 class ValidationSums(NamedTuple):
     """Sums over the labels of development instances, in nats, and the numbers of labels.
 
-    Words and `</s>` count in the losses, the labels of every kind of target stream; other labels, such as `<s>` and
-    `<eod>` of a free stream, are marks.
+    All target streams have words and `</s>` as labels, which count in the losses. Other labels (`<s>` and `<eod>` in a
+    free stream) are summed separately.
     """
 
     smoothed: float
     plain: float
     labels: int
-    marks_plain: float
-    marks: int
+    other_plain: float
+    n_other: int
 
 
 class LossModule(nn.Module):
@@ -63,7 +63,7 @@ class LossModule(nn.Module):
         *,
         has_masks: bool = True,
     ) -> Tensor:
-        """`forward` for a batch given by its parts; without masks, labels need no look."""
+        """`forward` for the parts of a batch. `has_masks` false: no label is NO_LABEL, so none is checked."""
         hidden_ND = self.model(src_tokens_S, tgt_inputs_N, layout)
         table_VD, bias_V, dtype = self.model.embedding.weight, self.model.output_bias, product_dtype(hidden_ND)
         options = dtype, bias_V, torch.compiler.is_compiling() and hidden_ND.device.type in COMPILED_CHUNKS
@@ -82,12 +82,13 @@ class LossModule(nn.Module):
             *(chunks(rows, len(table_VD)) for rows in (hidden_ND, batch.tgt_labels_N, chosen_N)), strict=True
         ):
             scores_CV = symbol_scores(hidden_CD, table_VD, self.model.output_bias)
-            plain_C, even_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
-            parts = plain_C * chosen_C, even_C * chosen_C, plain_C * ~chosen_C  # a product would be in half precision
+            plain_C, uniform_C = _losses(scores_CV, scores_CV.logsumexp(1), labels_C)
+            # A matrix product would be in half precision.
+            parts = plain_C * chosen_C, uniform_C * chosen_C, plain_C * ~chosen_C
             sums += torch.stack(parts).sum(1)
-        plain, even, marks, count = *sums.tolist(), int(chosen_N.sum())
-        smoothed = (1 - self.label_smoothing) * plain + self.label_smoothing * even
-        return ValidationSums(smoothed, plain, count, marks, len(chosen_N) - count)
+        plain, uniform, other, count = *sums.tolist(), int(chosen_N.sum())
+        smoothed = (1 - self.label_smoothing) * plain + self.label_smoothing * uniform
+        return ValidationSums(smoothed, plain, count, other, len(chosen_N) - count)
 
 
 class ReplicatedLoss(LossModule):
@@ -133,7 +134,7 @@ def loss_and_gradients(
     is_compiled: bool = False,
     has_masks: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients, the scores dropped.
+    """Label-smoothed cross-entropy of the scores h Wᵀ + b, summed, float32, and its gradients. Scores are not kept.
 
     As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")` without rows whose label is NO_LABEL.
     The gradient with respect to the scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the
@@ -154,10 +155,10 @@ def loss_and_gradients(
         total_C = scores_CV.logsumexp(1)
         is_label_C = labels_C != NO_LABEL if has_masks else None
         labels_C = labels_C.clamp(min=0) if has_masks else labels_C
-        plain_C, even_C = _losses(scores_CV, total_C, labels_C)
+        plain_C, uniform_C = _losses(scores_CV, total_C, labels_C)
         if is_label_C is not None:
-            plain_C, even_C = plain_C * is_label_C, even_C * is_label_C
-        loss += (1 - smoothing) * plain_C.sum() + smoothing * even_C.sum()
+            plain_C, uniform_C = plain_C * is_label_C, uniform_C * is_label_C
+        loss += (1 - smoothing) * plain_C.sum() + smoothing * uniform_C.sum()
         # In place: scores of all symbols are the largest tensor of the training, and are not needed again.
         gradient_CV = scores_CV.sub_(total_C[:, None]).exp_()
         if smoothing:
@@ -236,7 +237,7 @@ def _chunk(
 ) -> Tensor:
     """Return a chunk's gradient with respect to states. Its loss and other gradients are added to `sums`.
 
-    Nothing is in place, because a compiler needs no extra memory for this and fuses all operations on scores.
+    Scores are not changed in place: the compiler fuses these operations without extra memory. Only `sums` are.
     """
     is_symbol_X = torch.arange(len(table_XD), device=table_XD.device) < n_symbols
     is_label_C = labels_C != NO_LABEL
@@ -244,8 +245,8 @@ def _chunk(
     scores_CX = symbol_scores(hidden_CD, table_XD, bias_X)
     total_C = scores_CX.masked_fill(~is_symbol_X, -torch.inf).logsumexp(1)
     plain_C = total_C - scores_CX.gather(1, labels_C.clamp(min=0)[:, None])[:, 0]
-    even_C = total_C - scores_CX.masked_fill(~is_symbol_X, 0).sum(1) / n_symbols
-    loss += (((1 - smoothing) * plain_C + smoothing * even_C) * is_label_C).sum()
+    uniform_C = total_C - scores_CX.masked_fill(~is_symbol_X, 0).sum(1) / n_symbols
+    loss += (((1 - smoothing) * plain_C + smoothing * uniform_C) * is_label_C).sum()
     is_own_CX = torch.arange(len(table_XD), device=table_XD.device) == labels_C[:, None]
     gradient_CX = (scores_CX - total_C[:, None]).exp() - smoothing / n_symbols
     gradient_CX = torch.where(is_own_CX, gradient_CX - (1 - smoothing), gradient_CX)
@@ -258,5 +259,5 @@ def _chunk(
 
 
 def _losses(scores_CV: Tensor, total_C: Tensor, labels_C: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the negative log likelihood of every label, and its mean over the vocabulary, [C]."""
+    """Return the negative log likelihood of every label, and the mean over all symbols, [C]."""
     return total_C - scores_CV.gather(1, labels_C[:, None])[:, 0], total_C - scores_CV.mean(1)

@@ -147,7 +147,7 @@ class TrainingState:
         return True
 
     def without_end(self) -> "TrainingState":
-        """Return the state that a longer training has after the same update."""
+        """Return the state before the final validation, which a longer training would not have run."""
         return self if self.before_end is None else replace(self, before_end=None, **self.before_end)
 
     def to_dict(self) -> dict[str, Any]:

@@ -189,19 +189,20 @@ class Trainer:
         torch.manual_seed(int(np.random.SeedSequence((self.seed, step, *rank)).generate_state(1)[0]))
         self.module.train()
         loss_sum = torch.zeros((), dtype=torch.float64, device=fabric.device)
-        for index, part in enumerate(update.micro_batches, start=1):
+        for index, micro_batch in enumerate(update.micro_batches, start=1):
             is_last = index == len(update.micro_batches)
             with (
-                describe_oom(self.tasks[number].train, part.instances, fabric.device),
+                describe_oom(self.tasks[number].train, micro_batch.instances, fabric.device),
                 # Gradients add up locally. Devices exchange them once, with the last backward pass.
                 contextlib.nullcontext() if is_last else fabric.no_backward_sync(self.module),
             ):
-                loss = self.module(part.batch.to(fabric.device)) * update.weight
+                loss = self.module(micro_batch.batch.to(fabric.device)) * update.weight
                 # Devices average their gradients, but the mean over all labels is the sum of their parts.
                 fabric.backward(loss / (update.n_labels / fabric.world_size))
             loss_sum += loss.detach()
         if isinstance(self.raw_module, ReplicatedLoss):
-            # Their gradients are zeros after the exchange, with which Adam would move by its momentum.
+            # Unused parameters have zero gradients after the exchange, with which Adam would still move them by its
+            # momentum.
             for parameter in self.raw_module.unused_parameters(update.micro_batches[0].batch):
                 parameter.grad = None
         for group in self.optimizer.param_groups:
@@ -268,7 +269,7 @@ class Trainer:
         self._write_progress()
 
     def passes(self) -> dict[str, float]:
-        """Return the number of passes over the instances by task name (cross-task pre-training, Table 10)."""
+        """Return the number of passes over the instances by task name (Table 10 of the cross-task paper)."""
         return {
             task.name: round(task.epoch + task.position / self.reader.n_updates(number, task.epoch), 4)
             for number, task in enumerate(self.state.tasks)
@@ -331,10 +332,10 @@ class Trainer:
                 if self.signals.number is not None:
                     log.info("validation interrupted; it will be repeated after resuming")
                 self.signals.raise_if_stopped()
-        smoothed, plain, count, marks_plain, marks = self.signals.all_reduce(*sums.tolist())
+        smoothed, plain, count, other_plain, n_other = self.signals.all_reduce(*sums.tolist())
         losses = {"dev_loss": smoothed / count, "dev_nll": plain / count}
-        if marks:
-            losses["dev_nll_marks"] = marks_plain / marks
+        if n_other:
+            losses["dev_nll_marks"] = other_plain / n_other
         if n_metered:
             meter.all_reduce(self.signals.all_reduce)
         return losses | (meter.entropies() if n_metered else {})

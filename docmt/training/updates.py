@@ -49,7 +49,7 @@ class Turn:
     task: int  # its number
     epoch: int  # finished passes over the instances of the task
     position: int  # earlier updates of this pass
-    passes: int  # finished passes of the first task, which end word dropout
+    passes: int  # finished passes of the first task; after `word_dropout_epochs` of them, word dropout stops
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Update:
     turn: Turn
     n_updates: int  # in this pass of the task
     micro_batches: list[MicroBatch]  # at least one
-    weight: float
+    weight: float  # 1, or 0 for an empty share
     n_labels: int  # over all devices
     n_tokens: int  # source tokens and decoder inputs in the share
 
@@ -162,7 +162,7 @@ class UpdateReader:
             task.tokens[all_B],
             n_ranks=self.n_ranks,
             rank=self.rank,
-            turn=turn.position,
+            position=turn.position,
             max_tokens=settings.max_batch_tokens,
             device_tokens=self.device_tokens,
         )
@@ -173,8 +173,8 @@ class UpdateReader:
         # Read: tasks noise instances as they read them. Places are numbers in what was read; lengths count the inputs.
         limit = settings.word_dropout_epochs
         word_dropout = settings.word_dropout if limit is None or turn.passes < limit else 0.0
-        # An instance draws its random numbers after all instances before it, and noise changes lengths: a device
-        # that drops words must noise the instances of all devices, and else only its own.
+        # Random numbers are drawn in batch order, as many as an instance has tokens. Noise changes that number, so a
+        # device that drops words must noise the instances of all devices.
         needs_all = task.noise is not None and word_dropout > 0
         read_R = np.arange(len(all_B)) if needs_all else mine_M
         instance_set, places_R = task.read(all_B[read_R], epoch=turn.epoch)
@@ -246,9 +246,10 @@ def n_inputs(
         np.asarray, (instance_set.instances, instance_set.src_offsets, instance_set.tgt_offsets)
     )
     first, last = bounds[instances], bounds[instances + 1]
+    # Sentences are stored with `<s>` and `</s>`.
     src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
     tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
-    return src, tgt if settings.target_stream == "free" else tgt - (last - first)
+    return src, (tgt if settings.target_stream == "free" else tgt - (last - first))
 
 
 def n_masked_labels(instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> int:
@@ -291,20 +292,20 @@ def share_update(
     *,
     n_ranks: int,
     rank: int,
-    turn: int,
+    position: int,
     max_tokens: int,
     device_tokens: int | None = None,
 ) -> list[np.ndarray]:
     """Share the batches in one update among devices, and cut one device's share into batches that it computes at once.
 
     Over all devices, every instance occurs once, and tokens are about equal. The lightest share goes to a different
-    device in every `turn`. A device without instances has no batch. A single device with `device_tokens` equal to
+    device at every `position`. A device without instances has no batch. A single device with `device_tokens` equal to
     `max_tokens` (the default) reads the batches as drawn.
     """
     device_tokens = device_tokens or max_tokens
     if n_ranks == 1 and device_tokens == max_tokens:
         return list(batches)
-    share = balance(np.concatenate(batches), tokens, n_ranks)[(rank + turn) % n_ranks]
+    share = balance(np.concatenate(batches), tokens, n_ranks)[(rank + position) % n_ranks]
     # As few batches as possible, of about equal size. Equal numbers of tokens may need one batch more than their sum.
     fewest = -(-int(tokens[share].sum()) // device_tokens)
     for n_batches in range(fewest, len(share) + 1):

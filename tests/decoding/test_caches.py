@@ -1,4 +1,4 @@
-"""The two caches of source keys and values: copies in slots, as on a CPU, and biases over documents, as on a GPU."""
+"""The two caches of source keys and values: copies, as on a CPU, and biases over documents, as on a GPU."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from core_fixtures import assert_close, document_trees, make_model, model_settin
 from plain_search import search
 
 from docmt.decoding import caches
-from docmt.decoding.caches import DocumentKVCache, SlotKVCache, make_source_cache
+from docmt.decoding.caches import CopyKVCache, DocumentKVCache, make_source_cache
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
 
@@ -19,7 +19,7 @@ def search_with(monkeypatch):
     """Searches with one of the caches; gives the hypotheses."""
 
     def search_cached(kind, model, *, beam_size=3):
-        monkeypatch.setattr(caches, "SLOT_DEVICES", ("cpu",) if kind == "slots" else ())
+        monkeypatch.setattr(caches, "COPY_DEVICES", ("cpu",) if kind == "copies" else ())
         generator = np.random.default_rng(0)
         documents = [[random_sentence(generator, n) for n in document] for document in LENGTHS]
         trees = document_trees([(d, d) for d in documents]) if model.settings.needs_trees else None
@@ -33,9 +33,9 @@ def search_with(monkeypatch):
 )
 def test_both_caches_find_the_same_hypotheses(architecture, search_with):
     model = make_model(architecture)
-    for slots, biases in zip(search_with("slots", model), search_with("biases", model), strict=True):
-        assert [hypothesis.sentences for hypothesis in slots] == [hypothesis.sentences for hypothesis in biases]
-        scores = [[hypothesis.score for hypothesis in hypotheses] for hypotheses in (slots, biases)]
+    for copies, biases in zip(search_with("copies", model), search_with("biases", model), strict=True):
+        assert [hypothesis.sentences for hypothesis in copies] == [hypothesis.sentences for hypothesis in biases]
+        scores = [[hypothesis.score for hypothesis in hypotheses] for hypotheses in (copies, biases)]
         assert scores[1] == pytest.approx(scores[0], rel=1e-5)
 
 
@@ -50,8 +50,8 @@ def test_keys_seen_at_several_distances(monkeypatch):
     for table in distances.parameters():
         torch.nn.init.normal_(table)
     memory, query, outputs = torch.randn(12, 8), torch.randn(4, 2, 4), []
-    for kind, devices in ((SlotKVCache, ("cpu",)), (DocumentKVCache, ())):
-        monkeypatch.setattr(caches, "SLOT_DEVICES", devices)
+    for kind, devices in ((CopyKVCache, ("cpu",)), (DocumentKVCache, ())):
+        monkeypatch.setattr(caches, "COPY_DEVICES", devices)
         cache = make_source_cache([part], memory, layout, "cross", like=memory)
         assert type(cache) is kind
         for sentences in ([[0, 0], [3, 3]], [[0, 2], [3, 4]]):
@@ -60,5 +60,5 @@ def test_keys_seen_at_several_distances(monkeypatch):
         cache.select_documents(torch.tensor([1]))
         cache.advance(torch.tensor([[3, 4]]))
         outputs.append(cache.attend(0, query[2:]))
-    for slots, biases in zip(outputs[:3], outputs[3:], strict=True):
-        assert_close(biases, slots)
+    for copies, biases in zip(outputs[:3], outputs[3:], strict=True):
+        assert_close(biases, copies)

@@ -59,7 +59,7 @@ def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
     updates = updates_of(tokens, n_ranks)
     busy, longest = np.zeros(n_ranks), 0
     for position, update in enumerate(updates):
-        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=4096)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, position=position, max_tokens=4096)
         loads = np.array([sum(tokens[batch].sum() for batch in share) for share in shares])
         busy += loads
         longest += loads.max()
@@ -70,7 +70,7 @@ def test_no_device_idles_more_than_five_percent(lengths, n_ranks):
 def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
     tokens = np.append(short_documents(np.random.default_rng(1), 300), 5000)
     for position, update in enumerate(updates_of(tokens, 3, max_tokens=1024)):
-        shares = shares_of(update, tokens, n_ranks=n_ranks, turn=position, max_tokens=1024)
+        shares = shares_of(update, tokens, n_ranks=n_ranks, position=position, max_tokens=1024)
         found = np.concatenate([batch for share in shares for batch in share])
         assert sorted(found) == sorted(np.concatenate(update))
         assert all(tokens[b].sum() <= 1024 or len(b) == 1 for share in shares for b in share)
@@ -79,8 +79,8 @@ def test_shares_hold_every_instance_once_in_batches_that_fit(n_ranks):
 
 def test_one_device_reads_batches_as_drawn_and_devices_without_an_instance_have_none():
     batches = [np.array([4, 2]), np.array([0])]
-    assert shares_of(batches, np.ones(5), n_ranks=1, turn=7, max_tokens=2) == [batches]
-    shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, turn=1, max_tokens=9)
+    assert shares_of(batches, np.ones(5), n_ranks=1, position=7, max_tokens=2) == [batches]
+    shares = shares_of([np.array([1])], np.array([3, 4]), n_ranks=3, position=1, max_tokens=9)
     assert [[batch.tolist() for batch in share] for share in shares] == [[], [], [[1]]]
     assert [part.tolist() for part in balance(np.array([0, 1]), np.array([3, 4]), 3)] == [[1], [0], []]
 

@@ -60,12 +60,13 @@ rule contrast:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
+        # Only `context`, or everything if the system translates its own context.
         settings=plan.settings("probabilities"),
         discourse=plan.options("probabilities", "discourse"),
-        rules=plan.options("probabilities", "score", "target_context"),
+        scoring=plan.options("probabilities", "score", "target_context"),
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.discourse} {params.rules} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
+        " {params.discourse} {params.scoring} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
         " 2> {log}"
 
 
@@ -80,6 +81,7 @@ rule generate:
         discourse=plan.input("generated_documents", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
+    # No constraint on `system`, because `import_output` does not write these files.
     log:
         "logs/generate/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
@@ -123,7 +125,9 @@ rule score_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
+        # Only `context`.
         settings=plan.settings("cxmi"),
+        # Of a split: prefix and languages. Of a suite: suite.
         text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
         discourse=plan.options("cxmi", "discourse"),
         test=plan.param("cxmi", "test"),
@@ -152,6 +156,7 @@ rule import_output:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("user_output"),
+        # Of a split: prefix. Of a suite: suite.
         tested=plan.options("user_output", "prefix", "suite"),
     shell:
         "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"

@@ -18,6 +18,7 @@ rule evaluate:
     params:
         fingerprint=plan.fingerprint("scores"),
         settings=plan.settings("scores"),
+        # JSON: name, text prefix, outputs and baseline files of each test. It names all inputs.
         tests=plan.param("scores", "tests"),
         languages=plan.options("scores", "src_lang", "tgt_lang"),
         training=plan.options("scores", "training"),
@@ -32,6 +33,7 @@ rule evaluate_comet:
     input:
         text=plan.input("comet", "text"),
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
+        # `settings` name the checkpoint. It is an input so that Snakemake waits for it and compares it.
         model=plan.input("comet", "model"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
@@ -75,6 +77,7 @@ rule compare:
     params:
         fingerprint=plan.fingerprint("differences"),
         settings=plan.settings("differences"),
+        # As in `evaluate`.
         tests=plan.param("differences", "tests"),
         languages=plan.options("differences", "src_lang", "tgt_lang"),
     shell:

@@ -39,14 +39,14 @@ rule train:
     priority: plan.training_priority
     conda:
         "../../environment.yml"
-    # One thread each: on a CPU, several small models train faster side by side than one after another on many threads.
+    # No `threads`: 1 is the default. On a CPU, several small models train faster side by side than one after another.
     resources:
         **training_resources(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra, micro_batch_tokens
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("model"),
-        settings=plan.settings("model"),
+        settings=plan.settings("model"),  # model and training
         pairs=plan.options("model", "pairs"),
         monolingual=plan.options("model", "monolingual", "monolingual_lang"),
         init=plan.options("model", "init"),

@@ -2,7 +2,8 @@
 
 Shapes: E EDUs in a batch, W their words, D word state width, K queries, R encoded EDU width, H hidden width, Q states
 or nodes to classify, L slots (EDU positions in a state), F features, C classes, B documents, T maximum number of EDUs
-per document, P comparison width, M ensemble members.
+per document, P comparison width, J slot columns (L × H), I feature rows of a state or node, V feature width,
+M ensemble members.
 """
 
 import itertools
@@ -297,11 +298,11 @@ class SpanClassifier(nn.Module):
         spans_QH = functional.embedding_bag(self.slot_rows(slots_QL), cache.slots, mode="sum")
         pairs_QP = cache.left_EP[slots_QL[:, self.lefts]] * cache.right_EP[slots_QL[:, self.rights]]
         spans_QH = spans_QH + self.compare(pairs_QP.flatten(1))
-        rows_QK, weights_QK = self.feature_rows(values_QF), None
+        rows_QI, weights_QI = self.feature_rows(values_QF), None
         if self.training and self.feature_dropout:
             keep = 1 - self.feature_dropout
-            weights_QK = torch.empty(rows_QK.shape).bernoulli_(keep) / keep
-        features = functional.embedding_bag(rows_QK, self.features, mode="sum", per_sample_weights=weights_QK)
+            weights_QI = torch.empty(rows_QI.shape).bernoulli_(keep) / keep
+        features = functional.embedding_bag(rows_QI, self.features, mode="sum", per_sample_weights=weights_QI)
         hidden_QH = spans_QH + self.widen(features) + cache.documents_BH[documents_Q]
         hidden_QH = self.drop(torch.relu(self.norm(hidden_QH)))
         return self.out(self.drop(torch.relu(self.hidden(hidden_QH))))
@@ -311,7 +312,7 @@ class SpanClassifier(nn.Module):
         return slots_QL * self.n_slots + torch.arange(self.n_slots)
 
     def feature_rows(self, values_QF: Tensor) -> Tensor:
-        """Return the rows of the feature table, [Q, F · (1 + gates)]: unconjoined, and conjoined with every gate."""
+        """Return feature table rows, [Q, F · (1 + gates)]: every feature by itself, then combined with each gate."""
         plain_QF = values_QF + self.offsets_F
         rows = [plain_QF]
         for gate in range(self.n_gates):

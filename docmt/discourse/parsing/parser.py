@@ -106,10 +106,10 @@ class NeuralParser(Parser):
         found = iter(parsed)
         return [next(found) if document.edus else replace(document, tree=None, arcs=None) for document in documents]
 
-    def _parse_group(self, documents: list[DiscourseDocument], states: WordStates) -> list[DiscourseDocument]:
+    def _parse_group(self, documents: list[DiscourseDocument], segmenter_states: WordStates) -> list[DiscourseDocument]:
         """Parse documents with EDUs in lockstep, with one call of the networks per step."""
         word_numbers = number_words(self.words)
-        inputs = [edu_inputs(*pair, word_numbers) for pair in zip(documents, states, strict=True)]
+        inputs = [edu_inputs(*pair, word_numbers) for pair in zip(documents, segmenter_states, strict=True)]
         profiles = list(map(DocumentProfile, documents))
         lengths = [profile.units.n_edus for profile in profiles]
         offsets = [0, *itertools.accumulate(lengths)]
@@ -207,12 +207,11 @@ def parse_greedily(constraints: Sequence[Constraint], lengths: Sequence[int], sc
 def best_action(state: State, constraint: Constraint, scores: Sequence[float]) -> tuple[int, bool]:
     """Return the best allowed action, and true if the constraint overruled the classifier."""
     reduce_action = max((NN, NS, SN), key=scores.__getitem__)
-    wants_shift = scores[SHIFT] >= scores[reduce_action]
     can_shift, can_reduce = possible(state)
-    wish = wants_shift if can_shift and can_reduce else can_shift
+    prefers_shift = scores[SHIFT] >= scores[reduce_action] if can_shift and can_reduce else can_shift
     can_shift, can_reduce = constraint.allows(state)
-    choice = wants_shift if can_shift and can_reduce else can_shift
-    return (SHIFT if choice else reduce_action), choice != wish
+    shifts = prefers_shift if can_shift and can_reduce else can_shift
+    return (SHIFT if shifts else reduce_action), shifts != prefers_shift
 
 
 def build_tree(actions: Sequence[int], relations: Iterable[str]) -> Node:

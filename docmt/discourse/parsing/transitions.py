@@ -106,10 +106,10 @@ class Span:
     last: int = -1  # EDU
     n_edus: int = -1
     n_sentences: int = -1  # including partial sentences
-    edus: int = NO_BUCKET
-    sentences: int = NO_BUCKET
+    edus: int = NO_BUCKET  # bucket of `n_edus`
+    sentences: int = NO_BUCKET  # bucket of `n_sentences`
     paragraphs: int = NO_BUCKET
-    words: int = NO_BUCKET  # half the number of words
+    words: int = NO_BUCKET  # bucket of half the number of words
     paragraph: int = NO_BUCKET  # sentences in the paragraph of the last EDU
     edges: int = NO_EDGE  # bits of `DocumentProfile.begins` and `DocumentProfile.ends`
     from_sentence: int = NO_BUCKET  # EDUs from the start of the first sentence

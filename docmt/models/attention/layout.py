@@ -41,8 +41,8 @@ from docmt.models.settings import Context, ModelSettings, Positions
 
 CPU = torch.device("cpu")
 IN_ORDER = ("group", "global")
-"""Patterns whose keys are always in the order of the packed rows. For other patterns this depends on the batch, but a
-compiled graph either has an index or not.
+"""Patterns whose keys are always in the order of the packed rows. A compiled graph cannot choose per batch, so
+other patterns always get an index.
 """
 
 
@@ -52,7 +52,7 @@ class BatchTrees:
 
     Attributes:
         edu_lengths_E: int64, source tokens per EDU. Boundary tokens belong to the first and last EDU of their sentence.
-        edu_heads_E: int64, row of the head EDU in the batch, in the same instance. −1 for none.
+        edu_heads_E: int64, row of the EDU's parent in the batch, in the same instance. −1 for none.
         edu_counts_G: int64, EDUs per sentence, at least 1.
         sentence_heads_G: the same for the sentence tree.
         open_B: bool, instances whose units all see one another (dropped trees, or decoding without a tree).
@@ -140,7 +140,8 @@ class AttentionLayout:
         trees: discourse trees for RST attention. None leaves all instances open.
         documents_B: int64, source sentences per document for the context module. Default: `sentences_B`.
         context: whether a model with a context module reads instances as documents or as single sentences.
-        drafts: drafts for a model that reads them. If None, the model makes drafts as long as the target.
+        drafts: drafts for a model that reads them. If None, the model makes drafts with the lengths of the target
+            sentences.
         groupings, indexes: caches that can also be filled in advance.
     """
 
@@ -282,8 +283,8 @@ class AttentionLayout:
         if slot == "encoder":
             n_edus_B = np.add.reduceat(trees.edu_counts_G, np.cumsum(self.sentences_B) - self.sentences_B)
             lengths_E = trees.edu_lengths_E
-            return AttentionUnits(lengths_E, lengths_E, n_edus_B, heads_U=trees.edu_heads_E, open_B=trees.open_B)
-        return replace(self._sentence_units(slot), heads_U=trees.sentence_heads_G, open_B=trees.open_B)
+            return AttentionUnits(lengths_E, lengths_E, n_edus_B, parents_U=trees.edu_heads_E, open_B=trees.open_B)
+        return replace(self._sentence_units(slot), parents_U=trees.sentence_heads_G, open_B=trees.open_B)
 
     def sentence_grouping(self, slot: Slot, pattern: str) -> Grouping:
         """Return a grouping with one row per target sentence instead of one row per target token."""
@@ -376,7 +377,7 @@ class CompiledLayout:
         # In a fixed order: a graph asks for the keys of a dict in their order.
         kinds = sorted(layout.index_kinds())
         kernel = find_varlen()
-        assert kernel is not None, "asked for only where this torch has it"
+        assert kernel is not None, "only called if torch has the kernel"
         groupings = {}
         for slot, pattern in layout.attention_parts():
             grouping = layout.grouping(slot, pattern)
@@ -386,7 +387,7 @@ class CompiledLayout:
             groupings[slot, pattern] = CompiledGrouping(inputs, grouping.is_causal, kernel)
         indexes = {kind: layout.index(*kind, device) for kind in kinds}
         n_instances, longest, most_sentences = layout.padded_sizes
-        # A graph for any size is none for 1, and padding changes nothing.
+        # torch.compile specializes size 1, so sizes are at least 2. Padding changes nothing.
         sizes = max(2, n_instances), longest, max(2, most_sentences)
         facts = layout.n_sentences, sizes, layout.reads_context
         return cls(groupings, indexes, *facts, layout.settings.positions, table_TD)

@@ -196,7 +196,7 @@ class TokenDistances(Distances):
         assert memory_MD is None, "of self-attention only"
         query, key, value = part.project(query_ND, None)
         positions_N = kernel_inputs_of(grouping, query).positions_N
-        assert positions_N is not None, "the pattern says them"
+        assert positions_N is not None, "this pattern gives positions"
         query, near, value = self.extend(query, key, value, positions_N)
         # As in Transformer-XL, the states of earlier sentences are constants. The projections still get gradients.
         far_key, far_value = part.project_memory(query_ND.detach())

@@ -54,8 +54,8 @@ SIDES: dict[Slot, tuple[Side, Side]] = {
     "before": ("before", "before"),
     "src_before": ("src", "before"),
     "tgt_before": ("tgt", "before"),
-    "near": ("tgt", "src"),
-    "drafted": ("tgt", "tgt"),  # behind the target tokens, its keys are the tokens of the drafts
+    "near": ("tgt", "src"),  # CADec's second decoder, to this and previous source sentences
+    "drafted": ("tgt", "tgt"),  # keys: all target tokens, then the tokens of the drafts
 }
 """Sides for queries and keys by slot."""
 Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "padded_row"]
@@ -164,7 +164,7 @@ class AttentionUnits:
         is_causal: true if a query sees no later token on its side.
         window: previous sentences that the pattern `window` sees.
         n_before: previous sentences that a context module reads.
-        heads_U: int64, row of the unit's head in the batch, −1 for none. None without trees.
+        parents_U: int64, row of the unit's parent in the tree, −1 for none. None without trees.
         open_B: bool, instances whose units all see one another. None without trees.
     """
 
@@ -175,7 +175,7 @@ class AttentionUnits:
     is_causal: bool = False
     window: int = 0
     n_before: int = 0
-    heads_U: np.ndarray | None = None
+    parents_U: np.ndarray | None = None
     open_B: np.ndarray | None = None
 
     def numbers(self) -> np.ndarray:
@@ -230,14 +230,14 @@ def see_related(units: AttentionUnits) -> Grouping:
     In an open instance all units form one group, so that every unit sees all, as in global attention. In causal
     attention, a query sees only earlier related units and, in its own group, earlier tokens.
     """
-    heads_U, units_B = units.heads_U, units.units_B
-    assert heads_U is not None, "patterns that need trees are resolved to `global` without"
+    parents_U, units_B = units.parents_U, units.units_B
+    assert parents_U is not None, "without trees the pattern is `global`"
     assert units.open_B is not None, "given with the trees"
     starts_group_U = np.repeat(~units.open_B, units_B)
     # The first unit of an instance (each has one) starts a group also where the instance is open.
     starts_group_U[np.cumsum(units_B) - units_B] = True
-    children, own = np.flatnonzero(heads_U >= 0), np.arange(len(heads_U))
-    parents = heads_U[children]
+    children, own = np.flatnonzero(parents_U >= 0), np.arange(len(parents_U))
+    parents = parents_U[children]
     # Each unit sees itself, a child its parent, and a parent its children.
     queries, keys = np.concatenate((own, children, parents)), np.concatenate((own, parents, children))
     if units.is_causal:
@@ -320,11 +320,11 @@ class Pattern:
     """A visibility rule, with facts for settings and decoding.
 
     Attributes:
-        see: makes the grouping. Where queries are target tokens, it must follow from their sentence.
+        see: makes the grouping. The keys of a target token may depend only on its sentence.
         cache: guarantee for sentence-by-sentence decoding. `document`: every sentence sees its whole instance. `range`:
             its own and a fixed number of previous sentences. `related`: any earlier sentences.
-        needs_trees: true if units have heads, and are EDUs in the encoder. Without trees, such a pattern sees the whole
-            instance.
+        needs_trees: true if units have parents, and are EDUs in the encoder. Without trees, such a pattern sees the
+            whole instance.
         slots: attentions that can have the pattern. Empty for context modules.
     """
 
@@ -361,12 +361,15 @@ PATTERNS: dict[str, Pattern | Fusion] = {
     "long_short": Fusion(("group", "global"), has_gate=False),
     # G-Transformer, Eq. 10.
     "combined": Fusion(("group", "global")),
-    # RST-Transformer, Eq. 8–10, then Eq. 11–13, then Eq. 12–13 on the outputs of Eq. 8 and 10.
+    # RST-Transformer, Eq. 8–10.
     "rst_serial": Fusion(("group", "rst"), has_gate=False),
+    # RST-Transformer, Eq. 11–13.
     "rst_parallel": Fusion(("group", "rst")),
+    # RST-Transformer, Eq. 12–13 on the outputs of Eq. 8 and 10.
     "rst_mix": Fusion(("group", "rst")),
-    # Context modules: HAN, then CADec.
+    # Context module of HAN.
     "each_before": Pattern(see_each_before, slots=()),
+    # Context module of CADec.
     "near": Pattern(see_sources, slots=()),
     "drafts": Pattern(see_drafts, slots=()),
 }

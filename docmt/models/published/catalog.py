@@ -63,7 +63,7 @@ class ModelEntry(Settings):
         return "download" if self.url else "manual"
 
     def sources(self) -> dict[str, SourceFile]:
-        """Return its files, config.json last. Raises ValueError without addresses and `obtain`."""
+        """Return its files, config.json last. Raises ValueError if the model has neither a URL nor `obtain`."""
         files = {}
         for name in (*self.files, CONFIG):
             urls = [self.url.format(version=self.version, file=name)] if self.url else []

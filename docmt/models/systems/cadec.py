@@ -48,8 +48,8 @@ class SecondLayer(DecoderLayer):
 
     def read_source(self, hidden_ND: Tensor, reader: ContextReader) -> Tensor:
         """Attend to the source. [N, D] → [N, D]."""
-        outer = self.source_sublayer
-        return outer(hidden_ND, reader.attend_context(self.source_attention, outer.enter(hidden_ND)))
+        sublayer = self.source_sublayer
+        return sublayer(hidden_ND, reader.attend_context(self.source_attention, sublayer.enter(hidden_ND)))
 
 
 class SecondDecoder(ContextModule):
