@@ -332,7 +332,7 @@ def _plot_scores(
 
 
 def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> Mapping[str, float | str]:
-    """Return horizontal axis values by system. If all are numeric, they become numbers."""
+    """Return horizontal axis values by system, as floats if all values are finite numbers."""
     words: dict[str, float | str] = {}
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))

@@ -120,7 +120,7 @@ def single_values(counts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flatten_counts(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested counts to `outer: inner`. Counts for single inputs are omitted. They have separate files."""
+    """Flatten nested counts to `outer: inner`. `inputs` and `origin` are omitted: they have separate files."""
     flat: dict[str, Any] = {}
     for key, value in counts.items():
         if key in ("inputs", "origin"):

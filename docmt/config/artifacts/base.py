@@ -34,7 +34,7 @@ class Artifact:
         files: paths.
         parts: settings and artifacts that determine the content, hashed in this order. Inputs that another part covers
             are left out.
-        inputs: rule inputs, by name.
+        inputs: rule inputs, by name. A name without an input in the rule is only hashed.
         params: command options that no wildcard or file determines, by name.
         is_kept: False for intermediate text.
         stage: the rules' stage (set by `artifact`).
