@@ -199,3 +199,15 @@ class Reference:
     def logits(self, src, tgt):
         states = self.stack("decoder", tgt, self.stack("encoder", src))
         return states @ self.weights["model.shared.weight"].T + self.weights["final_logits_bias"]
+
+    def greedy(self, src, start, end, banned, limit):
+        ids = list(start)
+        while ids[-1] != end or len(ids) == len(start):
+            scores = self.logits(src, ids)[-1].clone()
+            scores[banned] = -torch.inf
+            if len(ids) == len(start):
+                scores[end] = -torch.inf
+            if len(ids) - len(start) == limit:
+                break
+            ids.append(int(scores.argmax()))
+        return [number for number in ids[len(start) :] if number != end]
