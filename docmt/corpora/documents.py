@@ -94,20 +94,45 @@ def iterate_index(path: Path) -> Iterator[tuple[str, int]]:
 
     Needs 8 bytes of memory per document. A duplicate id raises UserError at the end.
     """
+    for document_id, length, *_ in _iterate_rows(path):
+        yield document_id, int(length)
+
+
+def iterate_masked(path: Path) -> Iterator[tuple[int, list[int]]] | None:
+    """Yield number of sentences and masked sentences, from 0, per document. None without a `masked` column."""
+    if next(iterate_lines(path), "") != MASKED_HEADER:
+        return None
+
+    def documents() -> Iterator[tuple[int, list[int]]]:
+        for line, (_, length, masked) in enumerate(_iterate_rows(path), start=2):
+            numbers = masked.split()
+            if not all(_is_count(number) and int(number) <= int(length) for number in numbers):
+                raise UserError(f"{path}: line {line}: masked sentences must be numbers from 1 to {length}")
+            yield int(length), [int(number) - 1 for number in numbers]
+
+    return documents()
+
+
+def _iterate_rows(path: Path) -> Iterator[list[str]]:
+    """Yield the cells of each row in an index: document id, number of sentences and, in some files, masked ones."""
     rows = iterate_lines(path)
-    if next(rows, "") not in (INDEX_HEADER, MASKED_HEADER):
+    header = next(rows, "")
+    if header not in (INDEX_HEADER, MASKED_HEADER):
         raise UserError(f"{path}: line 1 must be {INDEX_HEADER!r}")
     # Hashes instead of ids, since an index for sentence pairs has millions of rows.
     hashes = array("q")
-    for number, row in enumerate(rows, start=2):
-        document_id, tab, rest = row.partition("\t")
-        length = rest.partition("\t")[0]
-        # Nine digits: Python converts longer numbers in quadratic time, or not at all.
-        if not (tab and length.isdecimal() and len(length) < 10 and int(length) > 0):
-            raise UserError(f"{path}: line {number} must be a document id, a tab and a number of sentences")
-        hashes.append(hash(document_id))
-        yield document_id, int(length)
+    for line, row in enumerate(rows, start=2):
+        cells = row.split("\t")
+        if row.count("\t") != header.count("\t") or not _is_count(cells[1]):
+            raise UserError(f"{path}: line {line} must be a document id, a tab and a number of sentences")
+        hashes.append(hash(cells[0]))
+        yield cells
     _check_unique(path, hashes)
+
+
+def _is_count(text: str) -> bool:
+    # Nine digits: Python converts longer numbers in quadratic time, or not at all.
+    return text.isdecimal() and len(text) < 10 and int(text) > 0
 
 
 def _check_unique(path: Path, hashes_of_ids: array) -> None:

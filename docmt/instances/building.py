@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from docmt.corpora.documents import MASKED_HEADER, iterate_index
+from docmt.corpora.documents import iterate_index, iterate_masked
 from docmt.discourse.discourse_documents import iterate_discourse
 from docmt.errors import UserError
 from docmt.files import iterate_lines, sha256_file, write_lines
@@ -224,18 +224,12 @@ def build_from_files(
 
 def read_masked(path: Path) -> np.ndarray | None:
     """Read the masked sentences in `PREFIX.documents.tsv`, bool [sentences]. None without a `masked` column."""
-    rows = iterate_lines(path)
-    if next(rows, "") != MASKED_HEADER:
+    if (documents := iterate_masked(path)) is None:
         return None
     parts = []
-    for number, row in enumerate(rows, start=2):
-        _, length, masked = row.split("\t")
-        part = np.zeros(int(length), dtype=bool)
-        try:
-            part[[int(sentence) - 1 for sentence in masked.split()]] = True
-        except (ValueError, IndexError):
-            raise UserError(f"{path}: line {number}: masked sentences must be numbers from 1 to {length}") from None
-        parts.append(part)
+    for n_sentences, masked in documents:
+        parts.append(np.zeros(n_sentences, dtype=bool))
+        parts[-1][masked] = True
     return np.concatenate(parts)
 
 

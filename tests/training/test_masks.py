@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from core_fixtures import decoder_states, make_model
 
-from docmt.corpora.documents import MASKED_HEADER, iterate_index
+from docmt.corpora.documents import INDEX_HEADER, MASKED_HEADER, iterate_index
 from docmt.errors import UserError
 from docmt.files import write_lines
 from docmt.instances.building import build_from_files, read_masked
@@ -73,9 +73,14 @@ def test_masks_are_stored_and_checked(build, tmp_path):
     save_instances(tmp_path / "short", dataclasses.replace(whole, masked=whole.masked[1:]))
     with pytest.raises(UserError, match="arrays do not match"):
         load_instances(tmp_path / "short")
-    write_lines(tmp_path / "index", [MASKED_HEADER, "a\t2\t3"])
-    with pytest.raises(UserError, match="line 2: masked sentences must be numbers from 1 to 2"):
-        read_masked(tmp_path / "index")
+    for masked in ("3", "0", "-1", "one"):
+        write_lines(tmp_path / "index", [MASKED_HEADER, f"a\t2\t{masked}"])
+        with pytest.raises(UserError, match="line 2: masked sentences must be numbers from 1 to 2"):
+            read_masked(tmp_path / "index")
+    for header, row in ((MASKED_HEADER, "a\t2"), (INDEX_HEADER, "a\t2\t1")):
+        write_lines(tmp_path / "index", [header, row])
+        with pytest.raises(UserError, match="line 2 must be a document id, a tab and a number"):
+            list(iterate_index(tmp_path / "index"))
 
 
 @pytest.mark.parametrize("architecture", ["g_transformer", "document_transformer"])
@@ -93,7 +98,7 @@ def test_an_update_has_the_loss_of_the_unmasked_sentences(build, architecture, u
         updates.append(reader.read(Turn(task=0, epoch=0, position=0, passes=0)))
     update, plain = updates
     batch, whole = update.micro_batches[0].batch, plain.micro_batches[0].batch
-    # Sentence by sentence, in the order of the batch; an input belongs to the sentence that it is in.
+    # Sentence by sentence, in the order of the batch. An input belongs to the sentence that it is in.
     lengths = np.diff(masked.tgt_offsets) - (0 if architecture == "document_transformer" else 1)
     order = [
         sentence
