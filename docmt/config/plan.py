@@ -173,8 +173,7 @@ class Plan:
 
     def mtdata_corpora(self) -> str:
         """Pattern for mtdata dataset ids and document boundaries, as in paths to fetched files."""
-        files = (Path(row.file).with_suffix("") for row in self.config.corpora.mtdata.values())
-        return wildcard_regex(f"{file.parent.name}/{file.name}" for file in files)
+        return wildcard_regex(row.dataset_id for row in self.config.corpora.mtdata.values())
 
     def filtered_datasets(self) -> str:
         """Pattern for datasets with filters. It only matches paths to filtered parts."""

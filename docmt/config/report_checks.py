@@ -102,7 +102,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             raise UserError(f"{where}: the study has several datasets; set dataset, or write {term.system}@DATASET")
         row = look_up(config.datasets, dataset, where=f"{where}.dataset", what="dataset")
         if (dataset, term.system) not in trained:
-            raise UserError(f"{where}.relations: {term.system!r} is not trained on dataset {dataset!r}")
+            raise UserError(f"{where}.comparisons: {term.system!r} is not trained on dataset {dataset!r}")
         if claim.is_of_history:
             check_trained(config, term.system, where=f"{where}.comparisons")
             continue
@@ -115,7 +115,7 @@ def _check_claim(config: Config, claim: Claim, *, where: str) -> None:
             look_up(row.test, claim.test, where=f"{where}.test", what="test set")
         if claim.metric in OF_REFERENCES and system.has_user_output:
             reason = f"is an external system without a model, so it has no {claim.metric}"
-            raise UserError(f"{where}.relations: {term.system!r} {reason}")
+            raise UserError(f"{where}.comparisons: {term.system!r} {reason}")
         test = f"{dataset}/{claim.test}"
         check_output(config, term.system, test, is_suite=claim.metric in ACCURACIES, where=f"{where}.comparisons")
     computed = [*config.evaluation.metrics, *ALWAYS, *([COMET] if config.evaluation.comet else [])]

@@ -212,7 +212,8 @@ class DocumentFilter:
         if name in self.settings.external:
             broken = _add_external(broken, Path(self.settings.external[name]))
         for document in iterate_documents(prefix, languages=self.languages):
-            self.counts += Counter(documents_read=1, sentences_read=len(document))
+            self.counts["documents_read"] += 1
+            self.counts["sentences_read"] += len(document)
             rules = list(itertools.islice(broken, len(document)))
             if self._is_in_tests(document):
                 self.counts["documents_dropped"] += 1
@@ -222,8 +223,8 @@ class DocumentFilter:
         next(broken, None)  # raises UserError if an external file has surplus lines
 
     def _is_in_tests(self, document: Document) -> bool:
-        share, n_shared = self.settings.max_test_overlap, sum(sentence in self.tests for sentence in document.src)
-        return share is not None and n_shared > share * len(document)
+        share = self.settings.max_test_overlap
+        return share is not None and sum(sentence in self.tests for sentence in document.src) > share * len(document)
 
     def _treat(self, document: Document, rules: list[str]) -> Iterator[Document]:
         """Yield the remaining documents after applying `on_failure`. `rules` contains the failed rule per pair."""

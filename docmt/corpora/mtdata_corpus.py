@@ -35,9 +35,14 @@ class MtdataCorpus(Settings):
     """Python of an environment with mtdata (`workflow/envs/mtdata.yml`). Default: the Python that runs docmt."""
 
     @property
+    def dataset_id(self) -> str:
+        """Dataset and document boundaries, for example `Statmt-europarl-10-deu-eng/doc_id`."""
+        return f"{self.id}/{self.documents or 'pairs'}"
+
+    @property
     def file(self) -> str:
         """Path of the fetched text, a table with the columns document, source and target."""
-        return f"resources/corpora/mtdata/{self.id}/{self.documents or 'pairs'}.tsv"
+        return f"resources/corpora/mtdata/{self.dataset_id}.tsv"
 
     def as_corpus(self) -> ReadableCorpus:
         """Return the corpus with languages, format and files, for readers."""
@@ -73,8 +78,8 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
 
 def _failure(corpus: MtdataCorpus) -> UserError:
     return UserError(
-        f"corpora.mtdata: {corpus.id} cannot be fetched, see above; mtdata needs an environment of its own "
-        "(workflow/envs/mtdata.yml), whose Python is given as `python`"
+        f"corpora.mtdata: {corpus.id} cannot be fetched, see above: create an environment with mtdata "
+        "(workflow/envs/mtdata.yml), and set `python` to its Python"
     )
 
 
@@ -84,8 +89,8 @@ def _table(rows: Iterator[list[Any]], corpus: MtdataCorpus, process: subprocess.
     for number, (src, tgt, *more) in enumerate(rows, start=1):
         src, tgt = (SPACES.sub(" ", side or "") for side in (src, tgt))
         if documents == "blank_lines":
-            n_blocks += not (src or tgt)
             if not (src or tgt):
+                n_blocks += 1
                 continue
             name = f"{n_blocks + 1:06d}"
         elif documents is not None:

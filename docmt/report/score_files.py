@@ -111,9 +111,13 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
     A value must have at least one item, and groups as from `group_means`. All rows with the same test and metric must
     have the same reference text. `fingerprints` are the study's score fingerprints (default: any).
     """
+
+    def describe(row: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test"))
+
     first: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    expected = set(fingerprints)
     for row in rows:
-        shown = ", ".join(f"{name} {row[name]}" for name in ("dataset", "system", "seed", "test"))
         try:
             groups = [float(mean) for mean in (row.get("groups") or "").split()]
         except ValueError:
@@ -121,8 +125,8 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
         has_odd_groups = groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))
         if row["value"] is not None and (not (row["n"] or 0) > 0 or has_odd_groups):
             raise UserError(
-                f"scores of {shown}, metric {row['metric']}: a value needs an n above 0 (it has {row['n']}) and, if "
-                f"any, {N_GROUPS} numbers as groups: compute it again"
+                f"scores of {describe(row)}, metric {row['metric']}: a value needs an n above 0 (it has {row['n']}) "
+                f"and, if any, {N_GROUPS} numbers as groups: compute it again"
             )
         known = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
         if known.get("data") != row.get("data"):
@@ -131,9 +135,9 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
                 f"scored against another text (SHA-256 {row['data']}…) than system {known['system']} "
                 f"({known['data']}…): score both against the same"
             )
-        if fingerprints and row["fingerprint"] not in fingerprints:
+        if expected and row["fingerprint"] not in expected:
             raise UserError(
-                f"scores of {shown}: made with other settings or data than this study's (their fingerprint is "
+                f"scores of {describe(row)}: made with other settings or data than this study's (their fingerprint is "
                 f"{row['fingerprint']}): remove the score file and run Snakemake again, without --rerun-triggers"
             )
 

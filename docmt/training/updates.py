@@ -49,7 +49,7 @@ class Turn:
     task: int  # its number
     epoch: int  # finished passes over the instances of the task
     position: int  # earlier updates of this pass
-    passes: int  # finished passes of the first task; after `word_dropout_epochs` of them, word dropout stops
+    passes: int  # finished passes of the first task. Word dropout stops after `word_dropout_epochs`
 
 
 @dataclass
@@ -248,19 +248,22 @@ def n_inputs(
     first, last = bounds[instances], bounds[instances + 1]
     # Sentences are stored with `<s>` and `</s>`.
     src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
-    tgt = tgt_offsets[last] - tgt_offsets[first] + (settings.n_starts - 1) * (last - first)
-    return src, (tgt if settings.target_stream == "free" else tgt - (last - first))
+    return src, tgt_offsets[last] - tgt_offsets[first] + _n_added_inputs(settings) * (last - first)
 
 
 def n_masked_labels(instance_set: InstanceSet, instances: np.ndarray, settings: ModelSettings) -> int:
-    """Number of labels of instances that belong to masked sentences."""
+    """Count the labels in masked sentences of instances."""
     if instance_set.masked is None:
         return 0
     bounds, offsets = map(np.asarray, (instance_set.instances, instance_set.tgt_offsets))
     sentences = expand_ranges(bounds[instances], bounds[instances + 1] - bounds[instances])
     sentences = sentences[instance_set.masked[sentences]]
-    n_marks = settings.n_starts - 1 if settings.target_stream == "free" else settings.n_starts - 2
-    return int((offsets[sentences + 1] - offsets[sentences] + n_marks).sum())
+    return int((offsets[sentences + 1] - offsets[sentences] + _n_added_inputs(settings)).sum())
+
+
+def _n_added_inputs(settings: ModelSettings) -> int:
+    """Return the decoder inputs per sentence in addition to its stored tokens (`<s>`, words, `</s>`)."""
+    return settings.n_starts - (1 if settings.target_stream == "free" else 2)
 
 
 def instance_batches(order: np.ndarray, tokens: np.ndarray, max_tokens: int) -> list[np.ndarray]:

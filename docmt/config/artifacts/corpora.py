@@ -40,7 +40,7 @@ class CorporaArtifacts(Declarations):
     @artifact("fetch_mtdata", stage="corpora")
     def fetched_mtdata(self, dataset_id: str) -> Artifact:
         """Text of an mtdata dataset, with the id `ID/DOCUMENTS`, for example `Statmt-europarl-10-deu-eng/doc_id`."""
-        row = next(row for row in self.config.corpora.mtdata.values() if row.file.endswith(f"/{dataset_id}.tsv"))
+        row = next(row for row in self.config.corpora.mtdata.values() if row.dataset_id == dataset_id)
         # The text does not depend on the Python that fetches it.
         params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
         return Artifact([row.file], [row.id, row.documents], params=params)
@@ -84,7 +84,7 @@ class CorporaArtifacts(Declarations):
             parts = [corpus, parts, [[file.file, file] for file in own]]
             return Artifact(files, parts, {"user_files": own}, params)
         if kind == "mtdata":
-            fetched = self.fetched_mtdata(self.config.corpora.mtdata[corpus].file.split("mtdata/")[1][: -len(".tsv")])
+            fetched = self.fetched_mtdata(self.config.corpora.mtdata[corpus].dataset_id)
             params |= {"spec": row, "files": "."}
             return Artifact(files, [corpus, parts, fetched], {"fetched": fetched}, params)
         entry = load_catalog()[corpus]
@@ -115,7 +115,7 @@ class CorporaArtifacts(Declarations):
                 tests = [part for part in row.parts() if part != "train"]
                 inputs["tests"] = [self.dataset_split(dataset, part) for part in tests]
                 params["tests"] = [self.prefix(dataset, part) for part in tests]
-            parts += [chosen.model_dump(mode="json", exclude={"external"}), *map(inputs.get, ("external", "tests"))]
+            parts += [chosen.model_dump(mode="json", exclude={"external"}), inputs["external"], inputs.get("tests")]
         return Artifact(_with_index(self.prefix(dataset, split), languages), parts, inputs, params)
 
     @artifact(stage="corpora")

@@ -8,7 +8,6 @@ Shape letters: N packed target tokens, S packed source tokens, G sentences in th
 positions, D width.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -181,27 +180,43 @@ class AttentionLayout:
         lengths = src_lengths_G, np.ones(n_targets), sentences_B
         return AttentionLayout(*lengths, settings=settings, trees=trees, context=context)
 
-    def _copy(self, **changes: Any) -> "AttentionLayout":
-        """Return a copy with some other attributes and with empty caches."""
-        layout = copy.copy(self)
-        vars(layout).update({"groupings": {}, "indexes": {}} | changes)
-        return layout
+    def _copy(
+        self,
+        trees: BatchTrees | None,
+        *,
+        tgt_lengths_G: np.ndarray | None = None,
+        sentences_B: np.ndarray | None = None,
+    ) -> "AttentionLayout":
+        """Return a copy with other trees, with other lengths unless they are None, and with empty caches."""
+        return AttentionLayout(
+            self.src_lengths_G,
+            self.tgt_lengths_G if tgt_lengths_G is None else tgt_lengths_G,
+            self.sentences_B if sentences_B is None else sentences_B,
+            settings=self.settings,
+            trees=trees,
+            documents_B=self.documents_B,
+            context=self.context,
+            drafts=self.drafts,
+        )
 
     def split_into_sentences(self) -> "AttentionLayout":
         """Return the same sentences as separate instances, without trees. Context modules still see their documents."""
-        layout = self._copy(trees=None, sentences_B=np.ones_like(self.src_lengths_G))
+        layout = self._copy(None, sentences_B=np.ones_like(self.src_lengths_G))
         # The rows of context are the same, and on their device.
         layout.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
         return layout
 
     def opened(self, open_B: np.ndarray) -> "AttentionLayout":
         """Return the layout with more instances open to RST attention, bool [B]."""
-        return self._copy(trees=None if self.trees is None else self.trees.opened(open_B))
+        return self._copy(None if self.trees is None else self.trees.opened(open_B))
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
         """Return a copy with `function` applied to all cached index tensors, as `map_leaves` does."""
-        tensors = {name: getattr(self, name) for name in ("groupings", "indexes", "drafts")}
-        return self._copy(**map_leaves(tensors, function, kind=kind))
+        layout = self._copy(self.trees)
+        layout.groupings = map_leaves(self.groupings, function, kind=kind)
+        layout.indexes = map_leaves(self.indexes, function, kind=kind)
+        layout.drafts = map_leaves(self.drafts, function, kind=kind)
+        return layout
 
     @property
     def n_sentences(self) -> int:
@@ -288,7 +303,7 @@ class AttentionLayout:
 
     def sentence_grouping(self, slot: Slot, pattern: str) -> Grouping:
         """Return a grouping with one row per target sentence instead of one row per target token."""
-        return self._copy(tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
+        return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
     def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
         """Return an index tensor for a side, int64, cached per device. See `Index`."""
