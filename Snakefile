@@ -64,7 +64,7 @@ except UserError as error:
 #   text         `text`, the keys that matter to the rule
 #   discourse    `settings` of the row in `discourse.segmenters` or `discourse.parsers`
 #   instances    the row in `instances`
-#   training     model: size, architecture and `model` of the system; training: the recipe in `training`
+#   training     model: size, architecture and `model` of the system. training: the recipe in `training`
 #   decoding     `decoding`
 #   evaluation   `evaluation` without `comet`, or only `comet`
 #   report       `report`, the keys that matter to the rule

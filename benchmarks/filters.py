@@ -1,4 +1,4 @@
-"""How much planted noise the rules of `corpora.filters` find, and how many pairs of clean text they drop.
+"""Measure the planted noise that the rules of `corpora.filters` find, and the clean pairs that they drop.
 
 Usage: `python benchmarks/filters.py --texts bible/train talks/test --languages en de --others bible/train.ru`
 
@@ -38,7 +38,7 @@ Pair = tuple[str, str]
 def noises(
     originals: Sequence[Pair], languages: Sequence[str], others: dict[str, list[str]]
 ) -> dict[str, Callable[[Pair], Pair]]:
-    """The kinds of noise: functions that change a pair, or return it as it is; `originals` are pairs to copy."""
+    """Return the kinds of noise, as functions that change a pair if they can. `originals` are pairs to copy."""
     draw = random.Random(1).choice
     scripts = {lang: Language.get(lang).maximize().script for lang in [*languages, *others]}
     long = [pair for pair in originals if max(map(len, pair)) >= DUPLICATE_CHARACTERS]

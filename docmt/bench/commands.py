@@ -33,7 +33,7 @@ BUDGETS: dict[str, dict[str, float]] = {
 MIN_SHARE = 0.9  # minimum share of the budget, since repeated measurements vary by a few percent
 PACKAGES = ("triton", "nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
 
-commands = CommandGroup("bench", help="Prove that a GPU computes correctly, and measure it.")
+commands = CommandGroup("bench", help="Check GPU results against the CPU, and benchmark a GPU.")
 
 
 @commands.command

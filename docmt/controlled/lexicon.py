@@ -205,7 +205,7 @@ AMBIGUOUS_FRAMES = (
     ("acc", Phrase("nobody describes {np} in detail", "niemand beschreibt {np} genau")),
 )
 
-# Lexical cohesion: two legitimate renderings; the first use in the target decides. All are masculine, so that the rest
+# Lexical cohesion: two correct translations. The first use in the target decides. All are masculine, so that the rest
 # of the sentence stays the same.
 SYNONYMS = {
     word: tuple(renderings)

@@ -130,7 +130,7 @@ ControlledSettings = Annotated[
     Annotated[SelectionSettings, Tag("flat")] | Annotated[SegmentsSettings, Tag("nested")],
     Discriminator(_kind, custom_error_type="generator", custom_error_message="generator must be flat or nested"),
 ]
-"""Settings of a controlled corpus; the key `generator` tells the two kinds apart."""
+"""Settings for a controlled corpus of either kind. The key `generator` distinguishes the kinds."""
 
 
 class _Section(Settings):

@@ -56,7 +56,7 @@ class Parser(ABC):
     ) -> list[DiscourseDocument]:
         """Parse several documents, with the same trees as `parse`.
 
-        Callers can pass word states of the parser's segmenter. Most parsers ignore them.
+        `states` are word states of the segmenter, which only the neural parser uses.
         """
         return [self.parse(document) for document in documents]
 

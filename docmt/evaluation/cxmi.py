@@ -31,7 +31,7 @@ def score_references(
     scorer: TargetScorer,
     trees: Sequence[DiscourseDocument] | None = None,
 ) -> dict[str, list[np.ndarray]]:
-    """Return log probabilities in instances and gains from context in nats, by metric; float64 [sentences].
+    """Return log probabilities in instances and gains from context in nats, by metric. float64 [sentences].
 
     `trees` are the documents' trees in the same order, for models that read trees. Default: parse with the segmenter
     and parser in the model file, if any.

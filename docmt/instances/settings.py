@@ -31,7 +31,7 @@ class RestorationSettings(Settings):
     """Noise for document restoration (cross-task pre-training, §2.1). The paper has documents of up to 30 sentences."""
 
     gap_ratio: float = Field(default=0.2, ge=0, le=1)
-    """Share of sentences that become gaps, as far as the rules allow. 0: only masked sentences (Table 7)."""
+    """Maximum share of sentences that are replaced by gaps. With 0, sentences are only masked (Table 7)."""
     mask_ratio: float = Field(default=0.15, ge=0, le=1)
     """Share of words selected in all other sentences."""
     mask_share: float = Field(default=0.8, ge=0, le=1)

@@ -40,8 +40,8 @@ WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 class TrainedModel:
     """A model with everything that translation needs.
 
-    The model is on the CPU in evaluation mode. Source and target share the vocabulary. `cutting` contains the instance
-    settings of its training. `discourse` makes trees for a model that reads them. Most files have none.
+    The model is on the CPU in evaluation mode. Source and target share the vocabulary. `cutting` contains the settings
+    of its training instances. `discourse` is a segmenter with a parser, for models that read trees. Default: None.
     """
 
     model: Transformer

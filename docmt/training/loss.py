@@ -138,7 +138,7 @@ def loss_and_gradients(
 
     As `F.cross_entropy(h @ W.T + b, labels, label_smoothing=…, reduction="sum")` without rows whose label is NO_LABEL.
     The gradient with respect to the scores of a chunk is softmax − (1 − ε) · one-hot − ε / V. `dtype` is that of the
-    matrix products. There may be no bias b; then its gradient has no entries. `is_compiled`: chunks go through
+    matrix products. Without a bias b, the gradient of the bias has no entries. `is_compiled`: chunks go through
     `torch.compile`. `has_masks` false: no row has NO_LABEL.
     """
     if is_compiled:

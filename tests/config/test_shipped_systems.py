@@ -14,7 +14,7 @@ CONFIGS = Path(__file__).parents[2] / "config"
 
 
 def starts():
-    """Model settings and init's model settings (JSON; None without init), and the start and freezing of each system."""
+    """Model settings and init's model settings (JSON, None without init), and the start and freezing of each system."""
     for file in CONFIGS.rglob("*.yaml"):
         config = load_config(read_config_file(file))
         for system, row in config.systems.items():

@@ -240,7 +240,7 @@ def test_the_example_of_a_grouping_at_the_head_of_patterns_is_right():
 
 @pytest.mark.parametrize(("slot", "pattern"), SLOTS)
 def test_varlen_path_hands_over_the_right_ranges(monkeypatch, slot, pattern):
-    """The kernel replaced by a loop that does what its documentation says; window (−1, 0) is causal at the end."""
+    """The kernel replaced by a loop that follows its documentation. Window (−1, 0) is causal at the end."""
 
     def loop(query, key, value, query_offsets, key_offsets, max_q, max_k, *, window_size):
         assert query_offsets.dtype == key_offsets.dtype == torch.int32

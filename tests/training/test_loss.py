@@ -34,7 +34,7 @@ def uncompiled(monkeypatch):
 def test_chunks_have_the_loss_and_gradients_of_the_whole(
     n, chunk_scores, smoothing, has_bias, is_masked, monkeypatch, uncompiled
 ):
-    """Chunks of so many scores, or of one size; with every second label masked."""
+    """Chunks by number of scores, or of one size, with every second label masked."""
     monkeypatch.setitem(CHUNK_SCORES, "cpu", chunk_scores)
     hidden, table, labels = inputs(n, torch.float64)
     if is_masked:

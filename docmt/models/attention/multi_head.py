@@ -332,7 +332,7 @@ class FusedAttention(nn.Module, ABC):
 
     @staticmethod
     def counterpart(name: str) -> str | None:
-        """As `MultiHeadAttention.counterpart`. Only the group part has a counterpart."""
+        """Return the sentence model's name for a parameter of the group attention. None for other parameters."""
         part, _, rest = name.partition(".")
         return rest if part == INHERITED else None
 

@@ -71,7 +71,7 @@ def import_model(
 def language_symbols(
     published: PublishedText, languages: tuple[str, str], codes: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """Return the published symbols for source and target language, by language; none for a single language pair."""
+    """Return the published symbols for source and target language, by language. Empty for one language pair."""
     if not published.language_symbols:
         return {}
     return {lang: published.language_symbol(code) for lang, code in zip(languages, codes or languages, strict=True)}
