@@ -102,7 +102,7 @@ class DeviceMeter:
 def _millijoules(device: torch.device) -> int | None:
     """Return the energy counter of a GPU, which starts when the driver is loaded.
 
-    None without such a counter (before Volta, parts of a card with MIG, GPUs of AMD).
+    None without such a counter, as on GPUs before Volta or of AMD.
     """
     if device.type != "cuda":
         return None
