@@ -70,7 +70,7 @@ rule fetch_mtdata:
 
 
 rule read_corpus:
-    """Read a split of a corpus into aligned sentences in two languages, with a document index."""
+    """Read a split of a corpus into sentences, aligned if it has two languages, with a document index."""
     input:
         # From the catalog: the .fetched file. From mtdata: the .tsv file. Otherwise: your files in `corpora.custom`.
         plan.input("corpus"),
@@ -133,7 +133,7 @@ rule convert_suite:
 
 
 rule generate_corpus:
-    """Generate a controlled corpus with flat documents, its gold trees and contrastive test sets."""
+    """Generate a controlled corpus with its gold trees and contrastive test sets."""
     output:
         splits=expand(
             "results/corpora/{{corpus}}/en-de/{split}.{end}",
