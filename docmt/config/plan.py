@@ -101,7 +101,7 @@ class Plan:
         return read if is_recorded else lambda wildcards, input: read(wildcards)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
-        """Return a function for the expected fingerprints option, because scores can be from an older config."""
+        """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""
         return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
 
     def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
@@ -192,8 +192,8 @@ class Plan:
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
-    # Under `--rerun-triggers mtime`, planned score files can contain scores from an older study.
-    for source in artifact.sources("scores"):
+    # After `--touch` or under `--rerun-triggers mtime`, planned files can contain scores from an older study.
+    for source in [*artifact.sources("scores"), *artifact.sources("differences")]:
         if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
             yield from _score_fingerprints(source)
         elif isinstance(source, Artifact):

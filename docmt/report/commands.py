@@ -13,7 +13,9 @@ commands = CommandGroup("report")
 
 Settings = Annotated[ReportSettings, settings_at("report")]
 ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
-Fingerprints = Annotated[list[str] | None, option("expected fingerprints. Scores with other fingerprints are refused.")]
+Fingerprints = Annotated[
+    list[str] | None, option("expected fingerprints. Scores and differences with other fingerprints are refused.")
+]
 PaperColumns = Annotated[str, option("properties of systems from the config, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
 Histories = Annotated[str, option("other input files (docs/report.md) as JSON or @FILE.")]
 TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
@@ -59,7 +61,8 @@ def table(
 
     look_up(settings.tables, name, where="report.tables", what="table")
     gathered = gather_scores(scores, fingerprints=fingerprints or [])
-    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), read_differences(differences or []))
+    tested = read_differences(differences or [], fingerprints=fingerprints or [])
+    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), tested)
     if made is None:
         raise UserError(f"report.tables.{name}: the given scores contain none of its systems, tests and metrics")
     write_table(out, made)
@@ -200,6 +203,7 @@ def render(
         settings,
         paper_columns=read_paper_columns(paper_columns),
         manifest=Manifest.from_argument(manifest, where="manifest"),
+        fingerprints=fingerprints or [],
     )
     write_report(out, report)
     print(report.printed())

@@ -99,12 +99,13 @@ def build_report(
     *,
     paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
+    fingerprints: Sequence[str] = (),
 ) -> Report:
-    """Build the report from the long score table and the manifest."""
+    """Build the report from the long score table and the manifest. `fingerprints`: see `read_differences`."""
     manifest = manifest or Manifest(runs={})
     summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)
-    differences = read_differences(manifest.differences)
+    differences = read_differences(manifest.differences, fingerprints=fingerprints)
     # All figures share one system order, because it determines the colors.
     systems = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
     styles = study_styles(settings, systems)

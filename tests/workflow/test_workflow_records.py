@@ -88,6 +88,15 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     assert planned(study, "document_transformer") in messages
 
 
+def test_tables_refuse_paired_tests_of_other_settings(study):
+    changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
+    assert study.run("--touch", changes=changes).returncode == 0
+    kept = study.run("--forcerun", "evaluate", "gather", changes=changes)
+    assert kept.returncode != 0
+    messages = kept.stdout + kept.stderr
+    assert "g_transformer_finetuned/against/sentence_transformer.json: its fingerprint does not belong" in messages
+
+
 def custom(path):
     """A study on files of the user's."""
     described = {
