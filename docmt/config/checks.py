@@ -153,7 +153,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     _check_frozen(config, name, training)
     if training.init_new_parameters == "zero" and system.init is not None:
         try:
-            model_settings(config, name).check_silent_start()
+            model_settings(config, name).check_zero_init()
         except UserError as error:
             raise UserError(f"{where}: training.{error}") from None
     reads_documents = instances.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)

@@ -16,7 +16,7 @@ from docmt.files import iterate_lines, sha256_file, write_lines
 from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
-from docmt.instances.trees import PlacedTrees, place_trees, store_trees
+from docmt.instances.trees import SubwordTrees, align_document, store_trees
 from docmt.logs import progress
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
@@ -71,7 +71,7 @@ def build_instances(
     settings: InstancesSettings,
     *,
     out: Path,
-    trees: Iterable[PlacedTrees] | None = None,
+    trees: Iterable[SubwordTrees] | None = None,
     masked: np.ndarray | None = None,
     **facts: Any,
 ) -> dict[str, int]:
@@ -107,7 +107,7 @@ def _cut(
     sides: dict[str, StoredSide],
     lengths: Sequence[int],
     settings: InstancesSettings,
-    trees: Iterable[PlacedTrees] | None,
+    trees: Iterable[SubwordTrees] | None,
     masked: np.ndarray | None,
 ) -> dict[str, int]:
     """Split documents with these lengths, and write all arrays except tokens. Returns the counts."""
@@ -251,7 +251,7 @@ def _check_length(n_lines: int, n_sentences: int, index_name: str, *, where: str
 
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
-) -> Iterator[PlacedTrees]:
+) -> Iterator[SubwordTrees]:
     """Yield the trees in `*.discourse.jsonl` files, aligned with subwords, one document at a time."""
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
@@ -263,10 +263,10 @@ def iterate_trees(
             there = repr(document.id) if document else "none"
             raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
         try:
-            placed = place_trees(document, list(islice(rest, length)))
+            aligned = align_document(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        yield placed  # outside `try`, so that the caller's errors are not caught
+        yield aligned  # outside `try`, so that the caller's errors are not caught
     if (document := next(found, None)) is not None:
         raise UserError(
             f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"

@@ -77,11 +77,11 @@ def freeze(model: Transformer, names: Set[str]) -> None:
         )
 
 
-def silence_new_parts(model: Transformer) -> None:
-    """Initialize new parts so that the model computes like its sentence model (see `FusedAttention.silence`)."""
-    model.settings.check_silent_start()
+def zero_init_outputs(model: Transformer) -> None:
+    """Zero the outputs of new parts, so that the model computes like its sentence model."""
+    model.settings.check_zero_init()
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
-            attention.silence()
+            attention.zero_init_outputs()
     if isinstance(model, ContextTransformer):
-        model.context.silence()
+        model.context.zero_init_outputs()

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
-from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_part, part_names, pattern_slots
+from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_pattern, part_names, pattern_slots
 from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
@@ -170,13 +170,13 @@ class ModelSettings(Settings):
     has tags."""
 
     @property
-    def src_marks(self) -> tuple[int, int]:
+    def n_src_boundaries(self) -> tuple[int, int]:
         """Numbers of boundary tokens before and after a source sentence."""
         return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
-        return any(find_part(part).needs_trees for name in self.patterns() for part in part_names(name))
+        return any(find_pattern(part).needs_trees for name in self.patterns() for part in part_names(name))
 
     @property
     def n_before(self) -> int:
@@ -220,13 +220,13 @@ class ModelSettings(Settings):
         """Return the patterns that occur in any attention."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
-    def check_silent_start(self) -> None:
+    def check_zero_init(self) -> None:
         """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
         fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)
         context = self.context
-        if context is not None and not context.traits.can_be_silent:
+        if context is not None and not context.traits.can_start_without_effect:
             raise UserError(
                 "init_new_parameters 'zero': this context module cannot start without effect: leave the key out, or "
                 "use context kind 'global'"

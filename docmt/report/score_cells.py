@@ -24,7 +24,7 @@ from docmt.report.tables import MISSING, Cell, Column, Table, format_count, form
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
-GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
+CHANCE, ITEMS = "(chance)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -40,7 +40,7 @@ class Layout:
         averaged: scores that are averaged in a column, by heading.
         facts: system properties, by heading. These columns follow the labels.
         find_items: returns the reader's filters for a cell's items. None: the table has no links.
-        last: row below every system group, `GUESSING` or `ITEMS`.
+        last: row below every system group, `CHANCE` or `ITEMS`.
     """
 
     labels: Mapping[str, str]
@@ -219,7 +219,7 @@ def score_table(
 
 def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """Return one row per table row, with `cells` by heading. Groups end with the row `layout.last`."""
-    values_below = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
+    values_below = means(rows, "chance" if layout.last == CHANCE else "n", by=[*layout.groups, layout.column])
     lines: list[Record] = []
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
         of_group = dict(zip(layout.groups, name, strict=True))
@@ -228,7 +228,7 @@ def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFr
             lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
         if layout.last is not None:
             values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
-            shown = {heading: {"mean" if layout.last == GUESSING else "n": value} for heading, value in values.items()}
+            shown = {heading: {"mean" if layout.last == CHANCE else "n": value} for heading, value in values.items()}
             lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
     return pd.DataFrame(lines)
 

@@ -81,7 +81,7 @@ def train(
             accelerator=accelerator,
             devices=devices,
             nodes=nodes,
-            device_tokens=micro_batch_tokens or None,
+            micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
         )
     except Interrupted as interruption:

@@ -30,7 +30,7 @@ def test_a_model_comes_back_whole(trained, tmp_path):
     assert loaded.model.settings == trained.model.settings
     assert loaded.vocabulary.symbols == trained.vocabulary.symbols
     assert loaded.pipeline.to_dict() == trained.pipeline.to_dict()
-    assert (loaded.cutting, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
+    assert (loaded.instance_settings, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
     assert sorted(file.name for file in path.parent.iterdir()) == [".checksums", "model.pt"]
 
 

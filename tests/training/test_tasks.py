@@ -20,7 +20,7 @@ from core_fixtures import (
 
 from docmt.errors import UserError
 from docmt.instances.building import build_from_files
-from docmt.instances.packing import Marks
+from docmt.instances.packing import BoundaryTokens
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
@@ -28,7 +28,7 @@ from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
-from docmt.training.updates import Turn, UpdateReader
+from docmt.training.updates import UpdateIndex, UpdateReader
 
 PRETRAINING = ["pairs", "restoration"]
 FINE_TUNING = ["documents", "sentences"]
@@ -132,7 +132,7 @@ def test_word_dropout_spares_masks_and_tags(study):
     settings = recipe(["restoration"], word_dropout=0.99)
     n_specials = study.vocabulary.n_specials
     reader = UpdateReader(tasks, model_settings("global_context"), settings, 1, n_specials=n_specials)
-    (part,) = reader.prepare([np.arange(8)], Turn(task=0, epoch=0, position=0, passes=0)).micro_batches
+    (part,) = reader.prepare([np.arange(8)], UpdateIndex(task=0, epoch=0, position=0, passes=0)).micro_batches
     batch = part.batch
     noised, _ = tasks[0].read(np.arange(8), epoch=0)
     plain = tasks[0].collate(noised, np.arange(8), reader.model_settings)
@@ -149,7 +149,7 @@ def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatc
     update, turns = Trainer._step, []
 
     def note(trainer, prepared):
-        task = trainer.state.tasks[prepared.turn.task]
+        task = trainer.state.tasks[prepared.index.task]
         turns.append((task.name, task.epoch, [i for part in prepared.micro_batches for i in part.instances]))
         update(trainer, prepared)
 
@@ -251,7 +251,7 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     run(study, tmp_path / "pretrained", PRETRAINING)
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
     assert tuned.provenance["init"]
-    assert load_model(tmp_path / "tuned/model.pt").marks != Marks()
+    assert load_model(tmp_path / "tuned/model.pt").marks != BoundaryTokens()
 
 
 # Mistakes

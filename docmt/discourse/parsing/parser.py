@@ -40,7 +40,7 @@ from docmt.discourse.parsing.network import (
     edge_words,
     edu_inputs,
     make_example,
-    merge_slots,
+    node_slots,
     number_words,
     state_slots,
 )
@@ -52,9 +52,9 @@ from docmt.discourse.parsing.transitions import (
     SN,
     DocumentProfile,
     State,
-    merge_values,
+    node_features,
     possible,
-    state_values,
+    state_features,
 )
 from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput, adam, averaged, weights_refused
 from docmt.discourse.settings import NeuralSettings, ParserSettings
@@ -123,7 +123,7 @@ class NeuralParser(Parser):
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
             pairs = list(zip(states, numbers, strict=True))
             slots = torch.tensor([place(state_slots(profiles[number], state), number) for state, number in pairs])
-            values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
+            values = torch.tensor([state_features(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
         # First structure and nuclearity of all documents, then relations.
@@ -134,9 +134,9 @@ class NeuralParser(Parser):
         numbers = [number for number, state in enumerate(final) for _ in state.nodes]
         relations: list[str] = []
         if numbers:
-            slots = [place(merge_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
+            slots = [place(node_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
             pairs = zip(profiles, final, strict=True)
-            values = [row for profile, state in pairs for row in merge_values(profile, state.nodes)]
+            values = [row for profile, state in pairs for row in node_features(profile, state.nodes)]
             classifier = self.ensemble.relations
             rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
