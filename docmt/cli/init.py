@@ -70,7 +70,7 @@ def init(
         form: reader or its settings, for example `{reader: tsv, columns: [2, 3]}` (docs/corpora.md). Default: guessed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: exists and is not empty: give a new folder")
+        raise UserError(f"{folder}: exists and is not empty: choose a new folder")
     paths = {"train": train, "dev": dev, "test": test}
     study = None
     if any(paths.values()):
@@ -78,11 +78,11 @@ def init(
 
         if missing := [name for name, files in paths.items() if not files]:
             raise UserError(
-                f"--{missing[0]} is missing: a study needs --train, --dev and --test, in other documents each"
+                f"--{missing[0]} is missing: a study needs --train, --dev and --test with different documents"
             )
         study = NewStudy({name: files or [] for name, files in paths.items()}, folder, form=form, languages=languages)
     elif languages or form:
-        raise UserError("--languages and --format describe files: give --train, --dev and --test, too")
+        raise UserError("--languages and --format describe your files: also pass --train, --dev and --test")
     source = find_workflow()
     is_new = not folder.exists()
     try:
@@ -116,4 +116,4 @@ def find_workflow() -> Path:
     for folder in (Path(__file__).parents[2], *installed):
         if all((folder / name).exists() for name in PARTS):
             return folder
-    raise UserError("the workflow was not installed with docmt: install it again, or clone its repository")
+    raise UserError("docmt was installed without its workflow: install it again, or clone its repository")

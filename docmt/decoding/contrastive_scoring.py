@@ -402,7 +402,7 @@ def score_suite(
     if trees is None:
         trees = bundled_trees(scorer.trained, [item.id for item in items], [item.src for item in items])
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
-        raise UserError("the trees do not match the items of the test set in order: parse the test set again")
+        raise UserError("the trees do not match the items of the test set in this order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
         aligned = None if trees is None else align_trees(trees[number], item.src, scorer.trained)

@@ -101,11 +101,11 @@ def run_in_batches(
             torch.cuda.empty_cache()
             if len(batch) == 1:
                 raise UserError(
-                    f"an instance of {cost(batch[0])} source tokens does not fit into the memory of the GPU: lower "
-                    "max_tokens of its instances or beam_size, or use --device cpu"
+                    f"an instance of {cost(batch[0])} source tokens does not fit into GPU memory: lower beam_size "
+                    "or max_tokens of the instances, or use --device cpu"
                 )
             budget = cost(batch[0]) * len(batch) // 2
-            logger.warning("out of memory with %d instances: continuing with %d tokens a batch", len(batch), budget)
+            logger.warning("out of memory with %d instances: continuing with %d tokens per batch", len(batch), budget)
             continue
         done += len(batch)
         yield list(zip(batch, results, strict=True))
@@ -216,7 +216,7 @@ class Translator:
         """
         if trees is not None and len(trees) != len(documents):
             raise UserError(
-                f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
+                f"the trees belong to {len(trees)} documents, but the text has {len(documents)}: parse this text again"
             )
         if trees is None and self.with_trees:
             trees = self.trained.annotator.annotate(documents)
@@ -227,7 +227,7 @@ class Translator:
                 owners.append(number)
         limit = self.trained.instance_settings.get("max_tokens")
         if limit and (n_long := sum(len(ids) > limit for source in sources for ids in source.sentences)):
-            logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
+            logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
         for number, hypothesis in self.translate_sources(sources):

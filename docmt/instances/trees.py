@@ -56,8 +56,8 @@ def align_document(document: DiscourseDocument, sentences: Sequence[Sequence[str
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
         raise UserError(
-            f"{where}: it has {len(document.sentences)} sentences, but the text has {len(sentences)}: "
-            "these are the trees of another document"
+            f"{where}: has {len(document.sentences)} sentences, but the text has {len(sentences)}: the trees "
+            "belong to a different document"
         )
     edus_of: list[list[int]] = [[] for _ in sentences]
     for edu in document.edus:
@@ -77,8 +77,8 @@ def align_document(document: DiscourseDocument, sentences: Sequence[Sequence[str
     if np.average(similarities, weights=n_characters) < MIN_SIMILARITY:
         number = int(np.argmin(similarities))
         raise UserError(
-            f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r} there, but not in the "
-            "text: these are the trees of another document"
+            f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r}, but the text "
+            "differs: the trees belong to a different document"
         )
     heads = document.dependencies.heads
     sentence_of = [edu.sentence for edu in document.edus]

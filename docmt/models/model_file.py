@@ -163,7 +163,7 @@ def load_content(path: Path) -> dict[str, Any]:
     )
     odd = [name for name, kind in KEYS.items() if not isinstance(content[name], kind)]
     if odd or not all(isinstance(symbol, str) for symbol in content["vocabulary"]):
-        raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is not what docmt writes: train the model again")
+        raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is damaged: train the model again")
     return content
 
 
@@ -183,10 +183,10 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
         with torch.device("meta"), _NoRandomNumbers():
             model = build_transformer(settings, n_symbols)
     except (RuntimeError, TypeError):  # sizes beyond 64 bits
-        raise UserError(f"{where}: no model has a size like that in its settings: {mend}") from None
+        raise UserError(f"{where}: the model size in its settings is impossible: {mend}") from None
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
     problems = (
-        f"{name} has another shape or type"
+        f"{name} has a different shape or type"
         for name in expected
         if not is_plain(given.get(name)) or given[name].shape != expected[name].shape
     )

@@ -337,7 +337,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
         if place is None:
-            raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `x_values`")
+            raise UserError(f"{where}: {system!r} has no value for the horizontal axis; add one to `x_values`")
         words[system] = place
     # A single word makes all values words, because "512" has no common scale with "full" or "inf".
     with suppress(ValueError):

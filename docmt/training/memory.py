@@ -155,8 +155,8 @@ class MicroBatchSize:
         limit = (self.reader.micro_batch_tokens or self.reader.settings.max_batch_tokens) // 2
         self.checkpoints.save_hint("device_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
-        when = "from here on" if is_alone else "after the next start"
-        log.warning("update %d: out of memory: at most %d tokens at once %s", step, limit, when)
+        when = "from now on" if is_alone else "after a restart"
+        log.warning("update %d: out of memory: using at most %d tokens at once %s", step, limit, when)
         if is_alone:
             self.reader.micro_batch_tokens = limit
         return is_alone

@@ -116,19 +116,17 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     def load(folder: Path) -> InstanceSet:
         instance_set = load_instances(folder)
         if instance_set.manifest.get("vocabulary_sha256") not in (None, checksum):
-            raise UserError(
-                f"{files.vocabulary}: not the vocabulary that {folder} was built with, or damaged: build both again"
-            )
+            raise UserError(f"{files.vocabulary}: damaged, or not the vocabulary of {folder}: build both again")
         if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
             raise UserError(
-                f"{folder}: has tokens beyond the {len(vocabulary)} of {files.vocabulary}: build it with this "
-                "vocabulary"
+                f"{folder}: contains token ids above the size of {files.vocabulary} ({len(vocabulary)}): build the "
+                "instances with this vocabulary"
             )
         return instance_set
 
     lang, langs = files.monolingual_lang, (pipeline.src_lang, pipeline.tgt_lang)
     if lang not in (None, *langs):
-        raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
+        raise UserError(f"--monolingual-lang {lang}: must be {pipeline.src_lang} or {pipeline.tgt_lang}")
     data = TaskData(
         load(files.train),
         load(files.dev),
@@ -153,7 +151,7 @@ def _initialize(
         else:
             content = load_content(init)
             if content["vocabulary"] != list(vocabulary.symbols):
-                raise UserError(f"{init}: its vocabulary differs from the instances': train both on the same text")
+                raise UserError(f"{init}: its vocabulary differs from the instances: train both on the same text")
             weights = content["weights"]
         if model.settings.target_stream == "free" and "output_bias" in weights:
             # It predicts where sentences begin and the document ends, which a published model never does.

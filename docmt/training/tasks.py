@@ -77,9 +77,9 @@ def build_tasks(
         ("restoration", "--monolingual", data.monolingual),
     ):
         if name in settings.tasks and instance_set is None:
-            raise UserError(f"training.tasks includes {name!r}, which needs {option} FOLDER")
+            raise UserError(f"training.tasks contains {name!r}, which needs {option} FOLDER")
         if name not in settings.tasks and instance_set is not None:
-            raise UserError(f"{option}: training.tasks does not include {name!r}: add it or remove {option}")
+            raise UserError(f"{option}: training.tasks does not contain {name!r}: add it, or remove {option}")
     marks = boundary_tokens(symbols, vocabulary, pipeline)
     tasks = []
     for name in settings.tasks:

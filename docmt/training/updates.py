@@ -132,7 +132,7 @@ class UpdateReader:
         advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
         log.log(
             logging.WARNING if advice else logging.INFO,
-            "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
+            "%d devices share every update and wait %.1f %% of the time for the busiest device%s",
             *(self.n_ranks, 100 * share, advice),
         )
 
@@ -344,8 +344,8 @@ def read_ahead(
             raise
         reason = str(error).partition("\n")[0]
         raise UserError(
-            f"training: a process that prepares batches is gone ({reason}): memory may be too "
-            "small; the same command resumes from the last checkpoint"
+            f"training: a process that prepares batches has died ({reason}), possibly for lack of memory; the same "
+            "command resumes from the last checkpoint"
         ) from None
 
 

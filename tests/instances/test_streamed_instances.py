@@ -173,7 +173,7 @@ def test_ids_are_in_a_file_of_their_own_and_are_read_when_asked_for(tmp_path):
     assert "document_ids" not in built.manifest
     (tmp_path / "set/document_ids.txt").write_text("a/1\n", encoding="utf-8")
     damaged = load_instances(tmp_path / "set")
-    with pytest.raises(UserError, match="changed since docmt wrote it"):
+    with pytest.raises(UserError, match="was changed after docmt wrote it"):
         damaged.document_ids()
     (tmp_path / "set/.checksums/document_ids.txt.sha256").unlink()
     with pytest.raises(UserError, match="1 ids, not 2: build the instances again"):

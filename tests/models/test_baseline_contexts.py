@@ -197,5 +197,5 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex():
 
 def test_only_the_global_context_encoder_starts_silently():
     for kind in set(CONTEXTS) - {"global"}:
-        with pytest.raises(UserError, match="cannot start without effect"):
+        with pytest.raises(UserError, match="not supported for this context module"):
             zero_init_outputs(make_model(kind))

@@ -82,5 +82,5 @@ def test_rows_of_fusions_tell_whether_their_classes_have_gates():
 
 
 def test_it_cannot_start_silently():
-    with pytest.raises(UserError, match="several attentions in one place with no gate between them"):
+    with pytest.raises(UserError, match="several attentions in one layer have no gate"):
         zero_init_outputs(make_model("lstm_transformer"))

@@ -79,7 +79,7 @@ def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path,
         settings=InstancesSettings(),
         out=other / "built",
     )
-    with pytest.raises(UserError, match=r"vocabulary\.txt: not the vocabulary that .*built was built with"):
+    with pytest.raises(UserError, match=r"vocabulary\.txt: damaged, or not the vocabulary of .*built"):
         run(study, tmp_path, ALL, **{key: other / "built"})
     assert not (tmp_path / "model.pt").exists()
 
@@ -260,10 +260,10 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
 @pytest.mark.parametrize(
     ("tasks", "changes", "message"),
     [
-        (["pairs"], {"pairs": None, "monolingual": None}, "includes 'pairs', which needs --pairs FOLDER"),
+        (["pairs"], {"pairs": None, "monolingual": None}, "contains 'pairs', which needs --pairs FOLDER"),
         (["restoration"], {"pairs": None, "monolingual": None}, "'restoration', which needs --monolingual FOLDER"),
-        (["documents"], {"monolingual": None}, "--pairs: training.tasks does not include 'pairs'"),
-        (["pairs"], {}, "--monolingual: training.tasks does not include 'restoration'"),
+        (["documents"], {"monolingual": None}, "--pairs: training.tasks does not contain 'pairs'"),
+        (["pairs"], {}, "--monolingual: training.tasks does not contain 'restoration'"),
     ],
 )
 def test_tasks_and_data_must_fit(study, tasks, changes, message):
@@ -275,7 +275,7 @@ def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, st
     settings, values = recipe(["restoration"]), data(study, pairs=None)
     with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
         build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
-    with pytest.raises(UserError, match="--monolingual-lang zh: neither en nor de"):
+    with pytest.raises(UserError, match="--monolingual-lang zh: must be en or de"):
         run(study, tmp_path, ["restoration"], monolingual_lang="zh")
 
 

@@ -177,7 +177,7 @@ def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"max_steps": None, "max_epochs": None, "patience": None}, "training would never end"),
+        ({"max_steps": None, "max_epochs": None, "patience": None}, "are all null: set one of them"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": "1e-4"}, "write it with a point"),
         ({"warmup": 10}, "did you mean 'warmup_steps'"),

@@ -146,7 +146,7 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
         ("vocabulary", "missing.txt", "no such file"),
         ("init", "missing.pt", "no such file"),
         ("seed", -1, "must not be negative"),
-        ("accelerator", "gpu", "no GPU is visible"),
+        ("accelerator", "gpu", "none is visible here"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_trained(study_files, tmp_path, monkeypatch, option, value, message):

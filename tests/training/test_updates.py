@@ -178,7 +178,7 @@ def test_a_killed_process_is_one_clear_error(study):
     next(updates)
     (pid,) = set(workers()) - before
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(UserError, match=r"a process that prepares batches is gone \(.*the same command resumes"):
+    with pytest.raises(UserError, match=r"a process that prepares batches has died \(.*the same command resumes"):
         list(itertools.islice(updates, 50))
 
 

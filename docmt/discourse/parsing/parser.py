@@ -287,7 +287,7 @@ def load_parser(name: str) -> Parser:
         return FileParser(Path(argument))
     if adapter == "isanlp":
         return IsanlpParser.load(argument or ISANLP_VERSION)
-    choices = f"give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
+    choices = f"pass a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
     raise UserError(f"parser {name!r}: no such file; {choices}")
 
 
@@ -312,7 +312,7 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
     trees = [training_tree(document, coarse) for document in documents]
     relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
     if not relations:
-        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
+        raise UserError("parser training: no document has two or more EDUs to learn from")
     gold = read_discourse(dev)
     parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
     # On gold EDUs: with paragraphs, if any document has them, and without.

@@ -378,8 +378,8 @@ need parameters or layers of their own. docs/models.md shows how to add a patter
 """
 
 NO_GATE = (
-    "init_new_parameters 'zero': this model has several attentions in one place with no gate between them, so it "
-    "cannot start as the sentence model that it is initialized from; use an architecture with gates"
+    "init_new_parameters 'zero': several attentions in one layer have no gate, so the model cannot start like its "
+    "`init` model: use an architecture with gates"
 )
 
 
@@ -398,5 +398,5 @@ def find_pattern(name: str) -> Pattern:
     """Return a pattern by name. Raises ValueError for a fusion, because it has parts instead of a grouping."""
     pattern = PATTERNS[name]
     if isinstance(pattern, Fusion):
-        raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: ask for one of these")
+        raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: use one of these")
     return pattern
