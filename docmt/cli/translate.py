@@ -134,8 +134,8 @@ def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
     """Warn if a model's translations can be worse than expected."""
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
-            "%s: the vocabulary has only %d subwords, which is typical of a small or generated training corpus: "
-            "translations of other text will be poor",
+            "%s: the vocabulary has only %d subwords, typical of a small or generated corpus: expect poor "
+            "translations of other text",
             file,
             len(model.vocabulary),
         )

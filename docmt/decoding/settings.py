@@ -21,7 +21,7 @@ class DecodingSettings(Settings):
     beam_size: int = Field(default=5, ge=1)
     """Beam size."""
     length_penalty: float = Field(default=1.0, ge=0, le=10)
-    """Exponent of the length normalization. Log probabilities are divided by (hypothesis length)^`length_penalty`."""
+    """Length normalization: the log probability of a hypothesis is divided by length^`length_penalty`."""
     max_length_ratio: float = Field(default=1.2, gt=0, le=1000)
     """Maximum length of a target sentence: ratio × source subwords + `max_length_offset`."""
     max_length_offset: int = Field(default=10, ge=1, le=100_000)

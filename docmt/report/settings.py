@@ -119,7 +119,7 @@ class ScoreFigure(Settings):
     note: str = ""
     """Text under the figure."""
     series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Systems of each line, by the name of the line in the legend."""
+    """Systems of each line, by its name in the legend."""
     x: PaperColumn | None = None
     """System property on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
     `x_values`."""

@@ -64,8 +64,8 @@ class TrainingSettings(Settings):
     word_dropout_epochs: int | None = Field(default=None, ge=1)
     """Number of epochs with word dropout (30 or 40 in the paper's code). Default: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
-    """Probability of training an instance without its tree, drawn in every update. With 1, trees are never used, not
-    even in validation."""
+    """Probability that an update trains an instance without its tree. With 1, trees are never used, not even in
+    validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Maximum batch size in tokens: the sum over instances of max(source, target)."""
     accumulation_steps: int = Field(default=1, ge=1)

@@ -69,7 +69,7 @@ def test_cover():
     check_cover(leaf(0), 1)
     check_cover(nary("NN", "r", leaf(0), leaf(1)), 2)
     for tree, n_edus in ((leaf(0), 2), (leaf(1), 1), (nary("NN", "r", leaf(1), leaf(2)), 2)):
-        with pytest.raises(UserError, match="covers [12] EDUs"):
+        with pytest.raises(UserError, match=r"covers [12] EDUs"):
             check_cover(tree, n_edus)
 
 

@@ -151,7 +151,7 @@ class Claim(Settings):
     min_seeds: int = Field(default=3, ge=2)
     """Minimum number of seeds per system."""
     control: str | None = None
-    """Another claim that must be supported first, for example `a > 90`, so that the systems have learned enough.
+    """Another claim that must be supported first, for example `a > 90`, so that systems have learned enough.
     Otherwise the verdict is *control failed*. Default: no control."""
     remark: str = ""
     """Remark for readers, for example a difference from the paper's systems."""
