@@ -16,19 +16,20 @@ PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.ym
 README = """\
 # A study with docmt
 
-| command, in this folder | what it does |
+| command in this folder | |
 |---|---|
-| `docmt config check my.yaml` | checks the configuration, and that its files exist |
-| `docmt run my.yaml --dry-run` | lists the jobs, and why each of them runs |
-| `docmt run my.yaml` | runs them on all cores; after an interruption, it resumes |
-| `docmt run my.yaml --profile slurm` | runs them on a Slurm cluster; adapt `slurm/config.yaml` first |
-| `docmt status` | shows how far each training is, and what failed |
+| `docmt config check my.yaml` | check the configuration and its files |
+| `docmt run my.yaml --dry-run` | list the jobs with their reasons |
+| `docmt run my.yaml` | run the jobs on all cores, or resume after an interruption |
+| `docmt run my.yaml --profile slurm` | run the jobs on a Slurm cluster (adapt `slurm/config.yaml` first) |
+| `docmt status` | show training progress and failed jobs |
 
-`my.yaml` is the study. `results/report/report.html` has tables and curves, `results/report/reader.html` the
-translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt translate --model model.pt letter.txt`.
+`my.yaml` contains the study. `results/report/report.html` will contain tables and learning curves, and
+`results/report/reader.html` will show translations side by side. To translate a text, run `docmt translate --model
+results/DATASET/runs/SYSTEM/seed1/model.pt letter.txt`.
 
-`config/config.yaml` is docmt's demo and `config/examples/` holds more configurations to copy from; `Snakefile` and
-`workflow/` are the workflow, which needs no change. `docmt --help` lists all commands, `docmt config manual` all keys.
+`config/config.yaml` is the demo, and `config/examples/` contains more configurations. You do not need to change
+`Snakefile` and `workflow/`. `docmt --help` lists all commands, and `docmt config manual` lists all keys.
 """
 NEXT = """{folder} is ready. Next:
   cd {quoted}

@@ -106,14 +106,14 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
 def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
     """Add `tested` (the paired test against the baseline) and `marks` (significance, and † for incomparable scores).
 
-    Also adds `unlike` (signature parts that differ from the other scores in the column) and `is_mixed`. If some scores
-    on a test and metric were computed in another way, their paired tests have no marks.
+    Also adds `incomparable` (signature parts that differ from the other scores in the column) and `is_mixed`. If some
+    scores on a test and metric were computed in another way, their paired tests have no marks.
     """
-    unlike: dict[Any, tuple[str, str]] = {}
+    incomparable: dict[Any, tuple[str, str]] = {}
     mixed: set[Any] = set()
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
         if parts := differing_signatures(dict(zip(members.index, members["signatures"], strict=True))):
-            unlike |= parts
+            incomparable |= parts
             mixed.update(members.index)
     tested: list[Difference | None] = []
     marks = []
@@ -127,10 +127,10 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
             and round(test.difference, layout.metrics[cell[layout.column]].digits)
         )
         tested.append(test)
-        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
-    reasons = pd.Series([unlike.get(i) for i in cells.index], dtype="object")
+        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in incomparable else ""])))
+    reasons = pd.Series([incomparable.get(i) for i in cells.index], dtype="object")
     is_mixed = [i in mixed for i in cells.index]
-    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, unlike=reasons, is_mixed=is_mixed)
+    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, incomparable=reasons, is_mixed=is_mixed)
 
 
 def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
@@ -306,8 +306,8 @@ def _signature_notes(cells: pd.DataFrame, layout: Layout, settings: ReportSettin
         title = " ".join(filter(None, ("/".join(names[:-1]), settings.label(names[-1]))))
         of_row = list(members)
         for cell in of_row:
-            if cell["unlike"]:
-                ours, theirs = cell["unlike"]
+            if cell["incomparable"]:
+                ours, theirs = cell["incomparable"]
                 name = cell[layout.column]
                 notes.append(f"† {title}, {name}: not comparable, computed with {ours}; the others with {theirs}.")
         if any(cell["signatures"] for cell in of_row):

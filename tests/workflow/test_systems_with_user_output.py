@@ -57,7 +57,7 @@ def read_rows(path):
             {"hypotheses": {"made/test": "a"}, "recipe": "b"},
             "has no other keys: remove recipe",
         ),
-        ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: a path must not contain braces"),
+        ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: 'a{b}': a path must not contain braces"),
         ({"use_model_of": "one", "instances": "c"}, "no instances 'c'"),
         ({"seeds": [1]}, "instances is missing"),
     ],

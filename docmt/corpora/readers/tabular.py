@@ -20,7 +20,7 @@ from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 # Line number (or row number), document id, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
 # Pages of a ParaDocs line, and its first and last line numbers on both.
-Place = tuple[str, tuple[int, int], tuple[int, int]]
+PageLines = tuple[str, tuple[int, int], tuple[int, int]]
 PARADOCS_CELLS = 18
 
 
@@ -173,12 +173,12 @@ class ParaDocs(DocumentFormat):
 
         return documents(), collector.counts
 
-    def _is_next(self, place: Place, last: Place) -> bool:
+    def _is_next(self, place: PageLines, last: PageLines) -> bool:
         """True if a line continues the document of the last line."""
         (page, starts, _), (last_page, _, ends) = place, last
         return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
 
-    def _place(self, line: str, path: Path, number: int) -> Place | None:
+    def _place(self, line: str, path: Path, number: int) -> PageLines | None:
         """Return pages and line numbers. None if the filter leaves the line out and thus ends a document."""
         cells = line.split("\t")
         try:
