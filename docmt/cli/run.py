@@ -103,10 +103,7 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info(
-                "configuration: %s (default of `docmt run`, `status` and `clean`)",
-                directory / MERGED,
-            )
+            log.info("configuration: %s (default of `docmt run`, `status` and `clean`)", directory / MERGED)
     has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
     if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]

@@ -42,9 +42,7 @@ class StudyFolder:
 
     files: Annotated[
         list[Path],
-        Parameter(
-            name="--configfile", help="configuration files. Default: the files of the last run.", show_default=False
-        ),
+        Parameter(name="--configfile", help="YAML files. Default: the files of the last run.", show_default=False),
     ] = field(default_factory=list)
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 

@@ -160,8 +160,7 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     if training.max_batch_tokens < instances.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch must have room for one "
-            "instance"
+            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch must fit one instance"
         )
 
 
@@ -183,14 +182,10 @@ def _check_trees(config: Config, system: str) -> None:
         if trees.gold:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
-                    raise UserError(
-                        f"{where}.gold: {reference!r} of dataset {name!r} is not generated: it has no gold trees"
-                    )
+                    raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
             rows = [config.corpora.filters[row] for row in dataset.filters.values()]
             if any(row.on_failure != "mask" or row.max_test_overlap is not None for row in rows):
-                raise UserError(
-                    f"{where}.gold: trees need whole documents: filters of {name!r} must have on_failure mask"
-                )
+                raise UserError(f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask")
             # Trees of a generated corpus belong to its English side.
             if dataset.src_lang != "en":
                 raise UserError(

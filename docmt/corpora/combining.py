@@ -54,7 +54,7 @@ def combine(
                 yield replace(document, id=f"{name}/{document.id}")
         if filter is not None and not any(count["documents"] for count in counts.values()):
             raise UserError(
-                f"no document passes the filter of {', '.join(names)}: see `docmt corpora filter --show 20`"
+                f"no document passes the filter of {', '.join(names)}: try `docmt corpora filter --show 20`"
             )
 
     if out is None:

@@ -275,10 +275,7 @@ def compare(
     paths = _name_systems(hypotheses)
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
-        log.warning(
-            "%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested",
-            references[0],
-        )
+        log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
     systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, blank)

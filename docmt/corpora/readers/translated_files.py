@@ -82,9 +82,7 @@ class SrtPairs(DocumentFormat):
                 n_begun += 1
             shown = [other for other in shown if tgt[other].end > cue.begin]
             if len(shown) > MAX_SHOWN:
-                raise UserError(
-                    f"{where}: shows more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: are these subtitles?"
-                )
+                raise UserError(f"{where}: more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: are these subtitles?")
             mates = []
             for other in shown:
                 shorter = min(cue.end - cue.begin, tgt[other].end - tgt[other].begin)

@@ -109,9 +109,7 @@ def fit(data: dict[str, Any], max_bytes: float) -> str:
     if len(best) > max_bytes:
         log.warning("reader: larger than report.reader.max_megabytes, even with one document per test set")
     log.info(
-        "reader: %d of %d documents and items (report.reader.max_megabytes)",
-        _count(sample(data, low)),
-        _count(data),
+        "reader: %d of %d documents and items (report.reader.max_megabytes)", _count(sample(data, low)), _count(data)
     )
     return best
 
