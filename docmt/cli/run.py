@@ -30,7 +30,7 @@ from docmt.snakemake import LOCKS, read_jobs
 
 log = logging.getLogger(__name__)
 
-TARGETS = ("all", "demo", "tables", "figures", "claims")
+TARGETS = ("all", "tables", "figures", "claims")
 """Snakefile targets, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Snakemake options whose value can be a YAML file."""

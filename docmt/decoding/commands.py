@@ -75,8 +75,10 @@ def translate(
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.instances.storage import load_instances
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     trained, read = load_model(model), load_instances(instances)
     of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
     is_another = None not in (of_model, of_instances) and of_model != of_instances
@@ -84,7 +86,7 @@ def translate(
         raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
-    write_job_facts(out, device=chosen, n_devices=1)
+    write_job_facts(out, **meter.facts())
 
 
 @commands.command
@@ -114,8 +116,10 @@ def score_candidates(
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     trained = load_model(model)
     trees = read_discourse(discourse) if discourse else None
     items = read_suite(suite)
@@ -129,7 +133,7 @@ def score_candidates(
         "model": trained.provenance,
         "contrast": {"score": score, "context": target_context},
     }
-    provenance = describe(settings=settings.model_dump(), device=chosen, n_devices=1, **facts)
+    provenance = describe(settings=settings.model_dump(), **meter.facts(), **facts)
     write_json(out, {"items": scores, "provenance": provenance})
 
 
@@ -156,11 +160,13 @@ def translate_suite(
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
     translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
-    write_job_facts(out, device=chosen, n_devices=1)
+    write_job_facts(out, **meter.facts())

@@ -192,8 +192,10 @@ def cxmi(
     from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
     from docmt.discourse.discourse_documents import read_discourse
     from docmt.evaluation.cxmi import mean_row, score_references, suite_rows
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model), exact, device=chosen)
@@ -211,8 +213,7 @@ def cxmi(
         scores = score_references([text.id for text in texts], references, scorer, trees)
         rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
-    facts = {"device": chosen, "n_devices": 1}
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **facts)
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **meter.facts())
 
 
 @commands.command

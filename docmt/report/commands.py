@@ -108,6 +108,7 @@ def figure(
     name: str,
     scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
     manifest: Histories = '{"runs": {}}',
+    fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
 ) -> None:
     """Draw one figure as in a paper.
@@ -128,7 +129,7 @@ def figure(
         name,
         settings,
         study_styles(settings, []),
-        scores=gather_scores(scores or []),
+        scores=gather_scores(scores or [], fingerprints=fingerprints or []),
         paper_columns=read_paper_columns(paper_columns),
         histories=read_histories(Manifest.from_argument(manifest, where="manifest")),
     )

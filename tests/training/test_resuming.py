@@ -1,5 +1,6 @@
 """Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
 
+import itertools
 import logging
 import os
 import random
@@ -152,6 +153,16 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     assert sum(session["seconds"] for session in sessions) == pytest.approx(
         pd.read_csv(tmp_path / "history.csv")["seconds"].iloc[-1], abs=0.01
     )
+
+
+def test_a_resumed_training_keeps_the_energy_of_earlier_sessions(study_files, tmp_path, monkeypatch):
+    counter = itertools.count(0, 1000)
+    monkeypatch.setattr("docmt.models.gpus._millijoules", lambda _: next(counter))
+    with interrupted(5):
+        run_training(study_files, tmp_path)
+    run_training(study_files, tmp_path)
+    sessions = read_json(tmp_path / "model.job.json")["sessions"]
+    assert [session["joules"] for session in sessions] == [3, 4], "saved after updates 2, 4, 5; 6, 8, 10, 12"
 
 
 # Limits

@@ -58,7 +58,7 @@ class CorporaArtifacts(Declarations):
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
-    @artifact("generate_corpus", "generate_segments", stage="corpora")
+    @artifact("generate_corpus", "generate_nested", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """All splits and suites of a generated corpus, with gold trees."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
