@@ -20,12 +20,12 @@ commands = CommandGroup("decode")
 
 Settings = Annotated[DecodingSettings, settings_at("decoding")]
 ModelFile = Annotated[Path, option("model file.")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], option("device.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], option("device. `auto`: a GPU if there is one.")]
 BatchTokens = Annotated[
     Positive | None,
     Parameter(
-        help="source tokens translated side by side; changes speed and memory, not the result. By default "
-        "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends."
+        help="source tokens per batch. Affects speed and memory, not the result. Default: max_batch_tokens from "
+        "--settings, and on a GPU at least 98,304, or less if memory runs out."
     ),
 ]
 SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
@@ -48,7 +48,7 @@ def choose_device(device: Device, threads: int) -> str:
     if device == "cuda":
         raise UserError(f"--device cuda: no GPU is visible here; {f'{reason}, or ' if reason else ''}use --device cpu")
     if reason:
-        log.warning("this machine has a GPU, but the CPU computes: %s", reason)
+        log.warning("decoding on the CPU, although this machine has a GPU: %s", reason)
     return "cpu"
 
 
@@ -83,7 +83,7 @@ def translate(
     of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
     is_another = None not in (of_model, of_instances) and of_model != of_instances
     if is_another or read.src_tokens.max() >= len(trained.vocabulary):
-        raise UserError(f"{instances}: built with another vocabulary than that of {model}")
+        raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
     write_job_facts(out, **meter.facts())
@@ -109,7 +109,7 @@ def score_candidates(
 
     Args:
         suite: contrastive test set (JSON lines).
-        score: kind of score.
+        score: `log_probability` (sum over tokens), `per_token` (mean), or `label_smoothed` (negative loss).
         target_context: preceding target sentences, from the test set or translated by the model.
     """
     chosen = choose_device(device, threads)

@@ -68,7 +68,7 @@ def missing_gpus() -> str | None:
             f"NVIDIA's driver {driver[1]} is too old for torch {torch.__version__}, which needs {needed}: update it, "
             "or install torch from PyTorch's index for cu126 (docs/installation.md)"
         )
-    return f"torch {torch.__version__} (CUDA {cuda}) sees none: check `nvidia-smi` and the permissions of /dev/nvidia*"
+    return f"torch {torch.__version__} (CUDA {cuda}) finds no GPU: check `nvidia-smi` and permissions of /dev/nvidia*"
 
 
 def show_driver_to_triton() -> None:

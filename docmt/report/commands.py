@@ -64,7 +64,7 @@ def table(
     tested = read_differences(differences or [], fingerprints=fingerprints or [])
     made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), tested)
     if made is None:
-        raise UserError(f"report.tables.{name}: the given scores contain none of its systems, tests and metrics")
+        raise UserError(f"report.tables.{name}: the score files contain none of its systems, tests and metrics")
     write_table(out, made)
     print(to_text(made))
 
@@ -137,7 +137,7 @@ def figure(
         histories=read_histories(Manifest.from_argument(manifest, where="manifest")),
     )
     if plot is None:
-        raise UserError(f"{name}: the given scores and histories contain nothing that this picture shows")
+        raise UserError(f"{name}: the score files and histories contain no data for this figure")
     write_plot(out, plot)
 
 

@@ -174,4 +174,4 @@ def read_job_facts(path: Path) -> JobFacts | None:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise UserError(f"{path}: not a record of a job: {where}: {problem['msg']}") from None
+        raise UserError(f"{path}: not a job record: {where}: {problem['msg']}") from None

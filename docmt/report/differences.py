@@ -54,7 +54,7 @@ def read_differences(paths: Sequence[Path], *, fingerprints: Sequence[str] = ())
         for test in _read(path, fingerprints):
             if differences.setdefault(test.key, test) is not test:
                 shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
-                raise UserError(f"{path}: {shown} is there, or in a file before, already: give each difference once")
+                raise UserError(f"{path}: {shown} is a duplicate: pass each difference once")
     return differences
 
 
@@ -74,7 +74,7 @@ def _read(path: Path, fingerprints: Sequence[str]) -> Iterator[Difference]:
         except ValidationError as error:
             problem = f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}"
             raise UserError(
-                f"{path}: not an output of `docmt evaluate difference` of this version ({problem}): compute it again"
+                f"{path}: not an output of `docmt evaluate difference` in this version ({problem}): compute it again"
             ) from None
 
 

@@ -53,7 +53,7 @@ class Trainer:
 
     The model is on the CPU. Its weights are the initial ones, used if `folder` has no checkpoint. `pretrained` names
     the parameters that were copied from another model. The first task determines epochs and the best weights. A device
-    computes up to `device_tokens` at once. None chooses the size.
+    computes up to `micro_batch_tokens` at once. None chooses the size.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Trainer:
         seed: int,
         folder: Path,
         fabric: Fabric,
-        device_tokens: int | None = None,
+        micro_batch_tokens: int | None = None,
         loggers: Loggers | None = None,
     ) -> None:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
@@ -89,7 +89,7 @@ class Trainer:
             seed,
             n_ranks=fabric.world_size,
             rank=fabric.global_rank,
-            device_tokens=device_tokens,
+            micro_batch_tokens=micro_batch_tokens,
             n_specials=model.n_specials,
             kernel=kernel,
         )
@@ -181,9 +181,9 @@ class Trainer:
     def _step(self, update: Update) -> None:
         """Compute this process's share of an update: forward, loss, backward, clipping, optimizer step."""
         started = perf_counter()
-        state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
+        state, settings, fabric, number = self.state, self.settings, self.fabric, update.index.task
         step = state.step + 1
-        self.reader.note_size(number, update.turn.epoch, update.n_updates)
+        self.reader.set_pass_length(number, update.index.epoch, update.n_updates)
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []

@@ -132,7 +132,7 @@ def test_jobs_without_a_record_count_as_cpu(folder):
 def test_damaged_records_of_jobs_are_one_line(folder, content):
     folder.benchmark("train", "d/a/seed1", 5)
     folder.facts("model.job.json", content)
-    with pytest.raises(UserError, match=r"model\.job\.json: not a record of a job"):
+    with pytest.raises(UserError, match=r"model\.job\.json: not a job record"):
         folder.table()
 
 

@@ -241,14 +241,14 @@ NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        (NEWEST, flipped, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NEWEST, halved, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: None, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, damaged or unfinished"),
+        (NEWEST, flipped, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NEWEST, halved, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: None, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, because it is damaged or incomplete"),
         ("best-*8.pt", halved, "best weights are missing or damaged"),
-        ("*.pt", flipped, "step-000000006.pt: skipped, damaged or unfinished"),  # all: it starts over
+        ("*.pt", flipped, "step-000000006.pt: skipped, because it is damaged or incomplete"),  # all: it starts over
     ],
 )
 def test_a_damaged_checkpoint_gives_way_to_one_before(

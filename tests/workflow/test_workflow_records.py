@@ -53,8 +53,8 @@ def test_results_without_the_records_of_snakemake_are_refused_with_two_ways_out(
         done = study.run(*arguments)
         assert done.returncode != 0
         messages = done.stdout + done.stderr
-        (message,) = (line for line in messages.splitlines() if "Snakemake's records" in line)
-        assert f"{study.folder}: has results, such as results/" in message
+        (message,) = (line for line in messages.splitlines() if "Snakemake records" in line)
+        assert f"{study.folder}: contains results, for example results/" in message
         assert "cp -a" in message
         assert "snakemake all --touch --forceall" in message
         assert "Traceback" not in messages
@@ -84,7 +84,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     kept = study.run("--forcerun", "gather", changes=FASTER)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
-    assert "system document_transformer, seed 1, test controlled: made with other settings or data" in messages
+    assert "system document_transformer, seed 1, test controlled: their fingerprint" in messages
     assert planned(study, "document_transformer") in messages
 
 
