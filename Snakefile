@@ -66,7 +66,8 @@ except UserError as error:
 # `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
 #   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
 #   text          `text`; for tokens and truecasers only the keys that affect tokens
-#   discourse     `settings` and `seed` of the row in `discourse.segmenters` or `discourse.parsers`
+#   discourse     `settings` and `seed` of the row in `discourse.segmenters` or `discourse.parsers`; the row in
+#                 `discourse.trees`
 #   instances     the row in `instances`
 #   training      the model (`size`, `architecture` and `model` of the system) and its recipe in `training`
 #   decoding      `decoding`
@@ -77,9 +78,10 @@ except UserError as error:
 # Some commands get their files with parameters, because they read prefixes or several kinds of files. Then `input` only
 # makes Snakemake wait for the files and compare them.
 #
-# Rules with `localrule: True` run where Snakemake runs. They download, or gather results. Other rules state memory and
-# minutes only if they need more than the `default-resources` of a cluster profile. Priorities keep all cores busy to
-# the end: text (30), which all trainings need, comes before trees (20), trees before trainings (above 10, see
+# Rules with `localrule: True` run where Snakemake runs. They download, or take seconds. Other rules state memory and
+# minutes only if they need more than the `default-resources` of a cluster profile, and a second attempt gets twice as
+# much. Threads (`…_job_threads`) grow with the size of the text, up to 8. Priorities keep all cores busy to the end:
+# text (30), which all trainings need, comes before trees (20), trees before trainings (above 10, see
 # `Plan.training_priority`), and translations (5) before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",

@@ -255,7 +255,8 @@ ruleorder: filter_corpora > combine_corpora
 rule count_overlap:
     """Count sentences and documents that occur in both training and test data."""
     input:
-        plan.input("overlap"),  # all splits: results/{dataset}/corpora/{src}-{tgt}/*
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. `--tests` includes `dev`.
+        plan.input("overlap"),
     output:
         "results/{dataset}/corpora/overlap.json",
     log:

@@ -43,7 +43,8 @@ rule contrast:
     input:
         model=MODEL,
         suite=plan.input("probabilities", "suite"),  # results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
-        # If the system reads trees: results/{dataset}/discourse/{trees}/suite_{suite}.*, or gold trees.
+        # If the system reads trees: results/{dataset}/discourse/{trees}/suite_{suite}.*. Gold trees:
+        # results/corpora/{corpus}/{src}-{tgt}/suites/discourse/{suite}.jsonl.
         discourse=plan.input("probabilities", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",

@@ -15,6 +15,7 @@ rule read_treebank:
         "logs/read_treebank/{treebank}.log",
     benchmark:
         "results/benchmarks/read_treebank/{treebank}.tsv"
+    priority: 20
     conda:
         "../../environment.yml"
     params:
@@ -148,6 +149,7 @@ rule annotate:
         **scale_with_attempt(mem_mb=6000, runtime=240),
     params:
         fingerprint=plan.fingerprint("trees"),
+        # Files of the models, or `--parser chain` or `random`, and `--sentences parser` or `chain`.
         models=plan.options("trees", "segmenter", "parser", "sentences"),
         text=plan.options("trees", "text", "documents", "suite"),
         lang=plan.param("trees", "lang"),
@@ -171,6 +173,7 @@ rule gather_gold:
         "results/benchmarks/gather_gold/{dataset}/{trees}/{part}.tsv"
     wildcard_constraints:
         trees=plan.row_pattern("discourse.trees", where="gold"),
+    priority: 20
     conda:
         "../../environment.yml"
     params:

@@ -50,7 +50,7 @@ rule count_instances:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("instance_statistics"),
-        folders=plan.param("instance_statistics", "folders"),  # NAME=FILE
+        folders=plan.param("instance_statistics", "folders"),  # NAME=MANIFEST
     shell:
         "docmt instances statistics --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"

@@ -50,7 +50,8 @@ rule study_table:
     params:
         fingerprint=plan.fingerprint("table"),
         settings=plan.settings("table"),
-        columns=plan.options("table", "paper_columns"),  # JSON with the columns of the papers, such as "Fine-tuned"
+        # JSON with columns of the papers that follow from the settings of the systems, such as "Bi-sent".
+        columns=plan.options("table", "paper_columns"),
         differences=plan.options("table", "differences"),
         score_fingerprints=plan.score_fingerprints("table"),
     shell:

@@ -179,7 +179,7 @@ rule pack_pipeline:
 rule count_roundtrip:
     """Count the lines that are restored from subwords without changes."""
     input:
-        # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} of all parallel splits
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} of the development and test splits
         files=plan.input("roundtrip", "files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
@@ -192,7 +192,7 @@ rule count_roundtrip:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("roundtrip"),
-        inputs=plan.param("roundtrip", "inputs"),  # LANG=FILE of the development and test splits
+        inputs=plan.param("roundtrip", "inputs"),  # LANG=FILE
     shell:
         "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
         " --fingerprint {params.fingerprint} > {log} 2>&1"

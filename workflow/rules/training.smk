@@ -15,7 +15,8 @@ rule train:
             "results/{{dataset}}/instances/{instances}/dev/manifest.json",
             instances=plan.instances,
         ),
-        # The manifests of `sentences` and `monolingual`, if one of the recipe's tasks needs them.
+        # results/{dataset}/instances/{instances}/{sentences,monolingual}/manifest.json of the dataset's pre-training
+        # data, with the tasks `pairs` and `restoration` in the recipe.
         pairs=plan.input("model", "pairs"),
         monolingual=plan.input("model", "monolingual"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
@@ -45,7 +46,7 @@ rule train:
     threads: 1
     resources:
         # nodes, devices (per node), gpu (all nodes), mem_mb, slurm_extra, micro_batch_tokens: from `set-resources`.
-        # They are not parameters, because they do not change the model.
+        # The default is one node with one GPU and 16 GB. They are not parameters, because they do not change the model.
         **training_resources(workflow),
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
@@ -55,7 +56,7 @@ rule train:
         pairs=plan.options("model", "pairs"),
         monolingual=plan.options("model", "monolingual", "monolingual_lang"),
         init=plan.options("model", "init"),
-        # Not recorded, because loggers do not change the model.
+        # From the recipe. Not recorded, because loggers do not change the model.
         loggers=plan.options("model", "loggers", is_recorded=False),
         folder=subpath(output.model, parent=True),
     shell:
