@@ -17,7 +17,7 @@ from docmt.config.plan import (
 from docmt.config.references import (
     CONTROLLED_SPLITS,
     CONTROLLED_SUITES,
-    SEGMENTS_SUITES,
+    NESTED_SUITES,
 )
 from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
@@ -34,11 +34,12 @@ from docmt.status.study import describe_results
 
 min_version("9.27")
 
+# Workarounds for bugs in Snakemake 9.27 and its Slurm plugin, described in docs/upstream.md.
 patch_scheduler_timer()
 patch_sigterm_deadlock()
 
 
-# A config given with --configfile is complete by itself; without one, the demo's is used.
+# Files given with --configfile are complete. Without any, the demo's configuration is used.
 if not workflow.overwrite_configfiles:
 
     configfile: Path(workflow.basedir) / "config" / "config.yaml"
@@ -47,41 +48,46 @@ if not workflow.overwrite_configfiles:
 try:
     plan = Plan.load(config, files=workflow.configfiles)
     if workflow.is_main_process:
-        shorten_messages(partial(describe_results, Path.cwd(), plan))
-        check_records()
+        shorten_messages(
+            partial(describe_results, Path.cwd(), plan)
+        )  # the last line after Ctrl-C
+        check_records()  # refuses results without Snakemake's records, because their settings are unknown
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
-# What the config decides is read from `plan`, by the name of a declaration in docmt/config/artifacts, here `model`:
-#   plan.input("model", "init")      the files under this name, of which there may be none
-#   plan.settings("model")           the settings of the command as JSON
-#   plan.param("model", "name")      one value
-#   plan.options("model", "name")    the option `--name VALUE`, or nothing
-#   plan.fingerprint("model")        a hash of the settings and of all that lies upstream: a job runs again if it differs
-# `settings` come from these sections of the config, by stage. Keys in the row of a system or dataset take precedence.
-#   corpora      the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
-#   text         `text`, the keys that matter to the rule
-#   discourse    `settings` of the row in `discourse.segmenters` or `discourse.parsers`
-#   instances    the row in `instances`
-#   training     model: size, architecture and `model` of the system. training: the recipe in `training`
-#   decoding     `decoding`
-#   evaluation   `evaluation` without `comet`, or only `comet`
-#   report       `report`, the keys that matter to the rule
+# `plan` contains everything that depends on the config. These methods return functions of the wildcards. Their first
+# argument is a declaration in docmt/config/artifacts, named after the files that the rule makes, such as "model":
+#   plan.input("model", "init")           input files with this name, which can be none; without a name: all
+#   plan.settings("model")                settings of the command, as JSON
+#   plan.param("model", "name")           one value
+#   plan.options("model", "src_lang")     `--src-lang VALUE`, quoted for the shell, or nothing
+#   plan.fingerprint("model")             hash of the settings and everything upstream; a job runs again if it changes
+# `settings` come from these sections of the config. Keys in the row of a system or dataset take precedence.
+#   corpora       the row in `corpora.mtdata`, `corpora.controlled` or `corpora.filters`
+#   text          `text`; for tokens and truecasers only the keys that affect tokens
+#   discourse     `settings` and `seed` of the row in `discourse.segmenters` or `discourse.parsers`
+#   instances     the row in `instances`
+#   training      the model (`size`, `architecture` and `model` of the system) and its recipe in `training`
+#   decoding      `decoding`
+#   evaluation    `evaluation` without `comet`, or only `comet`
+#   report        `report`; for claims and case studies only `labels` and their rows
+# Other methods return values for paths, or patterns for wildcards (`…_pattern`).
 #
-# Paths are parameters where a command takes prefixes or `name=path`, for which a rule has several files.
+# Some commands get their files with parameters, because they read prefixes or several kinds of files. Then `input` only
+# makes Snakemake wait for the files and compare them.
 #
-# Rules with `localrule: True` run where Snakemake runs: they download, or gather what others made. Rules state memory and minutes
-# only if they need more than the defaults of the profile. Priorities keep all cores busy to the end: what all trainings
-# wait for (30) comes before trees (20), trees before trainings (above 10, see `Plan.training_priority`), and
-# translations (5) before shorter jobs.
+# Rules with `localrule: True` run where Snakemake runs. They download, or gather results. Other rules state memory and
+# minutes only if they need more than the `default-resources` of a cluster profile. Priorities keep all cores busy to
+# the end: text (30), which all trainings need, comes before trees (20), trees before trainings (above 10, see
+# `Plan.training_priority`), and translations (5) before shorter jobs.
 wildcard_constraints:
     corpus="[^/]+",
     dataset=plan.row_pattern("datasets"),
     system=plan.row_pattern("systems"),
     baseline=plan.row_pattern("systems"),
     instances=plan.row_pattern("instances"),
-    split=plan.splits(),
+    split=plan.split_pattern(),
     suite="[A-Za-z0-9_-]+",
     part="[A-Za-z0-9_-]+",
     treebank=wildcard_regex(TREEBANKS),
@@ -98,7 +104,9 @@ wildcard_constraints:
 
 onstart:
     if workflow.local_exec:
-        os.environ[LOCAL_JOBS] = "1"
+        os.environ[LOCAL_JOBS] = (
+            "1"  # jobs that share this machine's GPUs wait for each other
+        )
     else:
         patch_squeue_fallback()
         try:
@@ -118,20 +126,15 @@ include: "workflow/rules/report.smk"
 
 
 rule all:
-    """Everything, up to the report."""
+    """The report, the reader, and everything that they need."""
     default_target: True
     input:
         "results/report/report.html",
         "results/report/reader.html",
 
 
-rule demo:
-    """Everything, under the name of the default study."""
-    input:
-        rules.all.input,
-
-
-# One target per stage. For one system or dataset alone, ask for its scores.csv (docs/workflow.md).
+# One target per stage. For one system or dataset, ask for its table of scores, such as
+# results/{dataset}/runs/{system}/scores.csv (docs/workflow.md).
 
 
 rule corpora:
@@ -141,7 +144,7 @@ rule corpora:
 
 
 rule text:
-    """Subwords, vocabularies, and the share of lines restored from subwords."""
+    """Subwords, vocabularies, and the share of lines that are restored from subwords without changes."""
     input:
         plan.targets()["text"],
 
@@ -177,7 +180,7 @@ rule evaluation:
 
 
 rule tables:
-    """The tables of `report.tables` and `report.cases`, each from the scores or translations of its systems."""
+    """Tables of `report.tables` and `report.cases`, as in the report, as soon as their systems are ready."""
     input:
         expand(
             "results/tables/{table}.txt",
@@ -186,20 +189,19 @@ rule tables:
 
 
 rule figures:
-    """The pictures of `report.figures` and `report.curves`, each from the scores or histories of its systems."""
+    """Pictures of `report.figures` and `report.curves`, as in the report, as soon as their systems are ready."""
     input:
         expand("results/figures/{figure}.svg", figure=plan.config.report.drawn),
 
 
 rule claims:
-    """The claims of `report.claims`: each as soon as its systems are scored, then all in one table."""
+    """Claims of `report.claims`, one by one as soon as their systems are ready, and together."""
     input:
         expand("results/claims/{claim}.txt", claim=plan.config.report.claims),
         "results/claims.txt",
 
 
 rule report:
-    """Tables and pictures on one page, translations on another."""
+    """The same as `all`, by the name of the stage."""
     input:
-        "results/report/report.html",
-        "results/report/reader.html",
+        rules.all.input,

@@ -1,12 +1,16 @@
 """How long it takes to prepare a batch, in CPU time on one core, for each task and both attention kernels.
 
-Usage: `python benchmarks/preparation.py`
+Usage: `python benchmarks/preparation.py`, or `python benchmarks/preparation.py --filter talks/train en de`
 
 The instances are random, with sentences of 27 tokens on average and documents of 20 sentences, and are read from memory
 maps, as in a training. Times are medians over batches.
+
+With `--filter`, the speed of the default rules of `corpora.filters` on a text is measured instead, without language
+identification, in one and in two processes. The CPU time includes all processes and their start.
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -15,6 +19,8 @@ from typing import get_args
 
 import numpy as np
 
+from docmt.corpora.filtering import DocumentFilter
+from docmt.corpora.settings import FilterSettings
 from docmt.instances.packing import as_sentences
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.settings import RestorationSettings
@@ -63,12 +69,29 @@ def measure(task: Task, architecture: str, max_tokens: int, kernel: Kernel, n_ba
     return 1000 * statistics.median(times)
 
 
+def measure_filter(prefix: Path, languages: list[str], jobs: int) -> tuple[float, float]:
+    """Pairs per second, and CPU seconds per 100,000 pairs."""
+    documents = DocumentFilter(FilterSettings(), languages, jobs=jobs)
+    started, cpu_started = time.perf_counter(), sum(os.times()[:4])
+    for _ in documents.read(prefix, str(prefix)):
+        pass
+    n_pairs = documents.counts["sentences_read"]
+    return n_pairs / (time.perf_counter() - started), 1e5 * (sum(os.times()[:4]) - cpu_started) / n_pairs
+
+
 def main() -> None:
     """Parse the command line and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--filter", nargs=3, metavar=("PREFIX", "SOURCE", "TARGET"))
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--batches", type=int, default=60)
     options = parser.parse_args()
+    if options.filter:
+        prefix, *languages = options.filter
+        for jobs in (1, 2):
+            rate, seconds = measure_filter(Path(prefix), languages, jobs)
+            print(f"filter, {jobs} processes: {rate:8,.0f} pairs/s, {seconds:5.2f} CPU seconds per 100,000 pairs")
+        return
     with tempfile.TemporaryDirectory() as folder:
         documents = random_instances(Path(folder) / "instances", options.documents)
         sentences = as_sentences(documents)

@@ -70,8 +70,8 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
                 yield file
                 return
     raise UserError(
-        f"{path}: changed since docmt wrote it (its checksum differs): remove it and run again, or delete "
-        f"{checksum_path(path)} if the change is intended"
+        f"{path}: was changed after docmt wrote it (its checksum differs): remove it and run again. If the change "
+        f"is intended, delete {checksum_path(path)}"
     )
 
 

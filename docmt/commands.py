@@ -61,17 +61,33 @@ def as_argument(settings: Any) -> str:
 class CommandGroup(App):
     """A group of commands, added with the method `command`, or a single command."""
 
+    @property
+    def help(self) -> str:
+        """Docstring of a single command (also where its group sets a shorter text), or description of a group."""
+        return (self.default_command.__doc__ if self.default_command else self._help) or ""
+
+    @help.setter
+    def help(self, value: str) -> None:
+        self._help = value
+
     def command(self, obj: Any = None, name: Any = None, **keywords: Any) -> Any:
         """Add a function as a command. The section `Example:` in its docstring ends the help."""
         if inspect.isfunction(obj):
             keywords.setdefault("help_epilogue", example_of(obj))
+            join_lines(obj)
         return super().command(obj, name, **keywords)
 
     def default(self, obj: Any = None, **keywords: Any) -> Any:
         """Make a function the only command."""
-        if inspect.isfunction(obj) and self.help_epilogue is None:
-            self.help_epilogue = example_of(obj)
+        if inspect.isfunction(obj):
+            self.help_epilogue = self.help_epilogue or example_of(obj)
+            join_lines(obj)
         return super().default(obj, **keywords)
+
+
+def join_lines(command: Callable[..., Any]) -> None:
+    """Join the lines of paragraphs and arguments in a docstring, because cyclopts prints its line breaks."""
+    command.__doc__ = re.sub(r"(?<=[^:\n])\n(?: {8})?(?=\S)", " ", inspect.getdoc(command) or "")
 
 
 def example_of(command: Callable[..., Any]) -> str | None:

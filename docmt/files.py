@@ -77,7 +77,7 @@ def read_xml(path: Path) -> str:
         raise UserError(f"{path}: declares the unknown encoding {codec!r}: convert the file to UTF-8") from None
     except UnicodeError as error:
         raise UserError(
-            f"{path}: is not in {codec}, which its first line declares ({error}): correct the line"
+            f"{path}: is not in {codec}, as declared in its first line ({error}): correct this line"
         ) from None
 
 
@@ -86,7 +86,7 @@ def _refuse_other_kinds(path: Path, data: bytes) -> None:
     if data.startswith(ZIP_MARK):
         raise UserError(f"{path}: is a zip archive, not text: unpack it")
     if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
-        raise UserError(f"{path}: its lines end in CR alone: convert the file, for example with `tr '\\r' '\\n'`")
+        raise UserError(f"{path}: its lines end in CR only: convert the file, for example with `tr '\\r' '\\n'`")
 
 
 def not_utf8(path: Path, line: int, byte: int) -> str:
@@ -134,9 +134,9 @@ def check_can_write(path: Path) -> None:
         raise UserError(f"{path}: is a folder, not a file")
     place = next(parent for parent in path.absolute().parents if parent.exists())
     if not place.is_dir():
-        raise UserError(f"{path}: cannot be written, since {place} is a file")
+        raise UserError(f"{path}: cannot be written, because {place} is a file")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise UserError(f"{path}: cannot be written: {place} is read-only for you")
+        raise UserError(f"{path}: cannot be written: {place} is read-only")
 
 
 def count_lines(path: Path) -> int | None:
@@ -232,8 +232,8 @@ def describe_disk_full(path: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise UserError(
-            f"{path}: cannot be written, {error.strerror}: free some space there and run the same command again; "
-            "any existing file is unchanged"
+            f"{path}: cannot be written ({error.strerror}): free some space, and run the same command again. "
+            "Existing files are unchanged"
         ) from None
 
 

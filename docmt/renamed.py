@@ -81,7 +81,7 @@ def _rename(values: Any, path: str, replaced: dict[str, str]) -> Any:
     for key, value in values.items():
         new = _new_name(KEYS, key, path)
         if new != key and new in values:
-            raise UserError(f"config.{path}: {key!r} is the former name of {new!r}: leave {key!r} out")
+            raise UserError(f"config.{path}: {key!r} is the former name of {new!r}: remove {key!r}")
         renamed[new] = _rename(value, f"{path}.{new}".lstrip("."), replaced)
         if isinstance(value, str) and value != renamed[new]:
             replaced[f"{key}: {value}"] = f"{new}: {renamed[new]}"

@@ -80,20 +80,17 @@ def read_argument(argument: str, *, where: str) -> Any:
     try:
         return rename_settings(json.loads(argument), where)
     except json.JSONDecodeError as error:
-        raise UserError(f"{where}: not JSON ({error.msg}): give JSON text or @FILE") from None
+        raise UserError(f"{where}: not JSON ({error.msg}): pass JSON text or @FILE") from None
 
 
 PLAIN_WORDS = {
     "dict_type": "must be a mapping (`key: value`)",
     "model_type": "must be a mapping (`key: value`)",
     "list_type": "must be a list, such as [a, b]",
-    "string_type": "must be text (write it in quotation marks)",
+    "string_type": "must be text (in quotation marks)",
     "bool_type": "must be true or false",
-    "greater_than": "must be greater than {gt}",
     "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
-    "literal_error": "must be {expected}",
 }
 """Plain words for Pydantic's messages, by error type. Braces contain keys of Pydantic's `ctx`."""
 MAX_VALUE_LENGTH = 80
@@ -113,7 +110,7 @@ def check_name(name: str) -> str:
 def _without_braces(path: str) -> str:
     # Snakemake parses braces in a path as a wildcard, even if they are escaped.
     if "{" in path or "}" in path:
-        raise ValueError("a path must contain no braces, which Snakemake takes for wildcards: rename it")
+        raise ValueError("a path must not contain braces, because Snakemake treats them as wildcards: rename it")
     return path
 
 
@@ -172,13 +169,20 @@ def _describe(cls: type[BaseModel], error: ValidationError, where: str) -> str:
     if kind == "too_short":
         return f"{path}: must not be empty"
     if isinstance(value, str) and kind in ("float_type", "int_type"):
-        hint = "write it with a point, as in 1.0e-4"
-        if "e" not in value.lower():
-            hint = "write it without quotation marks, and in a --configfile: Snakemake's --config makes text of it"
-        return f"{path}: a number is needed, {value!r} is text ({hint})"
+        hint = ""
+        if re.fullmatch(r"[\d.+-]+e[\d+-]+", value.lower()):
+            hint = ": write it with a point, as in 1.0e-4"
+        elif re.fullmatch(r"[\d.+-]+", value):
+            hint = ": write it without quotation marks in a YAML file, because Snakemake's --config passes text"
+        return f"{path}: expected a number, but {value!r} is text{hint}"
     message = PLAIN_WORDS.get(kind, "").format(**context) or problem["msg"].removeprefix("Value error, ")
+    message = re.sub(r"^\w+ should ", "must ", message)
     shown = repr(value) if len(repr(value)) <= MAX_VALUE_LENGTH else f"{repr(value)[:MAX_VALUE_LENGTH]} …"
-    return f"{path}: {message}, not {shown}" if problem["loc"] else f"{where}: {message}"
+    if not problem["loc"] or value in keys[-1:]:  # the key itself is wrong
+        return f"{path}: {message}"
+    if message.startswith("must "):
+        return f"{path}: {message}, not {shown}"
+    return f"{path}: {message}" if isinstance(value, dict) else f"{path}: {shown}: {message}"
 
 
 def _nearest_key(owner: type[BaseModel], key: str) -> str:

@@ -74,12 +74,12 @@ def watch_jobs(folder: Path) -> None:
     try:
         jobs = list_jobs(folder)
     except QueueError as problem:
-        log.warning("%s: cannot tell whether jobs from an earlier run are still running", problem)
+        log.warning("%s: jobs from an earlier run may still be running", problem)
         jobs = []
     if jobs:
         raise UserError(
-            f"Slurm still has {_name(jobs)} from an earlier run: wait for them (`squeue --me` shows them), or cancel "
-            f"them with `scancel {_ids(jobs)}`; then run again"
+            f"Slurm still has {_name(jobs)} from an earlier run (see `squeue --me`): wait until they end, or "
+            f"cancel them with `scancel {_ids(jobs)}`; then run again"
         )
     atexit.register(_name_left_jobs, folder)
 
@@ -88,11 +88,11 @@ def _name_left_jobs(folder: Path) -> None:
     try:
         jobs = list_jobs(folder)
     except QueueError as problem:
-        log.error("%s: cannot tell whether jobs from this run are still running; `squeue --me` shows them", problem)
+        log.error("%s: jobs from this run may still be running; `squeue --me` lists them", problem)
         return
     if jobs:
         log.error(
-            "Slurm still has %s from this run: `squeue --me` shows them, `scancel %s` cancels them",
+            "Slurm still has %s from this run: `squeue --me` lists them, `scancel %s` cancels them",
             _name(jobs),
             _ids(jobs),
         )

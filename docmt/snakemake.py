@@ -59,10 +59,10 @@ def check_records() -> None:
         return
     if (made := next(Path("results").rglob(f"{FOLDER}/*.sha256"), None)) is not None:
         raise UserError(
-            f"{Path.cwd()}: has results, such as {made.parents[1] / made.stem}, but Snakemake's records in .snakemake "
-            "are missing, so that nobody knows which settings they were made with. Copy a study with `cp -a` of its "
-            "whole folder; or, if these settings made the results, let Snakemake record that: "
-            "`snakemake all --touch --forceall --cores 1`; or remove the results"
+            f"{Path.cwd()}: contains results, for example {made.parents[1] / made.stem}, but no Snakemake records "
+            "(.snakemake), so their settings are unknown. Copy a study as a whole folder with `cp -a`. If the "
+            "current settings made the results, record this with `snakemake all --touch --forceall --cores 1`. "
+            "Otherwise remove the results"
         )
 
 
@@ -104,7 +104,7 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
     n_nodes, n_gpus = int(nodes), int(gpus)
     if n_gpus % n_nodes:
         raise WorkflowError(
-            f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` counts all nodes together"
+            f"train: {n_gpus} GPU(s) cannot be divided among {n_nodes} nodes: `gpu` is the total over all nodes"
         )
     devices = n_gpus // n_nodes
     if (gres := given.get("gres", "").split(":"))[0] == "gpu":  # per node, such as gpu:a100:2

@@ -35,7 +35,7 @@ def read_tensors(
         raise UserError(f"{where}: not {what} ({reason})") from None
     if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
         found = content.get("kind") or "a translation model"
-        raise UserError(f"{where}: not {what} of format {format}, but a file of another kind ({found})")
+        raise UserError(f"{where}: not {what} of format {format}, but a different kind of file ({found})")
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
     if not is_ours or not set(keys) <= set(content):
         raise UserError(f"{where}: not {what} of format {format}: {mend}")

@@ -152,7 +152,7 @@ def document_trees(documents: Documents, *, open_B=None) -> BatchTrees:
     trees = BatchTrees.join(
         [random_trees([len(s) for s in src], seed=int(np.concatenate(src).sum())) for src, _ in documents]
     )
-    return trees if open_B is None else trees.opened(np.asarray(open_B))
+    return trees if open_B is None else trees.without_tree_mask(np.asarray(open_B))
 
 
 def random_documents(counts, *, seed: int = 0, longest: int = 7, n_symbols: int = N_SYMBOLS):

@@ -74,7 +74,7 @@ def test_a_sparse_file_in_a_tar_is_refused(tmp_path):
     packed = subprocess.run(["tar", "--sparse", "-cf", archive, "-C", tmp_path, "hole.po"], check=False)
     if packed.returncode or archive.stat().st_size > 1 << 20:
         pytest.skip("no tar that writes sparse files")
-    with pytest.raises(UserError, match=r"a\.tar: hole\.po is sparse"):
+    with pytest.raises(UserError, match=r"a\.tar: hole\.po is a sparse file"):
         read_members(archive, ".po", what="PO")
 
 
@@ -129,7 +129,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(tmp_path):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Trickle) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         patience = Patience(n_attempts=2, first_wait_seconds=0.01, timeout_seconds=5, slow_seconds=0.3, slow_bytes=1000)
-        with pytest.raises(AddressError, match=r"sends less than 1,000 bytes in 0\.3 s; what has arrived is kept"):
+        with pytest.raises(AddressError, match=r"sends less than 1,000 bytes in 0\.3 s; the received part is kept"):
             download(f"http://127.0.0.1:{server.server_port}/a", tmp_path / "a", patience=patience)
         stopped.set()
         server.shutdown()
@@ -158,6 +158,6 @@ def test_a_model_file_that_asks_for_huge_layers_is_refused_before_memory_is_take
     content["model"] |= {"width": 1 << 20, "feed_forward_width": 1 << 22}
     (tmp_path / "huge").mkdir()
     torch.save(content, tmp_path / "huge/model.pt")
-    with pytest.raises(UserError, match=r"weights and settings do not match .*embedding\.weight has another shape"):
+    with pytest.raises(UserError, match=r"weights and settings do not match .*embedding\.weight has a different shape"):
         load_model(tmp_path / "huge/model.pt")
     assert load_model(path).model.settings.width < 1 << 20

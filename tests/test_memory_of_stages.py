@@ -5,9 +5,10 @@ import tracemalloc
 import pytest
 
 from docmt.cli.main import main
+from docmt.corpora import filtering
 from docmt.instances import building
 
-SIZES = (2_000, 6_000)
+SIZES = (4_000, 8_000)
 """More than one chunk of lines, and more than one block of tokens."""
 LIMIT = 50
 """Bytes per pair."""
@@ -20,8 +21,8 @@ def texts(tmp_path_factory):
     for size in SIZES:
         folders[size] = folder = tmp_path_factory.mktemp(f"pairs{size}") / "en-de"
         folder.mkdir()
-        lines = [f"Word{i % 97} word{i % 31} word{i % 13} a word.\n" for i in range(size)]
-        for lang in ("en", "de"):
+        for lang, word in (("en", "word"), ("de", "wort")):
+            lines = [f"One {word}{i % 97} {word}{i % 31} {word}{i % 13}.\n" for i in range(size)]
             (folder / f"train.{lang}").write_text("".join(lines), encoding="utf-8")
             (folder / f"test.{lang}").write_text("".join(lines[:20]), encoding="utf-8")
         index = ["document\tn_sentences\n", *(f"document-{i}\t20\n" for i in range(size // 20))]
@@ -43,6 +44,9 @@ def learn(folder):
 
 STAGES = {
     "combine": "corpora combine --inputs {0}/train {0}/test --languages en de --out {0}/out/made",
+    "filter": "corpora filter --inputs {0}/train --languages en de --out {0}/out/made",
+    "filter duplicates": "corpora filter --inputs {0}/train --languages en de --out {0}/out/made"
+    ' --settings {{"duplicates":false}}',
     "overlap": "corpora overlap --train {0}/train --tests {0}/test --src-lang en --tgt-lang de --out {0}/out/made",
     "learn truecaser": "text learn-truecaser --input {0}/train.en --out {0}/out/made",
     "truecase": "text truecase --model {0}/truecaser --input {0}/train.en --out {0}/out/made",
@@ -56,6 +60,8 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_memory_grows_by_a_few_bytes_per_pair(texts, monkeypatch, stage):
     monkeypatch.setattr(building, "SENTENCES_OF_A_BLOCK", 1000)
+    monkeypatch.setattr(filtering, "BLOCK_PAIRS", 1000)
+    monkeypatch.setattr(filtering, "DUPLICATE_CHARACTERS", 1)
     peaks = []
     for size in (SIZES[0], *SIZES):  # once before, so that what is loaded at the first time does not count
         tracemalloc.start()

@@ -91,7 +91,7 @@ def test_values_have_new_names_that_exist():
 
 
 def test_a_key_with_both_names_is_refused():
-    with pytest.raises(UserError, match=r"config.systems.a: 'cutting' is the former name of 'instances': leave 'cut"):
+    with pytest.raises(UserError, match=r"config.systems.a: 'cutting' is the former name of 'instances': remove 'cut"):
         rename_settings({"systems": {"a": {"cutting": "x", "instances": "y"}}})
 
 

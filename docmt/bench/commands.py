@@ -64,7 +64,7 @@ def gpu(
         jobs: number of processes for the checks. A process needs a core and 2 GiB GPU memory.
     """
     if size not in ("", *SIZES):
-        raise UserError(f"--size {size}: one of {', '.join(SIZES)}")
+        raise UserError(f"--size {size}: must be one of {', '.join(SIZES)}")
     names = ["cpu", "cpu"]
     if device == "cuda":
         names = visible_gpus()
@@ -109,7 +109,7 @@ def gpu(
             for part in only or ("*",)
         }
         if unknown := [part for part, keys in named.items() if not keys]:
-            raise UserError(f"--only {' '.join(unknown)}: no such row; they are {', '.join(checks)}, budgets")
+            raise UserError(f"--only {' '.join(unknown)}: unknown row; known: {', '.join(checks)}, budgets")
         chosen = {key: check for key, check in checks.items() if key in set().union(*named.values())}
         print(f"docmt bench gpu on {name}, commit {provenance['commit']}: {len(chosen)} rows")
         workers = Workers(jobs, {*first, *last}, partial(Scenarios, place), folder) if jobs > 1 else None

@@ -35,7 +35,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
     """
     with study.opened() as (plan, folder):
         if not (folder / "results").is_dir():
-            raise UserError(f"--directory {study.directory}: has no results: give the folder of a study")
+            raise UserError(f"--directory {study.directory}: contains no results: pass the folder of a study")
         leftovers = list(find_leftovers(folder, plan))
     if delete:
         try:
@@ -43,7 +43,7 @@ def clean(study: StudyFolder = StudyFolder(), *, delete: bool = False) -> None:
         except QueueError:
             jobs = []
         if read_workflow(folder).state in ("running", "locked") or jobs:
-            raise UserError(f"{folder}: Snakemake or jobs of this study are running: delete when they have ended")
+            raise UserError(f"{folder}: Snakemake or jobs of this study are still running: wait until they have ended")
         for leftover in leftovers:
             shutil.rmtree(folder / leftover.path)
     for leftover in leftovers:

@@ -27,7 +27,7 @@ def check(*files: Path) -> None:
         files: YAML or JSON files. As for `docmt run`, later files override earlier files.
     """
     if not files:
-        raise UserError("docmt config check: give at least one file")
+        raise UserError("docmt config check: pass at least one configuration file")
     names = " ".join(map(str, files))
     try:
         config = load_config(read_config_files(files))
@@ -82,7 +82,7 @@ def schema(*, out: Path | None = None) -> None:
         docmt config schema --out config/schema.json
 
     Args:
-        out: write it to this file instead.
+        out: file to write. Default: standard output.
     """
     if out is None:
         print(json_schema(), end="")
@@ -99,7 +99,7 @@ def print_manual(*, into: Path | None = None) -> None:
         docmt config manual
 
     Args:
-        into: update the reference inside this file instead.
+        into: page in which to update the reference. Default: standard output.
     """
     if into is None:
         print(manual(), end="")

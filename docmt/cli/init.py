@@ -16,19 +16,20 @@ PARTS = ("Snakefile", "workflow", "profiles", "slurm", "config", "environment.ym
 README = """\
 # A study with docmt
 
-| command, in this folder | what it does |
+| command in this folder | |
 |---|---|
-| `docmt config check my.yaml` | checks the configuration, and that its files exist |
-| `docmt run my.yaml --dry-run` | lists the jobs, and why each of them runs |
-| `docmt run my.yaml` | runs them on all cores; after an interruption, it resumes |
-| `docmt run my.yaml --profile slurm` | runs them on a Slurm cluster; adapt `slurm/config.yaml` first |
-| `docmt status` | shows how far each training is, and what failed |
+| `docmt config check my.yaml` | check the configuration and its files |
+| `docmt run my.yaml --dry-run` | list the jobs with their reasons |
+| `docmt run my.yaml` | run the jobs on all cores, or resume after an interruption |
+| `docmt run my.yaml --profile slurm` | run the jobs on a Slurm cluster (adapt `slurm/config.yaml` first) |
+| `docmt status` | show training progress and failed jobs |
 
-`my.yaml` is the study. `results/report/report.html` has tables and curves, `results/report/reader.html` the
-translations side by side, `results/*/runs/*/seed*/model.pt` the models: `docmt translate --model model.pt letter.txt`.
+`my.yaml` contains the study. `results/report/report.html` will contain tables and learning curves, and
+`results/report/reader.html` will show translations side by side. To translate a text, run `docmt translate --model
+results/DATASET/runs/SYSTEM/seed1/model.pt letter.txt`.
 
-`config/config.yaml` is docmt's demo and `config/examples/` holds more configurations to copy from; `Snakefile` and
-`workflow/` are the workflow, which needs no change. `docmt --help` lists all commands, `docmt config manual` all keys.
+`config/config.yaml` is the demo, and `config/examples/` contains more configurations. You do not need to change
+`Snakefile` and `workflow/`. `docmt --help` lists all commands, and `docmt config manual` lists all keys.
 """
 NEXT = """{folder} is ready. Next:
   cd {quoted}
@@ -70,7 +71,7 @@ def init(
         form: reader or its settings, for example `{reader: tsv, columns: [2, 3]}` (docs/corpora.md). Default: guessed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: exists and is not empty: give a new folder")
+        raise UserError(f"{folder}: exists and is not empty: choose a new folder")
     paths = {"train": train, "dev": dev, "test": test}
     study = None
     if any(paths.values()):
@@ -78,11 +79,11 @@ def init(
 
         if missing := [name for name, files in paths.items() if not files]:
             raise UserError(
-                f"--{missing[0]} is missing: a study needs --train, --dev and --test, in other documents each"
+                f"--{missing[0]} is missing: a study needs --train, --dev and --test with different documents"
             )
         study = NewStudy({name: files or [] for name, files in paths.items()}, folder, form=form, languages=languages)
     elif languages or form:
-        raise UserError("--languages and --format describe files: give --train, --dev and --test, too")
+        raise UserError("--languages and --format describe your files: also pass --train, --dev and --test")
     source = find_workflow()
     is_new = not folder.exists()
     try:
@@ -116,4 +117,4 @@ def find_workflow() -> Path:
     for folder in (Path(__file__).parents[2], *installed):
         if all((folder / name).exists() for name in PARTS):
             return folder
-    raise UserError("the workflow was not installed with docmt: install it again, or clone its repository")
+    raise UserError("docmt was installed without its workflow: install it again, or clone its repository")

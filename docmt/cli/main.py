@@ -28,10 +28,10 @@ app = CommandGroup(
     version=f"docmt {__version__}",
     help="Document-level machine translation.",
     help_format="plaintext",
-    group_commands=Group("Help", sort_key=2),
     # Lists follow one option (`--inputs a b`), switches have no opposite, and the last repeated option counts.
     default_parameter=Parameter(negative=(), consume_multiple=True, allow_repeating=True),
 )
+app["--help"].group = app["--version"].group = Group("Help", sort_key=2)
 # Modules are imported when one of their commands is called, because importing torch takes seconds.
 USER = Group("User commands", sort_key=0)
 WORKFLOW = Group("Workflow steps", sort_key=1)

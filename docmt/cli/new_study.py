@@ -187,8 +187,8 @@ def _format_settings(form: str | None) -> dict[str, Any]:
     values = {"reader": values} if isinstance(values, str) else values
     if not isinstance(values, dict) or (form and values.get("reader") not in FORMATS):
         raise UserError(
-            f"--format {form}: give a reader, or its settings as in '{{reader: tsv, columns: [2, 3]}}'; "
-            f"readers: {', '.join(FORMATS)}"
+            f"--format {form}: expected a reader, or a reader with its settings, such as "
+            f"'{{reader: tsv, columns: [2, 3]}}'; readers: {', '.join(FORMATS)}"
         )
     return values
 

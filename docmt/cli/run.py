@@ -30,7 +30,7 @@ from docmt.snakemake import LOCKS, read_jobs
 
 log = logging.getLogger(__name__)
 
-TARGETS = ("all", "demo", "tables", "figures", "claims")
+TARGETS = ("all", "tables", "figures", "claims")
 """Snakefile targets, in addition to stages and rules."""
 WITH_YAML = {"--profile", "--workflow-profile", "--report-metadata", "--slurm-partition-config"}
 """Snakemake options whose value can be a YAML file."""
@@ -88,13 +88,13 @@ def run(
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:
-            raise UserError(f"target {target!r}: neither a stage, a rule nor a path; {nearest(target, known)}")
+            raise UserError(f"target {target!r}: not a stage, a rule or a path; {nearest(target, known)}")
     if changes:
         is_dry = dry_run or "--unlock" in options
         if not is_dry and any((directory / LOCKS).glob("*.lock")):
             raise UserError(
-                f"--set: Snakemake is running in this folder, and reads {directory / MERGED}: wait until it has ended, "
-                "or, if it was killed, remove its lock with --unlock"
+                f"--set: Snakemake is running in this folder and reads {directory / MERGED}: wait until it has "
+                "ended. If it was killed, remove its lock with --unlock"
             )
         merged = (directory / (MERGED_DRY_RUN if is_dry else MERGED)).absolute()
         with atomic_writer(merged, checksum=False) as file:
@@ -103,7 +103,7 @@ def run(
             yaml.safe_dump(values, file, sort_keys=False, allow_unicode=True, width=120)
         files = [merged]
         if not is_dry:
-            log.info("configuration: %s (`docmt run`, status and clean take it until the next run)", directory / MERGED)
+            log.info("configuration: %s (default of `docmt run`, `status` and `clean`)", directory / MERGED)
     has_profile = "SNAKEMAKE_PROFILE" in os.environ or chosen.get("profile")
     if not has_profile and not any(chosen.get(name) for name in ("cores", "jobs", "executor")):
         options += ["--cores", "all"]
@@ -170,8 +170,7 @@ def _refuse_configuration(options: list[str], files: list[Path]) -> None:
         if re.fullmatch(r"--conf\S*|--sn\S*|-C\S*|-s\S*", name):
             given = " ".join(map(str, files)) or (value if value.endswith((".yaml", ".yml")) else "my.yaml")
             raise UserError(
-                f"{name}: write `docmt run {given}`, and changes as `--set KEY=VALUE`; only `snakemake` itself "
-                f"takes {name}"
+                f"{name}: use `docmt run {given}`, and --set KEY=VALUE for changes; {name} is an option of `snakemake`"
             )
 
 
@@ -195,7 +194,7 @@ def limit_gpus(options: list[str]) -> list[str]:
     n_gpus = len(visible_gpus())
     if not n_gpus or any(option.startswith("gpu=") for option in options):
         return options
-    log.info("%d GPU job(s) at a time; --resources gpu=N for more", n_gpus)
+    log.info("%d GPU job(s) at a time; --resources gpu=N allows more", n_gpus)
     if "--resources" not in options:
         return [*options, "--resources", f"gpu={n_gpus}"]
     before = options.index("--resources") + 1
@@ -210,7 +209,7 @@ def read_change(change: str) -> dict[str, Any]:
     except UserError:
         value, equals = None, ""
     if not equals or not re.fullmatch(r"[^.\s]+(\.[^.\s]+)*", key):
-        raise UserError(f"--set {change}: give KEY=VALUE, such as decoding.beam_size=4")
+        raise UserError(f"--set {change}: expected KEY=VALUE, for example decoding.beam_size=4")
     # In YAML 1.1, 1e-4 is text. Here it can only be a number.
     if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+", value):
         value = float(value)

@@ -26,12 +26,12 @@ def find_configuration(files: Sequence[Path], directory: Path) -> list[Path]:
     if not files:
         if not last:
             raise UserError(
-                "which configuration? There was no run in this folder: `docmt run my.yaml` runs yours, "
-                "`make demo` or `docmt run config/config.yaml` the demo"
+                "no configuration: this folder has no previous run. Start one with `docmt run my.yaml`, or the "
+                "demo with `docmt run config/config.yaml`"
             )
         log.info("configuration of the last run: %s", named)
     elif last and [file.resolve() for file in files] != [file.resolve() for file in last]:
-        log.warning("the configuration is %s; the last run in this folder had %s", " ".join(map(str, files)), named)
+        log.warning("using %s, but the last run in this folder used %s", " ".join(map(str, files)), named)
     return [*files] or last
 
 
@@ -41,7 +41,8 @@ class StudyFolder:
     """Options for a study's folder and configuration."""
 
     files: Annotated[
-        list[Path], Parameter(name="--configfile", help="configuration files (default: the files of the last run).")
+        list[Path],
+        Parameter(name="--configfile", help="YAML files. Default: the files of the last run.", show_default=False),
     ] = field(default_factory=list)
     directory: Annotated[Path, Parameter(alias="-d", help="folder of the study.")] = field(default=Path(), kw_only=True)
 
@@ -50,7 +51,7 @@ class StudyFolder:
         """Return the plan and the study folder. The study folder is the working directory inside the context."""
         if not self.directory.is_dir():
             what = "is a file" if self.directory.exists() else "no such folder"
-            raise UserError(f"--directory {self.directory}: {what}: give the folder of a study")
+            raise UserError(f"--directory {self.directory}: {what}: pass the folder of a study")
         values = read_config_files(find_configuration(self.files, self.directory))
         with chdir(self.directory):
             yield Plan(load_config(values)), Path.cwd()

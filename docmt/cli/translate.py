@@ -31,9 +31,7 @@ EXAMPLES = """Examples:
   docmt translate --model model.pt talk.en --out talk.de
   docmt translate --model model.pt --out out/ *.txt     out/NAME for each file
   docmt translate --model nllb.pt --source-lang deu --target-lang rus a.txt
-  docmt translate --model model.pt --precision float32 a.txt
-
-A file has a sentence per line, and a blank line between documents."""
+  docmt translate --model model.pt --precision float32 a.txt"""
 
 
 command = CommandGroup("translate", help_epilogue=EXAMPLES)
@@ -73,10 +71,10 @@ def translate(
     tree_file = None if discourse in (None, "auto", "none") else Path(discourse)
     if context == "none" and discourse not in (None, "none"):
         raise UserError(
-            "--context none and --discourse: a list of sentences has no document trees; give only one of the two"
+            "--context none and --discourse: separate sentences have no document trees; pass only one of the two"
         )
     if tree_file and len(files) > 1:
-        raise UserError(f"--discourse {tree_file}: trees belong to one text: translate the files one at a time")
+        raise UserError(f"--discourse {tree_file}: the trees belong to one text: translate the files one at a time")
     targets = _targets(files, out)
     texts = [_read_lines(path) for path in files] or [_read_lines(None)]
     chosen = choose_device(device, threads)
@@ -111,8 +109,8 @@ def _load(file: Path, source_lang: str | None, target_lang: str | None, discours
         model = _with_discourse_of_study(model, file)
     if discourse == "auto" and model.discourse is None:
         raise UserError(
-            "--discourse auto: most model files hold no segmenter and parser, as this one: add them with `docmt models "
-            "add-parser`, or give a file of trees"
+            f"--discourse auto: {file} contains no segmenter and parser: add them with `docmt models add-parser`, "
+            "or pass a file with trees"
         )
     return model
 
@@ -136,13 +134,13 @@ def _warn(model: "TrainedModel", file: Path, discourse: str | None) -> None:
     """Warn if a model's translations can be worse than expected."""
     if len(model.vocabulary) < SMALL_VOCABULARY:
         log.warning(
-            "%s: its vocabulary has only %d subwords, like that of a model trained on a small or generated corpus: "
-            "expect nonsense for other text",
+            "%s: the vocabulary has only %d subwords, typical of a small or generated corpus: expect poor "
+            "translations of other text",
             file,
             len(model.vocabulary),
         )
     if model.model.settings.needs_trees and discourse is None and model.discourse is None:
-        log.warning("%s reads trees, but there is no --discourse: it translates without them", file)
+        log.warning("%s reads discourse trees, but --discourse is not set: translating without trees", file)
 
 
 def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel":
@@ -154,7 +152,7 @@ def _with_discourse_of_study(model: "TrainedModel", file: Path) -> "TrainedModel
     segmenters, parsers = (sorted(discourse.glob(f"{kind}s/*/{kind}.pt")) for kind in ("segmenter", "parser"))
     if folders[min(2, len(folders) - 1)].name != "runs" or len(segmenters) != 1 or len(parsers) != 1:
         return model
-    log.info("trees by %s and %s; --discourse none translates without them", segmenters[0], parsers[0])
+    log.info("using trees from %s and %s; --discourse none translates without trees", segmenters[0], parsers[0])
     return replace(model, discourse=read_bundle(segmenters[0], str(parsers[0]), sentences="parser"))
 
 
@@ -162,19 +160,19 @@ def _targets(files: tuple[Path, ...], output: str | None) -> list[Path | None]:
     """Return output files by text, or None for standard output. Output files must differ from all input files."""
     if output is None:
         if len(files) > 1:
-            raise UserError("several files: give a folder for their translations, --out FOLDER/")
+            raise UserError("several input files: pass a folder for the translations, --out FOLDER/")
         return [None]
     is_folder = len(files) > 1 or output.endswith("/") or Path(output).is_dir()
     if is_folder and not files:
-        raise UserError(f"--out {output}: is a folder, but standard input is written to a file")
+        raise UserError(f"--out {output}: is a folder: the translation of standard input needs a file")
     targets = [Path(output) / path.name for path in files] if is_folder else [Path(output)]
     sources = {path.resolve() for path in files}
     for number, target in enumerate(targets):
         check_can_write(target)
         if target.resolve() in sources:
-            raise UserError(f"{target}: would be overwritten: give another --out")
+            raise UserError(f"{target}: is an input file and would be overwritten: choose another --out")
         if target.resolve() in {other.resolve() for other in targets[:number]}:
-            raise UserError(f"{target}: would be written for two files: translate them one at a time")
+            raise UserError(f"{target}: is the output for two input files: translate these one at a time")
     return [*targets]
 
 
@@ -211,7 +209,7 @@ def _summarize(translator: "Translator", where: str) -> None:
     )
     if counts.unknown > MAX_UNKNOWN_SHARE * counts.subwords:
         share = 100 * counts.unknown / counts.subwords
-        log.warning("%.0f %% of the subwords are unknown to the model: it was trained on other text", share)
+        log.warning("%.0f %% of the subwords are unknown: was the model trained on different text?", share)
 
 
 def _read_lines(path: Path | None) -> list[str]:
@@ -220,11 +218,11 @@ def _read_lines(path: Path | None) -> list[str]:
         lines = read_lines(path)
     else:
         if sys.stdin.isatty():
-            log.warning("reading from the terminal, one sentence per line: end the text with Ctrl-D")
+            log.warning("reading from the terminal, one sentence per line: finish with Ctrl-D")
         try:
             lines = sys.stdin.buffer.read().decode("utf-8-sig").split("\n")
         except UnicodeDecodeError as error:
-            raise UserError(f"standard input: byte {error.start} is not UTF-8: convert the text first") from None
+            raise UserError(f"standard input: byte {error.start} is not UTF-8: convert the text to UTF-8") from None
         if lines[-1] == "":
             lines.pop()
     return [line.removesuffix("\r") for line in lines]

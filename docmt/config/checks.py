@@ -36,7 +36,7 @@ def check_config(config: Config) -> None:
         _check_init(config, name)
     runs = list_runs(config)
     if not runs:
-        raise UserError("config.systems: no system is trained on any dataset; see systems.*.datasets")
+        raise UserError("config.systems: no system is trained on any dataset; check systems.*.datasets")
     if not any(config.systems[run.system].evaluate for run in runs):
         raise UserError("config.systems: no system is scored: remove `evaluate: false` from one of them")
     check_report(config)
@@ -57,9 +57,9 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
     except UserError as error:
         raise UserError(f"{where}.tgt_lang: {error}") from None
     if (lang := dataset.monolingual_lang) is not None and lang not in dataset.languages:
-        raise UserError(f"{where}.monolingual_lang: {lang!r} is neither src_lang nor tgt_lang")
+        raise UserError(f"{where}.monolingual_lang: {lang!r} must be src_lang or tgt_lang")
     if lang is not None and not dataset.monolingual:
-        raise UserError(f"{where}: monolingual_lang is set, but monolingual names no documents")
+        raise UserError(f"{where}: monolingual_lang is set, but monolingual is empty")
     held: dict[str, str] = {}
     for part, references in dataset.all_parts().items():
         key = part.replace("test_", "test.", 1)
@@ -80,7 +80,7 @@ def _check_dataset(config: Config, name: str, dataset: DatasetSettings) -> None:
         check_suite(config, reference, languages=dataset.languages, where=f"{where}.suites")
         suite = reference.split("/")[1]
         if suite in names:
-            raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would share the name {suite!r}")
+            raise UserError(f"{where}.suites: {names[suite]!r} and {reference!r} would both be called {suite!r}")
         names[suite] = reference
 
 
@@ -91,7 +91,7 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
         chosen = look_up(config.corpora.filters, row, where=f"{where}.{part}", what="filter")
         if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
             key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
-            raise UserError(f"{where}.{part}: {key} of filter {row!r} is for training data")
+            raise UserError(f"{where}.{part}: {key} of filter {row!r} applies only to training data")
         for reference in chosen.external:
             where = f"config.corpora.filters.{row}.external"
             look_up(references, reference, where=where, what="split")
@@ -142,8 +142,8 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
         _check_runs_of(config, name, system.use_model_of, where=f"{where}.use_model_of")
     if decoding_settings(config, name).context == "none" and model_settings(config, name).context is None:
         raise UserError(
-            f"{where}: decoding.context 'none' skips the context module, but its model has none: leave the key out, "
-            "or use an architecture that has one, such as 'global_context'"
+            f"{where}: decoding.context 'none' skips the context module, but this model has none: remove the key, "
+            "or use an architecture with one, for example 'global_context'"
         )
     if system.use_model_of is not None:
         return  # the other row, which is checked by itself, has model and training
@@ -153,14 +153,14 @@ def _check_system(config: Config, name: str, system: SystemSettings) -> None:
     _check_frozen(config, name, training)
     if training.init_new_parameters == "zero" and system.init is not None:
         try:
-            model_settings(config, name).check_silent_start()
+            model_settings(config, name).check_zero_init()
         except UserError as error:
             raise UserError(f"{where}: training.{error}") from None
     reads_documents = instances.max_sentences != 1 and {"documents", "restoration"} & set(training.tasks)
     if training.max_batch_tokens < instances.max_tokens and reads_documents:
         raise UserError(
             f"{where}: max_batch_tokens {training.max_batch_tokens} (recipe {system.recipe!r}) is less than "
-            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch could not hold an instance"
+            f"instances.{system.instances}.max_tokens {instances.max_tokens}: a batch must fit one instance"
         )
 
 
@@ -171,7 +171,7 @@ def _check_trees(config: Config, system: str) -> None:
         if row.use_model_of is None and model_settings(config, system).needs_trees:
             raise UserError(
                 f"config.systems.{system}: architecture {row.architecture!r} reads trees, but "
-                f"instances.{row.instances} names none; give it `trees`"
+                f"instances.{row.instances} has none: set its key `trees`"
             )
         return
     trees = config.discourse.trees[instances.trees]
@@ -203,8 +203,8 @@ def _check_frozen(config: Config, name: str, training: TrainingSettings) -> None
         return
     if config.systems[name].init is None:
         raise UserError(
-            f"config.systems.{name}: training.freeze {training.freeze!r} freezes what `init` gives, but the system has "
-            "none: name an init, or leave the key out"
+            f"config.systems.{name}: training.freeze {training.freeze!r} freezes the parameters from `init`, but "
+            "the system has no init: set init, or remove this key"
         )
     if model_settings(config, name).context is not None and {"sentences", "pairs"} & set(training.tasks):
         raise UserError(f"config.systems.{name}: {FROZEN_SENTENCES}")
@@ -216,8 +216,8 @@ def _check_tasks(config: Config, name: str, tasks: list[TaskName]) -> None:
         for task, part in PARTS_OF_TASKS.items():
             if run.system == name and task in tasks and not getattr(dataset, part):
                 raise UserError(
-                    f"config.systems.{name}: its training has the task {task!r}, but config.datasets.{run.dataset}."
-                    f"{part} is empty: name some data there, or leave the task out"
+                    f"config.systems.{name}: its training has the task {task!r}, but "
+                    f"config.datasets.{run.dataset}.{part} is empty: add data there, or remove the task"
                 )
 
 
@@ -228,8 +228,8 @@ def _check_runs_of(config: Config, name: str, origin: str, *, where: str) -> Non
     for run in runs:
         if run.system == name and (run.dataset, run.seed) not in have:
             raise UserError(
-                f"{where}: {origin!r} has no run on dataset {run.dataset!r} with seed {run.seed}; "
-                f"see datasets and seeds of both"
+                f"{where}: {origin!r} has no run on dataset {run.dataset!r} with seed {run.seed}; compare datasets "
+                "and seeds of both systems"
             )
 
 
@@ -244,7 +244,7 @@ def _check_init(config: Config, name: str) -> None:
     chain = [name]
     while (origin := config.systems[chain[-1]].init_system) is not None:
         if origin in chain:
-            raise UserError(f"{where}.init: systems initialize each other in a circle: {' ← '.join([*chain, origin])}")
+            raise UserError(f"{where}.init: cycle of initial models: {' ← '.join([*chain, origin])}")
         look_up(config.systems, origin, where=f"config.systems.{chain[-1]}.init", what="system")
         chain.append(origin)
     check_trained(config, system.init_system, where=f"{where}.init")
@@ -255,7 +255,7 @@ def _check_init(config: Config, name: str) -> None:
         if getattr(mine, key) != getattr(theirs, key):
             raise UserError(
                 f"{where}.model.{key} is {getattr(mine, key)}, but config.systems.{system.init}.model.{key} is "
-                f"{getattr(theirs, key)}: a model and its init must agree"
+                f"{getattr(theirs, key)}: both must be equal"
             )
 
 

@@ -60,11 +60,9 @@ class TreesRow(Settings):
     def _check_source(self) -> Self:
         given = [bool(self.segmenter or self.parser), self.gold, bool(self.files)]
         if sum(given) != 1 or (given[0] and not (self.segmenter and self.parser)):
-            raise ValueError(
-                "trees come from segmenter and parser, or from gold: true, or from files: give one of them"
-            )
+            raise ValueError("set one source of trees: segmenter and parser, gold: true, or files")
         if self.sentences == "chain" and not self.parser:
-            raise ValueError("sentences: chain goes with segmenter and parser; leave it out for gold trees and files")
+            raise ValueError("sentences: chain requires segmenter and parser; remove it for gold trees and files")
         return self
 
 
@@ -88,7 +86,7 @@ class InstancesRow(InstancesSettings):
     @model_validator(mode="after")
     def _check_trees(self) -> Self:
         if self.shuffled and self.trees is not None:
-            raise ValueError("sentences that are dealt out to other documents have no trees: give shuffled or trees")
+            raise ValueError("shuffled sentences have no trees: remove shuffled or trees")
         return self
 
     def instances(self) -> InstancesSettings:

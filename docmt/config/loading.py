@@ -62,7 +62,7 @@ def parse_yaml(text: str, *, where: str) -> Any:
     try:
         value = yaml.load(text, Loader=_StrictLoader)  # which is a SafeLoader
         if _n_values(value, {}) > MAX_VALUES:
-            raise UserError(f"{where}: aliases (`*name`) make more than {MAX_VALUES:,} values of it: write them out")
+            raise UserError(f"{where}: aliases (`*name`) expand to more than {MAX_VALUES:,} values: write them out")
         return value
     except UserError:
         raise

@@ -19,7 +19,7 @@ def _dataset_name(name: str) -> str:
 
 def _split_reference(reference: str) -> str:
     if not re.fullmatch(rf"{NAME}/{NAME}", reference):
-        raise ValueError("write CORPUS/SPLIT")
+        raise ValueError("must be CORPUS/SPLIT")
     return reference
 
 

@@ -101,7 +101,7 @@ class Plan:
         return read if is_recorded else lambda wildcards, input: read(wildcards)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
-        """Return a function for the expected fingerprints option, because scores can be from an older config."""
+        """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""
         return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
 
     def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
@@ -138,6 +138,10 @@ class Plan:
         """Return the system that trains the model: the system itself, or `use_model_of`."""
         return model_owner(self.config, wildcards.system)
 
+    def parser_segmenter(self, wildcards: Any) -> str:
+        """Return the segmenter that a parser is stored with."""
+        return self.config.discourse.parsers[wildcards.parser].segmenter
+
     # Wildcard constraints.
 
     def row_pattern(self, section: str, *, where: str = "", unless: str = "") -> str:
@@ -149,12 +153,12 @@ class Plan:
             if (not where or getattr(row, where)) and not (unless and getattr(row, unless))
         )
 
-    def score_scopes(self) -> str:
+    def scope_pattern(self) -> str:
         """Pattern for score table scopes: the study, a dataset, or a system on a dataset."""
         datasets = self.row_pattern("datasets")
         return f"report|{datasets}|({datasets})/runs/({self.row_pattern('systems')})"
 
-    def splits(self) -> str:
+    def split_pattern(self) -> str:
         """Pattern for all split names (datasets, corpora, suites and treebanks)."""
         datasets = self.config.datasets.values()
         parts = [(name, references) for dataset in datasets for name, references in dataset.all_parts().items()]
@@ -162,25 +166,25 @@ class Plan:
         suites = [suite for dataset in datasets for suite in dataset.suite_names()]
         return wildcard_regex(dict.fromkeys([*(name for name, _ in parts), *members, *suites, TREEBANK_SPLIT]))
 
-    def catalog_corpora(self) -> str:
+    def catalog_pattern(self) -> str:
         """Pattern for catalog corpora, except corpora that the config replaces."""
         hidden = {*self.config.corpora.controlled, *self.config.corpora.custom, *self.config.corpora.mtdata}
         return wildcard_regex(name for name in load_catalog() if name not in hidden)
 
-    def corpora_of_files(self) -> str:
+    def readable_pattern(self) -> str:
         """Pattern for corpora that are read from files."""
-        return wildcard_regex([self.catalog_corpora(), *self.config.corpora.custom, *self.config.corpora.mtdata])
+        return wildcard_regex([self.catalog_pattern(), *self.config.corpora.custom, *self.config.corpora.mtdata])
 
-    def mtdata_corpora(self) -> str:
+    def mtdata_pattern(self) -> str:
         """Pattern for mtdata dataset ids and document boundaries, as in paths to fetched files."""
         return wildcard_regex(row.dataset_id for row in self.config.corpora.mtdata.values())
 
-    def filtered_datasets(self) -> str:
+    def filtered_pattern(self) -> str:
         """Pattern for datasets with filters. It only matches paths to filtered parts."""
         datasets = self.config.datasets.items()
         return wildcard_regex(rf"{name}(?=/corpora/[^/]+/{part}\.)" for name, row in datasets for part in row.filters)
 
-    def controlled_corpora(self, generator: str) -> str:
+    def generator_pattern(self, generator: str) -> str:
         """Pattern for corpora that a generator writes."""
         return wildcard_regex(
             name for name, row in self.config.corpora.controlled.items() if row.generator == generator
@@ -188,8 +192,8 @@ class Plan:
 
 
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
-    # Under `--rerun-triggers mtime`, planned score files can contain scores from an older study.
-    for source in artifact.sources("scores"):
+    # After `--touch` or under `--rerun-triggers mtime`, planned files can contain scores from an older study.
+    for source in [*artifact.sources("scores"), *artifact.sources("differences")]:
         if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
             yield from _score_fingerprints(source)
         elif isinstance(source, Artifact):

@@ -14,7 +14,7 @@ from docmt.settings import nearest
 CONTROLLED_LANGUAGES = ("en", "de")
 CONTROLLED_SPLITS: tuple[str, ...] = ("train", "dev", "test")
 CONTROLLED_SUITES: tuple[str, ...] = ("pronoun", "deixis", "cohesion", "ellipsis")
-SEGMENTS_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
+NESTED_SUITES: tuple[str, ...] = ("structure", "deixis", "cohesion", "ellipsis")
 """Splits and suites from `docmt controlled generate`. The suites depend on the generator."""
 
 Kind = Literal["controlled", "custom", "mtdata", "catalog"]
@@ -76,7 +76,7 @@ def check_suite(config: Config, reference: str, *, languages: tuple[str, str], w
     """Raise UserError unless `reference` names a contrastive or generative test set for this direction."""
     corpus = reference.split("/")[0]
     row = config.corpora.controlled.get(corpus)
-    generated = SEGMENTS_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
+    generated = NESTED_SUITES if row is not None and row.generator == "nested" else CONTROLLED_SUITES
     what = "contrastive test set"
     _check_name(
         config, reference, generated=generated, fits=lambda form: isinstance(form, SuiteFormat), where=where, what=what

@@ -72,7 +72,7 @@ def _check_columns(config: Config, tests: dict[str, None]) -> None:
             needed = _measured_with(metric)
             if needed in selectable_metrics() and needed not in config.evaluation.metrics:
                 raise UserError(
-                    f"{where}: {metric!r} is not computed; name {needed!r} in evaluation.metrics too, or leave it out"
+                    f"{where}: {metric!r} is not computed; add {needed!r} to evaluation.metrics, or remove it here"
                 )
 
 
@@ -140,5 +140,5 @@ def _check_places(config: Config, figure: ScoreFigure, *, where: str) -> None:
         check_scored(config, system, where=f"{where}.series")
     for system in figure.systems:
         if system not in figure.x_values and figure.x not in paper_columns(config, system):
-            fact = f"the config gives no {figure.x!r} of it" if figure.x else "`x` is null"
-            raise UserError(f"{where}: {system!r} has no place on the horizontal axis: {fact}; add it to `x_values`")
+            fact = f"the configuration contains no {figure.x!r} for it" if figure.x else "`x` is null"
+            raise UserError(f"{where}: {system!r} has no value for the horizontal axis: {fact}; add one to `x_values`")

@@ -58,7 +58,7 @@ class DatasetSettings(Settings):
     filters: dict[str, Name] = {}
     """Rows of `corpora.filters` by part (`train`, `sentences`, `dev`, `test_NAME`), for example `{train: web}`."""
     text: dict[str, Any] = {}
-    """Section `text` keys to override for this dataset."""
+    """Keys of section `text` to override for this dataset."""
 
     @property
     def languages(self) -> tuple[str, str]:
@@ -137,7 +137,7 @@ class SystemSettings(Settings):
     seeds: Seeds | None = None
     """Random seeds for this system. Default: the study's `seeds`."""
     decoding: dict[str, Any] = {}
-    """Section `decoding` keys to override for this system."""
+    """Keys of section `decoding` to override for this system."""
     evaluate: bool = True
     """Translate and score the test sets. Set to false for systems that only pre-train."""
 
@@ -157,7 +157,7 @@ class SystemSettings(Settings):
         if self.has_user_output:
             if other := sorted(self.model_fields_set - USER_OUTPUT_KEYS):
                 raise ValueError(
-                    f"an external system (with hypotheses or log_probabilities) has no other keys: leave out {other[0]}"
+                    f"an external system (with hypotheses or log_probabilities) has no other keys: remove {other[0]}"
                 )
             return self
         if not self.instances:
@@ -170,7 +170,7 @@ class SystemSettings(Settings):
         own = self.model_fields_set & {"architecture", "recipe", "size", "model", "training", "init"}
         if self.use_model_of is not None and own:
             raise ValueError(
-                f"use_model_of uses the models of {self.use_model_of!r} unchanged; leave out {sorted(own)[0]}"
+                f"use_model_of uses the models of {self.use_model_of!r} unchanged; remove {sorted(own)[0]}"
             )
         return self
 

@@ -77,12 +77,12 @@ def _published_size(config: Config, system: str, *, where: str) -> dict[str, Any
     names = {text_settings(config, dataset).pretrained for dataset in datasets}
     if len(names) != 1 or (name := names.pop()) is None:
         raise UserError(
-            f"{where}: {PRETRAINED!r} takes the size of text.pretrained, which must be set, and to one model"
+            f"{where}: {PRETRAINED!r} copies the size of text.pretrained, which must be set to a single model"
         )
     folder = Path(published_folder(name))
     if not (folder / CONFIG).is_file():
         hint = f"docmt models fetch --model {name}" if is_published(name) else "give its folder as text.pretrained"
-        raise UserError(f"{where}: {folder / CONFIG}: no such file, so the size is unknown: {hint}, or name a size")
+        raise UserError(f"{where}: {folder / CONFIG}: no such file, so the model size is unknown: {hint}, or set size")
     found = read_settings(folder)
     return {key: found.model_dump()[key] for key in (*SAME, "dropout")} | {"positions": "sentence"}
 
@@ -175,13 +175,13 @@ def check_output(config: Config, system: str, test: str, *, is_suite: bool, wher
 def check_scored(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless the system exists and is scored."""
     if not look_up(config.systems, system, where=where, what="system").evaluate:
-        raise UserError(f"{where}: {system!r} is not scored; leave it out, or name another system")
+        raise UserError(f"{where}: {system!r} is not scored; remove it, or choose another system")
 
 
 def check_trained(config: Config, system: str, *, where: str) -> None:
     """Raise UserError unless docmt trains a system's models."""
     row = look_up(config.systems, system, where=where, what="system")
     if row.has_user_output:
-        raise UserError(f"{where}: {system!r} is an external system without a model; name a trained system")
+        raise UserError(f"{where}: {system!r} is an external system without a model; choose a trained system")
     if row.use_model_of is not None:
-        raise UserError(f"{where}: {system!r} trains no models; name {row.use_model_of!r}")
+        raise UserError(f"{where}: {system!r} trains no model; use {row.use_model_of!r}")

@@ -79,7 +79,7 @@ def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[
             if builder.src not in seen:
                 break
         else:
-            advice = "ask for fewer documents, or raise max_sentences"
+            advice = "reduce the number of documents, or raise max_sentences"
             raise UserError(f"controlled corpus: no new document in {MAX_ATTEMPTS} attempts: {advice}")
         seen.add(builder.src)
         name = f"{split}-{number:06d}"

@@ -70,8 +70,8 @@ class SelectionSettings(CorpusSize):
             raise ValueError(f"min_sentences {self.min_sentences} is above max_sentences {self.max_sentences}")
         if self.min_sentences < (needed := self.min_length()):
             raise ValueError(
-                f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and min_deictic "
-                f"{self.min_deictic}, a greeting and the nouns for the pronouns need {needed}"
+                f"min_sentences {self.min_sentences} is too small: min_pronouns {self.min_pronouns} and "
+                f"min_deictic {self.min_deictic}, a greeting and the nouns for the pronouns require {needed}"
             )
         return self
 

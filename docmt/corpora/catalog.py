@@ -56,7 +56,7 @@ class SourceFile(Settings):
     @model_validator(mode="after")
     def _is_obtainable(self) -> "SourceFile":
         if not self.addresses and not self.obtain:
-            raise ValueError("a file needs addresses, or `obtain`, which says what the user has to obtain")
+            raise ValueError("a file needs `addresses`, or instructions in `obtain`")
         return self
 
     @property
@@ -125,7 +125,7 @@ class ReadableCorpus(Settings):
     @model_validator(mode="after")
     def _has_two_languages(self) -> "ReadableCorpus":
         if not 1 <= len(self.languages) <= 2 or len(set(self.languages)) != len(self.languages):
-            raise ValueError("`languages` must be two different languages, source and target, or one")
+            raise ValueError("`languages` must be one language, or two different ones (source and target)")
         return self
 
     def holds(self, split: str) -> Literal["documents", "sentences", "monolingual", "suite", "generative", "files"]:
@@ -184,7 +184,7 @@ class Family(Settings):
         for name in self.files:
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"file {name!r} must be a relative path below the folder")
+                raise ValueError(f"file {name!r} must be a relative path inside the folder")
         for corpus_name, corpus in self.corpora.items():
             for split_name, split in corpus.splits.items():
                 for file in split.files.values():

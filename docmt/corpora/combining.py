@@ -33,7 +33,7 @@ def combine(
     dropped pairs if there is a filter. Without `out`, nothing is written.
     """
     if not 1 <= len(languages) <= 2 or len(set(languages)) != len(languages):
-        raise UserError(f"--languages {' '.join(languages)}: give one language, or two different ones")
+        raise UserError(f"--languages {' '.join(languages)}: expected one language, or two different ones")
     names: dict[str, Path] = {}
     for prefix in map(Path, prefixes):
         name = source_name(prefix, languages=languages)
@@ -53,7 +53,9 @@ def combine(
                 counts[name]["sentences"] += len(document)
                 yield replace(document, id=f"{name}/{document.id}")
         if filter is not None and not any(count["documents"] for count in counts.values()):
-            raise UserError(f"no document passes the filter of {', '.join(names)}: `docmt corpora filter --show 20`")
+            raise UserError(
+                f"no document passes the filter of {', '.join(names)}: try `docmt corpora filter --show 20`"
+            )
 
     if out is None:
         deque(combined(), maxlen=0)

@@ -157,7 +157,7 @@ def suite(
     write_jsonl(out, items)
     for cause, n in dropped.items():
         if n:
-            log.info("%s: left out: %d × %s", out, n, cause)
+            log.info("%s: omitted %d × %s", out, n, cause)
 
 
 def _described(name: str | None, spec: str | None, split: str) -> tuple["ReadableCorpus", str, dict[str, str]]:
@@ -165,7 +165,7 @@ def _described(name: str | None, spec: str | None, split: str) -> tuple["Readabl
     from docmt.corpora.catalog import ReadableCorpus, find_corpus
 
     if (name is None) == (spec is None):
-        raise UserError("give either --corpus or --spec")
+        raise UserError("pass either --corpus or --spec")
     if name is not None:
         entry = find_corpus(name)
         corpus, where = entry.corpus, entry.where
@@ -259,7 +259,7 @@ def check(*, corpora: list[str] | None = None, mirror: Mirror = None) -> int:
     from docmt.corpora.mirror import check_corpus
 
     if mirror is None:
-        raise UserError(f"no mirror folder: give --mirror DIR, or set ${MIRROR_VARIABLE}")
+        raise UserError(f"no mirror folder: pass --mirror DIR, or set ${MIRROR_VARIABLE}")
     if not mirror.is_dir():
         raise UserError(f"mirror {mirror}: no such folder")
     entries = [find_corpus(name) for name in corpora or load_catalog()]

@@ -85,7 +85,7 @@ def download(
         transfer.clear()
         if is_last or not was_resumed:
             raise AddressError(f"{url}: the checksum differs ({n_bytes} bytes received)")
-        log.info("%s: the resumed file is wrong; starting over", url)
+        log.info("%s: the resumed file has a wrong checksum; starting again", url)
 
 
 class _Transfer:
@@ -166,7 +166,7 @@ class _Transfer:
         except BROKEN_CONNECTION as error:
             raise _TemporaryError(f"{self.url}: the connection broke ({type(error).__name__})") from None
         except requests.exceptions.InvalidSchema as error:
-            raise AddressError(f"{self.url}: leads to an address that is not encrypted ({error})") from None
+            raise AddressError(f"{self.url}: redirects to an unencrypted address ({error})") from None
         except (requests.RequestException, ValueError) as error:  # ValueError: redirected to an invalid address
             raise AddressError(f"{self.url}: {type(error).__name__} ({error})") from None
         return is_rest
@@ -192,7 +192,7 @@ class _Transfer:
                 raise
             answer.add_done_callback(lambda late: late.exception() or late.result().close())
             seconds = self.patience.slow_seconds
-            raise AddressError(f"{self.url}: sends no complete headers in {seconds:g} s; try again later") from None
+            raise AddressError(f"{self.url}: no complete headers within {seconds:g} s; try again later") from None
 
     def _check_status(self, response: requests.Response) -> None:
         status = response.status_code
@@ -224,13 +224,13 @@ class _Transfer:
                 n_bytes = file.tell()
                 if max(n_bytes, total or 0) > self.most_bytes:
                     self.clear()
-                    raise AddressError(f"{response.url}: serves more than {self.most_bytes:,} bytes")
+                    raise AddressError(f"{response.url}: sent more than {self.most_bytes:,} bytes")
                 # A server can send very little data, but too often for a timeout.
                 if time.monotonic() - since >= patience.slow_seconds:
                     if n_bytes - n_before < patience.slow_bytes:
                         raise AddressError(
                             f"{response.url}: sends less than {patience.slow_bytes:,} bytes in "
-                            f"{patience.slow_seconds:g} s; what has arrived is kept, try again later"
+                            f"{patience.slow_seconds:g} s; the received part is kept, try again later"
                         )
                     since, n_before = time.monotonic(), n_bytes
             # After starting over, the part on disk can be longer than the response.

@@ -75,7 +75,7 @@ def _fetch_file(name: str, file: SourceFile, out: Path, *, where: str, held: Pat
     if held is not None:
         source = mirrored(held, name)
         if source is None:
-            tried.append("the mirror does not hold it")
+            tried.append("the mirror does not contain it")
         else:
             try:
                 place(source, target, file)

@@ -52,7 +52,7 @@ def paired_files(paths: Sequence[Path], languages: Sequence[str]) -> list[tuple[
             name = re.sub(rf"(^|[._/-])(?:{codes})(?![^._/-])", "", file_name)
             key = re.sub(r"(?<!\d)0+(?=\d)", "", name)
             if side.setdefault(key, (name, file)) != (name, file):
-                raise UserError(f"{file}: differs from another file of {path} only in the language: rename it")
+                raise UserError(f"{file}: differs from another match of {path} only in the language: rename it")
     if not any(map(is_pattern, paths)):
         ((name, src_file),), ((_, tgt_file),) = src.values(), tgt.values()
         return [(name, src_file, tgt_file)]

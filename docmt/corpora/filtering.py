@@ -195,7 +195,7 @@ class DocumentFilter:
 
     def __post_init__(self) -> None:
         if len(self.languages) != 2:
-            raise UserError("corpora.filters: only text in two languages is filtered")
+            raise UserError("corpora.filters: filters require two languages")
         self._rules = PairRules(self.settings, self.languages)
 
     def read(self, prefix: Path, name: str) -> Iterator[Document]:
@@ -290,7 +290,7 @@ def _add_external(broken: Iterator[str], path: Path) -> Iterator[str]:
     for n_pairs, rule in enumerate(broken, start=1):
         line = next(lines, None)
         if line not in ("0", "1"):
-            raise UserError(f"{path}: line {n_pairs} must be 1 or 0, for a pair that is kept or fails, not {line!r}")
+            raise UserError(f"{path}: line {n_pairs} must be 1 (keep the pair) or 0, not {line!r}")
         yield rule or "external" * (line == "0")
     if next(lines, None) is not None:
-        raise UserError(f"{path}: has more than {n_pairs} lines, the number of pairs")
+        raise UserError(f"{path}: has more lines than there are pairs ({n_pairs})")

@@ -53,9 +53,9 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
             with contextlib.suppress(UserError):  # XML in another encoding, which is not from OPUS
                 head = " ".join(itertools.islice(iterate_lines(file), 5))
             if OPUS_XML.match(head):
-                raise UserError(f"{file}: XML of OPUS is not read: take the corpus as Moses (plain text) or as TMX")
+                raise UserError(f"{file}: cannot read OPUS XML: download the corpus in Moses format or as TMX")
     if len({path.resolve() for path in paths}) < len(paths):
-        raise UserError(f"{where}: {paths[0]} is given twice: give the file of each language")
+        raise UserError(f"{where}: {paths[0]} occurs twice: pass one file per language")
     if len(paths) == 1:
         (path,) = paths
         codes = tuple(languages) or _languages_of_one(path)
@@ -70,10 +70,10 @@ def find_split(paths: Sequence[Path], *, form: Mapping[str, Any], languages: Seq
         roles = roles if sorted(roles) == sorted(codes) else list(codes)
         roles += ["index" if guessed["reader"] == "indexed_lines" else "ids"] * (len(paths) - 2)
     else:
-        raise UserError(f"{where}: {len(paths)} files: give one, one per language, or quote a pattern: 'en/*.txt'")
+        raise UserError(f"{where}: {len(paths)} files: pass one, one per language, or a quoted pattern: 'en/*.txt'")
     if len(set(codes)) != 2:
-        seen = f"not {' '.join(codes)!r}" if codes else "which no name tells"
-        raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: give --languages SOURCE TARGET")
+        seen = f"not {' '.join(codes)!r}" if codes else "but the file names contain no language codes"
+        raise UserError(f"{where}: {paths[0]}: two languages are needed, {seen}: pass --languages SOURCE TARGET")
     src, tgt = codes
     described = ReadableCorpus.load({"languages": [src, tgt], "format": guessed, "splits": {}}, where=where)
     return FoundSplit(described.format, dict(zip(roles, paths, strict=True)), (src, tgt))
@@ -135,9 +135,9 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
     if reader or suffix_of(path) == ".csv" or (columns["source"] and columns["target"]):
         if missing := [key for key, column in columns.items() if column is None and key not in form]:
             raise UserError(
-                f"{file}: which column is {missing[0]}? It has {', '.join(header)}: give, for example, --format "
-                "'{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` makes a document of "
-                "each row"
+                f"{file}: cannot guess the column for {missing[0]} among {', '.join(header)}: pass for example "
+                "--format '{reader: dialogue_csv, id: scene, source: english, target: german}'; `id: null` "
+                "makes each row a document"
             )
         has_quotes = form.get("delimiter", delimiter) != "\t" or '"' in next(iterate_lines(file), "")
         return {"reader": "dialogue_csv", **columns, "delimiter": delimiter, "quotes": has_quotes, **form}
@@ -157,12 +157,13 @@ def _format_of_one(path: Path, languages: Sequence[str], form: Mapping[str, Any]
         )
         if not candidates or (len(candidates) > 1 and candidates[1][0] < 1.25 * candidates[0][0]):
             raise UserError(
-                f"{file}: which of its three columns is the document's id? Give, for example, --format "
-                "'{reader: tsv, id_column: 1, columns: [2, 3]}', or without ids '{reader: tsv, columns: [1, 2]}'"
+                f"{file}: cannot guess which of the three columns is the document id: pass for example --format "
+                "'{reader: tsv, id_column: 1, columns: [2, 3]}', or without ids "
+                "'{reader: tsv, columns: [1, 2]}'"
             )
         id_column = candidates[0][1]
         return {"reader": "tsv", "id_column": id_column, "columns": [n for n in (1, 2, 3) if n != id_column]}
-    raise UserError(f"{file}: its format cannot be guessed: give both sides, or --format (docs/corpora.md)")
+    raise UserError(f"{file}: cannot guess the format: pass both sides, or --format (docs/corpora.md)")
 
 
 def _format_of_sides(paths: Sequence[Path]) -> dict[str, Any]:

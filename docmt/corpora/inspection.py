@@ -80,19 +80,19 @@ class SplitInspection:
     def warnings(self, where: str) -> list[str]:
         """Return the problems. Raises UserError if no pair is translated."""
         if self.n_sentences and not self.n_pairs:
-            raise UserError(f"{where}: no pair has text on both sides: give the files of both languages")
+            raise UserError(f"{where}: no pair has text on both sides: pass the files of both languages")
         if self.n_pairs and self.n_equal == self.n_pairs:
-            raise UserError(f"{where}: every target sentence equals its source: give the files of both languages")
+            raise UserError(f"{where}: every target sentence equals its source: pass the files of both languages")
         found = []
         if (percent := 100 * self.n_one_sided / max(self.n_sentences, 1)) >= ONE_SIDED_PERCENT:
-            found.append(f"{where}: {percent:.0f} % of the pairs have an empty side: not aligned?")
+            found.append(f"{where}: {percent:.0f} % of the pairs have an empty side: are the files aligned?")
         if (percent := 100 * self.n_equal / max(self.n_pairs, 1)) >= EQUAL_PERCENT:
-            found.append(f"{where}: {percent:.0f} % of the target sentences equal their source: not translated?")
+            found.append(f"{where}: {percent:.0f} % of the target sentences equal their source: are they translated?")
         if self.n_duplicates:
-            found.append(f"{where}: copies of documents before them: {self.n_duplicates:,}")
+            found.append(f"{where}: {self.n_duplicates:,} documents are copies of earlier documents")
         for lang, head in zip(self.languages, self.heads, strict=True):
             if (other := other_language(head, language_of(lang))) is not None:
-                found.append(f"{where}: the text given as {lang} looks like {other}: are files or languages swapped?")
+                found.append(f"{where}: the {lang} text looks like {other}: are files or languages swapped?")
         return found
 
 

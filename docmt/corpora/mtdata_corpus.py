@@ -78,8 +78,8 @@ def fetch_mtdata(corpus: MtdataCorpus, out: Path, *, python: str | None = None) 
 
 def _failure(corpus: MtdataCorpus) -> UserError:
     return UserError(
-        f"corpora.mtdata: {corpus.id} cannot be fetched, see above: create an environment with mtdata "
-        "(workflow/envs/mtdata.yml), and set `python` to its Python"
+        f"corpora.mtdata: {corpus.id} cannot be fetched (see above): create an environment from "
+        "workflow/envs/mtdata.yml, and set `python` to its Python"
     )
 
 

@@ -43,4 +43,4 @@ class FilterSettings(Settings):
     """Maximum share of source sentences in a training document that occur in a development or test set of the dataset.
     Documents with a larger share are dropped. Default: drop none."""
     external: dict[str, UserPath] = {}
-    """Files of another filter, such as OpusFilter, by `corpus/split`, with 1 (keep) or 0 (reject) per line and pair."""
+    """Files of another filter, such as OpusFilter, by `corpus/split`. Lines are 1 (keep a pair) or 0 (reject it)."""

@@ -21,8 +21,8 @@ def read_split(
     """Read a split from a folder, in the direction of `languages`. `where` is the corpus name in messages."""
     if sorted(languages) != sorted(corpus.languages):
         raise UserError(
-            f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: "
-            f"give --languages {' '.join(corpus.languages)}"
+            f"{where} is in {' and '.join(corpus.languages)}, not {' and '.join(languages)}: pass --languages "
+            f"{' '.join(corpus.languages)}"
         )
     split = corpus.split(split_name, where=where)
     # Read in the direction of the corpus, to which roles and speakers refer, and swap sides later.
@@ -53,8 +53,8 @@ def convert_suite(
     form = corpus.format_of(split_name)
     if not isinstance(form, SuiteFormat):
         raise UserError(
-            f"{where} has no wrong translations to compare with the correct one, and no words to search "
-            f"(format {form.reader}): it cannot become a test suite"
+            f"{where} contains no wrong translations and no expected words (format {form.reader}), so it cannot "
+            "become a test suite"
         )
     items = list(form.convert(_files_by_role(split, folder)))
     for item in items:
@@ -89,4 +89,4 @@ def _check_counts(split: Split, n_documents: int, n_sentences: int, *, where: st
         ("sentences", n_sentences, split.sentences),
     ):
         if expected is not None and found != expected:
-            raise UserError(f"{where}: {found:,} {name} read, {expected:,} expected: the files are a different version")
+            raise UserError(f"{where}: {found:,} {name}, but {expected:,} are expected: the files have another version")

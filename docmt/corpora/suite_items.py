@@ -97,7 +97,7 @@ def read_items(path: Path, read_item: Callable[[dict[str, Any], str], Item]) -> 
         seen.add(item.id)
         items.append(item)
     if not items:
-        raise UserError(f"{path}: empty: there is nothing to score")
+        raise UserError(f"{path}: contains no items to score")
     return items
 
 

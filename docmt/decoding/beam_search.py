@@ -27,7 +27,7 @@ from typing_extensions import override
 from docmt.decoding.decoder_step import BlockwiseTopK, IncrementalDecoder
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.instances.packing import Marks
+from docmt.instances.packing import BoundaryTokens
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.systems.context_module import DecoderPass
 from docmt.models.systems.transformer import Transformer
@@ -55,7 +55,7 @@ class TargetSymbols:
     forced: int | None = None
 
     @classmethod
-    def of(cls, marks: Marks, vocabulary: Vocabulary) -> "TargetSymbols":
+    def of(cls, marks: BoundaryTokens, vocabulary: Vocabulary) -> "TargetSymbols":
         """Return a model's symbols."""
         start, *forced = marks.tgt_before
         return cls(start, vocabulary.n_specials, *forced)
@@ -96,7 +96,7 @@ class BeamSearch:
         self.beam, self.device = settings.beam_size, model.embedding.weight.device
         self.n_symbols = model.embedding.num_embeddings
         self.decoder = IncrementalDecoder(model, source, layout, self.beam)
-        words_G = layout.src_lengths_G - sum(layout.settings.src_marks)
+        words_G = layout.src_lengths_G - sum(layout.settings.n_src_boundaries)
         limits_G = (settings.max_length_ratio * words_G).astype(np.int64) + settings.max_length_offset
         limits_G = np.where(words_G == 0, 0, limits_G)  # an empty source sentence has an empty translation
         stream = FreeStream if model.settings.target_stream == "free" else AlignedStream

@@ -42,7 +42,7 @@ from typing_extensions import override
 from docmt.instances.storage import expand_ranges
 from docmt.models.attention.layout import AttentionLayout
 from docmt.models.attention.multi_head import MultiHeadAttention, SentenceDistances
-from docmt.models.attention.patterns import Slot, find_part
+from docmt.models.attention.patterns import Slot, find_pattern
 
 MIN_CAPACITY = 64
 # Nodes are dropped when at least this number can go in every document.
@@ -108,7 +108,7 @@ class RelatedVisibility(Visibility):
 
 def make_visibility(layout: AttentionLayout, pattern: str, device: torch.device) -> Visibility:
     """Return the visibility of nodes for a pattern in decoder self-attention."""
-    kind = find_part(layout.resolve(pattern)).cache
+    kind = find_pattern(layout.resolve(pattern)).cache
     if kind == "document":
         return Visibility()
     if kind == "range":

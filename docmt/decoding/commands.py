@@ -20,12 +20,12 @@ commands = CommandGroup("decode")
 
 Settings = Annotated[DecodingSettings, settings_at("decoding")]
 ModelFile = Annotated[Path, option("model file.")]
-Device = Annotated[Literal["auto", "cpu", "cuda"], option("device.")]
+Device = Annotated[Literal["auto", "cpu", "cuda"], option("device. `auto`: a GPU if there is one.")]
 BatchTokens = Annotated[
     Positive | None,
     Parameter(
-        help="source tokens translated side by side; changes speed and memory, not the result. By default "
-        "max_batch_tokens of the settings; on a GPU at least 98,304, less where memory ends."
+        help="source tokens per batch. Affects speed and memory, not the result. Default: max_batch_tokens from "
+        "--settings, and on a GPU at least 98,304, or less if memory runs out."
     ),
 ]
 SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
@@ -48,7 +48,7 @@ def choose_device(device: Device, threads: int) -> str:
     if device == "cuda":
         raise UserError(f"--device cuda: no GPU is visible here; {f'{reason}, or ' if reason else ''}use --device cpu")
     if reason:
-        log.warning("this machine has a GPU, but the CPU computes: %s", reason)
+        log.warning("decoding on the CPU, although this machine has a GPU: %s", reason)
     return "cpu"
 
 
@@ -75,16 +75,18 @@ def translate(
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.instances.storage import load_instances
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     trained, read = load_model(model), load_instances(instances)
     of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
     is_another = None not in (of_model, of_instances) and of_model != of_instances
     if is_another or read.src_tokens.max() >= len(trained.vocabulary):
-        raise UserError(f"{instances}: built with another vocabulary than that of {model}")
+        raise UserError(f"{instances}: built with a different vocabulary than {model}: build them again")
     translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     write_jsonl(out, translator.translate_instances(read))
-    write_job_facts(out, device=chosen, n_devices=1)
+    write_job_facts(out, **meter.facts())
 
 
 @commands.command
@@ -107,15 +109,17 @@ def score_candidates(
 
     Args:
         suite: contrastive test set (JSON lines).
-        score: kind of score.
+        score: `log_probability` (sum over tokens), `per_token` (mean), or `label_smoothed` (negative loss).
         target_context: preceding target sentences, from the test set or translated by the model.
     """
     chosen = choose_device(device, threads)
     from docmt.decoding.contrastive_scoring import TargetScorer, score_suite, with_own_context
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     trained = load_model(model)
     trees = read_discourse(discourse) if discourse else None
     items = read_suite(suite)
@@ -129,7 +133,7 @@ def score_candidates(
         "model": trained.provenance,
         "contrast": {"score": score, "context": target_context},
     }
-    provenance = describe(settings=settings.model_dump(), device=chosen, n_devices=1, **facts)
+    provenance = describe(settings=settings.model_dump(), **meter.facts(), **facts)
     write_json(out, {"items": scores, "provenance": provenance})
 
 
@@ -156,11 +160,13 @@ def translate_suite(
     chosen = choose_device(device, threads)
     from docmt.decoding.translation import Translator
     from docmt.discourse.discourse_documents import read_discourse
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
     translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
-    write_job_facts(out, device=chosen, n_devices=1)
+    write_job_facts(out, **meter.facts())

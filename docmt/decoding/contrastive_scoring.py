@@ -30,10 +30,10 @@ from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.packing import PackedSentences
 from docmt.instances.storage import expand_ranges
-from docmt.instances.trees import PlacedTrees
+from docmt.instances.trees import SubwordTrees
 from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
-from docmt.models.attention.patterns import SIDES, Grouping, Index, Side, Slot
+from docmt.models.attention.patterns import SIDES, Grouping, IndexKind, Side, Slot
 from docmt.models.batch import Batch, pack
 from docmt.models.model_file import TrainedModel
 from docmt.models.systems.transformer import Transformer
@@ -53,7 +53,7 @@ class Candidate:
 
     src: Sequence[str]
     tgt: Sequence[str]
-    trees: PlacedTrees | None = None
+    trees: SubwordTrees | None = None
     siblings: Sequence[Sequence[str]] = ()
     is_prefix: bool = False
 
@@ -196,7 +196,7 @@ class TargetScorer:
         # All candidates of an item are cut at the same sentences, so that each is scored with the same context.
         siblings = ([self.encode(sentence, "tgt") for sentence in sibling] for sibling in candidate.siblings)
         costs = [max(map(len, sentences)) for sentences in zip(src, tgt, *siblings, strict=True)]
-        marks, start = self.trained.model.settings.src_marks, 0
+        marks, start = self.trained.model.settings.n_src_boundaries, 0
         for count in [1] * len(costs) if alone else self.trained.split(costs):
             end = start + count
             trees = None if candidate.trees is None else slice_trees(candidate.trees, start, end, marks)
@@ -292,10 +292,10 @@ class SharedLayout(AttentionLayout):
         return torch.from_numpy(self._rows[side].places).to(device)
 
     @override
-    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         kept = self.keep(super().index(side, kind, device), side)
         # These two kinds are numbers of rows themselves, so they must point to computed rows.
-        numbered: dict[Index, Side] = {"row": "src", "in_batch": "vectors"}
+        numbered: dict[IndexKind, Side] = {"row": "src", "in_batch": "vectors"}
         return self.places(numbered[kind], device)[kept] if kind in numbered else kept
 
     @property
@@ -402,11 +402,11 @@ def score_suite(
     if trees is None:
         trees = bundled_trees(scorer.trained, [item.id for item in items], [item.src for item in items])
     if trees is not None and [document.id for document in trees] != [item.id for item in items]:
-        raise UserError("the trees do not match the items of the test set in order: parse the test set again")
+        raise UserError("the trees do not match the items of the test set in this order: parse the test set again")
     flat = []
     for number, item in enumerate(items):
-        placed = None if trees is None else align_trees(trees[number], item.src, scorer.trained)
-        flat += [Candidate(item.src, tgt, placed, item.candidates, item.is_prefix) for tgt in item.candidates]
+        aligned = None if trees is None else align_trees(trees[number], item.src, scorer.trained)
+        flat += [Candidate(item.src, tgt, aligned, item.candidates, item.is_prefix) for tgt in item.candidates]
     scores = iter(scorer.score(flat))
     return [{"id": item.id, "scores": [next(scores) for _ in item.candidates]} for item in items]
 

@@ -411,7 +411,7 @@ def classes() -> Any:
                 torch.classes.load_library(str(path))
                 return torch.classes.docmt
         except OSError as error:
-            log.info("the steps of beam search are computed in Python: cannot load %s: %s", path, error)
+            log.info("beam search steps run in Python, because %s cannot be loaded: %s", path, error)
     return None
 
 

@@ -226,18 +226,18 @@ def prepare_model(model: Transformer, settings: DecodingSettings, device: str) -
     Raises UserError if device, settings and model do not fit together.
     """
     if settings.precision == "int8" and device != "cpu":
-        raise UserError("decoding.precision: int8 works on a CPU only: use auto on a GPU, or --device cpu")
+        raise UserError("decoding.precision: int8 works only on a CPU: use auto on a GPU, or --device cpu")
     if settings.context == "none" and model.settings.context is None:
         raise UserError(
             "decoding.context: none skips the context module, but this model has none: remove the key, or use a "
-            "model that has one, such as global_context"
+            "model with one, for example global_context"
         )
     has_bfloat16 = device == "cuda" and torch.cuda.get_device_capability() >= CAPABILITY_WITH_BFLOAT16
     if device == "cuda":
         # In the whole process: cuDNN plans attention anew for each number of keys, in 0.2 to 0.9 seconds.
         torch.backends.cuda.enable_cudnn_sdp(False)
     elif settings.precision == "float16":
-        raise UserError("decoding.precision: float16 works on a GPU only: use auto")
+        raise UserError("decoding.precision: float16 works only on a GPU: use auto")
     model = copy.deepcopy(model).to(device).eval()
     if settings.precision == "float16":
         return model.half()

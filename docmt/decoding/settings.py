@@ -21,11 +21,11 @@ class DecodingSettings(Settings):
     beam_size: int = Field(default=5, ge=1)
     """Beam size."""
     length_penalty: float = Field(default=1.0, ge=0, le=10)
-    """Exponent of the hypothesis length by which its log probability is divided."""
+    """Length normalization: the log probability of a hypothesis is divided by length^`length_penalty`."""
     max_length_ratio: float = Field(default=1.2, gt=0, le=1000)
     """Maximum length of a target sentence: ratio × source subwords + `max_length_offset`."""
     max_length_offset: int = Field(default=10, ge=1, le=100_000)
-    """Maximum length of a target sentence in subwords, added to the ratio."""
+    """Number of subwords to add to the maximum length of a target sentence."""
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Maximum number of source tokens per batch on a CPU. A GPU takes more (docs/decoding.md)."""
     context: Context = "document"

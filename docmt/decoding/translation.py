@@ -15,7 +15,7 @@ from docmt.decoding.two_pass_search import TwoPassSearch
 from docmt.discourse.discourse_documents import DiscourseDocument
 from docmt.errors import UserError
 from docmt.instances.storage import InstanceSet
-from docmt.instances.trees import PlacedTrees, place_trees
+from docmt.instances.trees import SubwordTrees, align_document
 from docmt.languages import has_blanks
 from docmt.logs import Meter
 from docmt.models.attention.layout import AttentionLayout, BatchTrees
@@ -101,11 +101,11 @@ def run_in_batches(
             torch.cuda.empty_cache()
             if len(batch) == 1:
                 raise UserError(
-                    f"an instance of {cost(batch[0])} source tokens does not fit into the memory of the GPU: lower "
-                    "max_tokens of its instances or beam_size, or use --device cpu"
+                    f"an instance of {cost(batch[0])} source tokens does not fit into GPU memory: lower beam_size "
+                    "or max_tokens of the instances, or use --device cpu"
                 )
             budget = cost(batch[0]) * len(batch) // 2
-            logger.warning("out of memory with %d instances: continuing with %d tokens a batch", len(batch), budget)
+            logger.warning("out of memory with %d instances: continuing with %d tokens per batch", len(batch), budget)
             continue
         done += len(batch)
         yield list(zip(batch, results, strict=True))
@@ -182,7 +182,9 @@ class Translator:
             Source(
                 # Instances have `<s>` and `</s>`. The model may expect others, such as language tags.
                 [self.trained.marks.wrap(ids[1:-1], "src") for ids in instance_set.sentences(number, "src")],
-                instance_trees(instance_set, number).marked(self.model.settings.src_marks) if reads_trees else None,
+                instance_trees(instance_set, number).with_boundaries(self.model.settings.n_src_boundaries)
+                if reads_trees
+                else None,
             )
             for number in range(len(instance_set))
         ]
@@ -214,7 +216,7 @@ class Translator:
         """
         if trees is not None and len(trees) != len(documents):
             raise UserError(
-                f"there are trees for {len(trees)} documents, but the text has {len(documents)}: parse the same text"
+                f"the trees belong to {len(trees)} documents, but the text has {len(documents)}: parse this text again"
             )
         if trees is None and self.with_trees:
             trees = self.trained.annotator.annotate(documents)
@@ -223,9 +225,9 @@ class Translator:
             for source in self._split(document, trees[number] if trees is not None else None):
                 sources.append(source)
                 owners.append(number)
-        limit = self.trained.cutting.get("max_tokens")
+        limit = self.trained.instance_settings.get("max_tokens")
         if limit and (n_long := sum(len(ids) > limit for source in sources for ids in source.sentences)):
-            logger.warning("%d sentences are longer than the %d tokens that the model was trained on", n_long, limit)
+            logger.warning("%d sentences are longer than %d tokens, the limit in training", n_long, limit)
         texts: list[list[str]] = [[] for _ in sources]
         blank = " " if has_blanks(self.trained.pipeline.tgt_lang) else ""
         for number, hypothesis in self.translate_sources(sources):
@@ -242,13 +244,13 @@ class Translator:
         sentences = [self.trained.encode(sentence, "src") for sentence in document]
         costs = [len(sentence) for sentence in sentences]
         self.counts.sentences += len(sentences)
-        self.counts.subwords += sum(costs) - sum(self.model.settings.src_marks) * len(sentences)
+        self.counts.subwords += sum(costs) - sum(self.model.settings.n_src_boundaries) * len(sentences)
         self.counts.unknown += sum(int((sentence == UNK).sum()) for sentence in sentences)
-        placed = None if discourse is None else align_trees(discourse, document, self.trained)
-        marks, start = self.trained.model.settings.src_marks, 0
+        aligned = None if discourse is None else align_trees(discourse, document, self.trained)
+        marks, start = self.trained.model.settings.n_src_boundaries, 0
         for count in self.trained.split(costs):
             end = start + count
-            yield Source(sentences[start:end], None if placed is None else slice_trees(placed, start, end, marks))
+            yield Source(sentences[start:end], None if aligned is None else slice_trees(aligned, start, end, marks))
             start = end
 
 
@@ -262,19 +264,21 @@ def bundled_trees(
     return [replace(document, id=name) for name, document in zip(names, annotated, strict=True)]
 
 
-def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> PlacedTrees | None:
+def align_trees(discourse: DiscourseDocument, sentences: Sequence[str], trained: TrainedModel) -> SubwordTrees | None:
     """Return the trees for a source document over its subwords. None for a model that reads no trees."""
     if not trained.model.settings.needs_trees:
         return None
     pipeline = trained.pipeline
-    return place_trees(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
+    return align_document(discourse, [pipeline.prepare(sentence, lang=pipeline.src_lang) for sentence in sentences])
 
 
-def slice_trees(placed: PlacedTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
+def slice_trees(aligned: SubwordTrees, first: int, last: int, marks: tuple[int, int]) -> BatchTrees:
     """Return the trees for an instance, sentences `first` to `last` − 1 in the document.
 
     `marks` are the numbers of boundary tokens before and after a sentence.
     """
-    cut = placed.cut(first, last)
+    cut = aligned.cut(first, last)
     lengths = {"edu_lengths": cut.edu_lengths, "edu_counts": cut.edu_counts}
-    return BatchTrees.of_instance(**lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads).marked(marks)
+    return BatchTrees.of_instance(
+        **lengths, edu_heads=cut.edu_heads, sentence_heads=cut.sentence_heads
+    ).with_boundaries(marks)

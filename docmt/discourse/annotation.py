@@ -52,10 +52,10 @@ def read_texts(text: Path, documents: Path) -> Iterator[PlainText]:
         sentences = list(itertools.islice(lines, length))
         n_lines += len(sentences)
         if len(sentences) < length:
-            raise UserError(f"{text}: {n_lines} lines, but {documents} counts {index.n_sentences} sentences")
+            raise UserError(f"{text}: {n_lines} lines, but {documents} lists {index.n_sentences} sentences")
         yield PlainText(name, sentences)
     if next(lines, None) is not None:
-        raise UserError(f"{text}: more lines than the {index.n_sentences} sentences that {documents} counts")
+        raise UserError(f"{text}: more lines than the {index.n_sentences} sentences listed in {documents}")
 
 
 def blank_line_texts(path: Path) -> Iterator[PlainText]:
@@ -217,7 +217,7 @@ def rename(files: Sequence[Path], index: DocumentIndex) -> Iterator[DiscourseDoc
             raise UserError(f"{names}: expected the trees of {name!r} next, found {there}")
         yield replace(document, id=name)
     if next(found, None) is not None:
-        raise UserError(f"{names}: more documents than the {len(index.ids)} of the text")
+        raise UserError(f"{names}: more documents than in the text ({len(index.ids)})")
 
 
 def read_bundle(segmenter: Path, parser: str, *, sentences: SentenceTrees) -> DiscourseBundle:
@@ -236,13 +236,13 @@ def open_bundle(bundle: DiscourseBundle) -> tuple[Segmenter, Parser]:
     data = bundle.segmenter
     if isinstance(bundle.parser, str):
         if bundle.parser not in BASELINES:
-            raise UserError(f"the model file: parser {bundle.parser!r}: no baseline of docmt: bundle it again")
+            raise UserError(f"the model file: unknown parser {bundle.parser!r}: run `docmt models add-parser` again")
         parser: Parser = baseline(bundle.parser)
     else:
         trained = parser_from_bytes(bundle.parser, where="the model file: parser")
         parser, data = trained.parser, data or trained.segmenter
     if data is None:
-        raise UserError("the model file: has a parser without a segmenter: bundle them again")
+        raise UserError("the model file: contains a parser without a segmenter: run `docmt models add-parser` again")
     return Segmenter.from_bytes(data, where="the model file: segmenter"), parser
 
 

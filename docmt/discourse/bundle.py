@@ -31,7 +31,7 @@ class DiscourseBundle:
             parser = parser if isinstance(parser, str) else parser.numpy().tobytes()
             return cls(parser, None if segmenter is None else segmenter.numpy().tobytes(), sentences)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise UserError(f"{where}: its segmenter and parser are damaged ({error}): bundle them again") from None
+            raise UserError(f"{where}: damaged segmenter or parser ({error}): add them again") from None
 
     def to_dict(self) -> dict[str, Any]:
         # Bytes become tensors, which torch.save stores unchanged and loading with weights_only accepts.

@@ -47,7 +47,7 @@ def treebank(
     from docmt.discourse.treebanks.treebank import write_treebank
 
     if (format == "rs3") != (lang is not None):
-        raise UserError("docmt discourse treebank: --format rs3 needs --lang, and no other format takes it")
+        raise UserError("docmt discourse treebank: pass --lang with --format rs3, and only then")
     if lang is not None:
         write_treebank(out, read_rs3(files, lang=lang))
     else:
@@ -100,7 +100,7 @@ def evaluate_segmenter(
     from docmt.discourse.segmentation.segmenter import Segmenter
 
     if (text is None) != (lang is None):
-        raise UserError("docmt discourse evaluate-segmenter: --text and --lang belong together")
+        raise UserError("docmt discourse evaluate-segmenter: pass both --text and --lang, or neither")
     segmenter = Segmenter.load(model)
     scores = evaluate_segmenter(segmenter, gold, text=text, lang=lang)
     facts = {"model": segmenter.provenance, "gold": sha256_file(gold)}
@@ -243,7 +243,7 @@ def annotate(
         text: text with one sentence per line, and --documents or blank lines between documents.
         documents: document index of the text.
         suite: contrastive test set, in place of a text.
-        sentences: tree over sentences, as parsed, or a chain in which each sentence depends on the preceding one.
+        sentences: tree over sentences, parsed, or a chain (every sentence depends on the preceding one).
         shard: part of the documents to process, from 1.
         n_shards: number of parts.
     """
@@ -252,13 +252,13 @@ def annotate(
 
     _keep_few_kernels()
     if not 1 <= shard <= n_shards:
-        raise UserError(f"--shard {shard} --n-shards {n_shards}: a part is a number from 1 to {n_shards}")
+        raise UserError(f"--shard {shard} --n-shards {n_shards}: the shard must be a number from 1 to {n_shards}")
     if (suite is None) == (text is None) or (suite is not None and documents is not None):
-        raise UserError("docmt discourse annotate: give --text with --documents or blank lines, or --suite")
+        raise UserError("docmt discourse annotate: pass --text (with --documents or blank lines) or --suite")
     if n_shards > 1 and documents is None:
-        raise UserError(f"--n-shards {n_shards}: only a text with --documents is divided")
+        raise UserError(f"--n-shards {n_shards}: only a text with --documents can be divided")
     if jobs > 1 and parser.startswith("file:"):
-        raise UserError(f"--jobs {jobs}: one process reads the trees of {parser}, in the order of the file")
+        raise UserError(f"--jobs {jobs}: the trees in {parser} are read in file order, by one process")
     if suite is not None:
         texts = (annotation.PlainText(item.id, list(item.src)) for item in read_items(suite, read_either))
     elif documents is None:
@@ -317,7 +317,7 @@ def statistics(*, files: list[str], out: OutFile, relations: Path | None = None)
     for item in files:
         name, equals, path = item.partition("=")
         if not (name and equals and path):
-            raise UserError(f"--files {item}: write NAME=FILE")
+            raise UserError(f"--files {item}: expected NAME=FILE")
         if Path(path) in paths.setdefault(name, []):
             raise UserError(f"--files {item}: duplicate file")
         paths[name].append(Path(path))

@@ -82,9 +82,9 @@ def join(children: Sequence[Node], nuclearity: str, relations: Sequence[str]) ->
     if len(children) < 2:
         raise UserError(f"{where or 'discourse tree'}: a node needs two or more children, not {len(children)}")
     if any(left.last + 1 != right.first for left, right in itertools.pairwise(children)):
-        raise UserError(f"{where}: its children do not follow one another without gap or overlap")
+        raise UserError(f"{where}: its children have a gap or overlap between them")
     if len(nuclearity) != len(children) or set(nuclearity) - {"N", "S"} or "N" not in nuclearity:
-        raise UserError(f"{where}: nuclearity {nuclearity!r} must be one N or S per child, with at least one N")
+        raise UserError(f"{where}: nuclearity {nuclearity!r} must have one N or S per child, and at least one N")
     if len(relations) != len(children):
         raise UserError(f"{where}: {len(relations)} relations for {len(children)} children")
     return Node(children[0].first, children[-1].last, tuple(children), nuclearity, tuple(relations))
@@ -100,8 +100,8 @@ def check_cover(tree: Node, n_edus: int, *, where: str = "") -> None:
     leaves = [node.first for node in tree.postorder() if node.is_leaf]
     if leaves != list(range(n_edus)):
         raise UserError(
-            f"{where}discourse tree: it covers {len(leaves)} EDUs (leaves {leaves[0] + 1} to {leaves[-1] + 1}), "
-            f"but the document has EDUs 1 to {n_edus}"
+            f"{where}discourse tree: covers {len(leaves)} EDUs (leaves {leaves[0] + 1} to {leaves[-1] + 1}), but "
+            f"the document has EDUs 1 to {n_edus}"
         )
 
 

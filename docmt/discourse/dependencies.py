@@ -58,9 +58,9 @@ def check_dependencies(heads: Sequence[int], *, where: str) -> None:
     """Raise UserError unless the heads form one tree: one root, heads in range, no cycle."""
     roots = [unit for unit, head in enumerate(heads) if head == NO_HEAD]
     if any(not NO_HEAD <= head < len(heads) for head in heads):
-        raise UserError(f"{where}: a head is outside the {len(heads)} units")
+        raise UserError(f"{where}: a head is not one of the {len(heads)} units")
     if len(roots) > 1:
-        raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots; a tree has one root")
+        raise UserError(f"{where}: units {roots[0] + 1} and {roots[1] + 1} are both roots, but a tree has only one")
     done = {NO_HEAD}  # units with a path to the root
     for start in range(len(heads)):
         unit, path = start, set()

@@ -60,7 +60,7 @@ class DiscourseDocument:
         if self.arcs is not None:
             return self.arcs
         if self.tree is None:
-            raise UserError(f"discourse of {self.id!r}: it has EDUs but no tree; parse it first")
+            raise UserError(f"discourse of {self.id!r}: has EDUs but no tree: parse it first")
         return to_dependencies(self.tree, len(self.edus))
 
     def edu_words(self, edu: int) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class DiscourseDocument:
                 arcs,
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"not the discourse of a document in the form of docs/files.md ({error!r})") from None
+            raise UserError(f"not discourse in the format of docs/files.md ({error!r})") from None
 
 
 def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
@@ -120,11 +120,11 @@ def check_edus(edus: Iterable[Edu], lengths: list[int], *, where: str) -> None:
     for sentence, (end, length, count) in enumerate(zip(ends, lengths, counts, strict=True), start=1):
         if length == 0 and count != 1:
             raise UserError(
-                f"{where}: sentence {sentence} is empty and needs one EDU, but has {count}: files of trees have none "
-                "for empty lines: remove these from the text"
+                f"{where}: sentence {sentence} is empty and needs one EDU, but has {count}: if the trees come from "
+                "a file without empty lines, remove them from the text"
             )
         if end != length or not count:
-            raise UserError(f"{where}: the EDUs cover {end} of the {length} words of sentence {sentence}")
+            raise UserError(f"{where}: the EDUs cover {end} of {length} words in sentence {sentence}")
 
 
 def edus_from_starts(starts: Iterable[Iterable[int]], lengths: Iterable[int]) -> tuple[Edu, ...]:

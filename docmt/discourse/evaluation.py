@@ -81,7 +81,7 @@ def evaluate_segmenter(
     tokenized = [sentence_words(line, lang) for line in lines]
     for number, (words, gold_words) in enumerate(zip(tokenized, sentences, strict=True), start=1):
         if "".join(words) != "".join(gold_words):
-            raise UserError(f"{text}: line {number} is not the text of sentence {number} of {gold}")
+            raise UserError(f"{text}: line {number} differs from sentence {number} in {gold}")
     # The tokenizer's words can differ from the gold words: starts are compared as character positions without spaces.
     places = []
     for words_of, starts_of in ((tokenized, segmenter.segment(tokenized)), (sentences, starts)):
@@ -144,8 +144,8 @@ class Scores:
         """Count one document. Raises UserError if gold and predicted words differ."""
         if gold.id != predicted.id or gold.sentences != predicted.sentences:
             raise UserError(
-                f"evaluation: document {predicted.id!r} has other words than gold document {gold.id!r}: "
-                "parse the documents of the gold file, in order"
+                f"evaluation: document {predicted.id!r} has different words than gold document {gold.id!r}: parse "
+                "the documents in the gold file, in order"
             )
         gold_places, places = _places(gold), _places(predicted)
         self.counts["documents"] += 1

@@ -121,9 +121,9 @@ class FileParser(Parser):
                 raise UserError(f"{self.path}: expected the tree of document {document.id!r} next, found {there}")
         where = f"{self.path}: tree of {document.id!r}"
         if found.sentences != document.sentences:
-            raise UserError(f"{where}: its words differ from the document's")
+            raise UserError(f"{where}: its words differ from the words in the document")
         if found.edus != document.edus:
-            raise UserError(f"{where}: its {len(found.edus)} EDUs differ from the document's {len(document.edus)}")
+            raise UserError(f"{where}: its {len(found.edus)} EDUs differ from the {len(document.edus)} in the document")
         if found.edus and found.tree is None and found.arcs is None:
             raise UserError(f"{where}: the file has EDUs but no tree")
         self.counts.update(documents=1, edus=len(document.edus))
@@ -137,7 +137,7 @@ class FileParser(Parser):
                 annotated = read(read_text(path), where=str(path))
                 return align_tree(document.id, document.sentences, annotated, where=str(path))
         suffixes = ", ".join(READERS)
-        raise UserError(f"{self.path}: no tree of document {document.id!r}: no file {name!r} with suffix {suffixes}")
+        raise UserError(f"{self.path}: contains no file {name!r} with suffix {suffixes} for document {document.id!r}")
 
 
 @dataclass
@@ -175,7 +175,7 @@ class IsanlpParser(Parser):
         try:
             (unit,) = self.backend.from_edus(texts)["rst"]
         except ValueError as error:
-            raise UserError(f"parser isanlp: it rejects the EDUs of document {document.id!r} ({error})") from None
+            raise UserError(f"parser isanlp: cannot parse the EDUs of document {document.id!r} ({error})") from None
         return replace(document, tree=convert_units(unit, texts, document.id), arcs=None)
 
 

@@ -54,12 +54,12 @@ def read_syntax(path: Path, documents: Sequence[DiscourseDocument]) -> list[Docu
             rows = [[tuple(part[name]) for name in ("pos", "heads", "relations")] for part in value["sentences"]]
             found.append((value["document"], tuple(SentenceSyntax(*row) for row in rows)))
         except (KeyError, TypeError) as error:
-            raise UserError(f"{path}: line {number}: not the syntax of a document ({error!r})") from None
+            raise UserError(f"{path}: line {number}: not syntax in the format of docs/files.md ({error!r})") from None
     if len(found) != len(documents):
         raise UserError(f"{path}: {len(found)} documents, but the discourse file has {len(documents)}")
     for number, (document, (name, syntax)) in enumerate(zip(documents, found, strict=True), start=1):
         if name != document.id:
-            raise UserError(f"{path}: line {number}: syntax of {name!r}, but the document is {document.id!r}")
+            raise UserError(f"{path}: line {number}: expected the syntax of {document.id!r}, found {name!r}")
         try:
             check_syntax(document, syntax)
         except UserError as error:
@@ -76,9 +76,9 @@ def check_syntax(document: DiscourseDocument, syntax: DocumentSyntax) -> None:
     """Raise UserError unless all words have a part of speech, a relation, and a head in their sentence."""
     where = f"syntax of {document.id!r}"
     if len(syntax) != len(document.sentences):
-        raise UserError(f"{where} with {len(syntax)} sentences, but the document has {len(document.sentences)}")
+        raise UserError(f"{where}: {len(syntax)} sentences, but the document has {len(document.sentences)}")
     for number, (sentence, words) in enumerate(zip(syntax, document.sentences, strict=True), start=1):
         if not len(sentence.pos) == len(sentence.heads) == len(sentence.relations) == len(words):
-            raise UserError(f"{where}: sentence {number}: the syntax does not have one entry per word ({len(words)})")
+            raise UserError(f"{where}: sentence {number}: the syntax must have one entry per word ({len(words)})")
         if not all(isinstance(head, int) and NO_HEAD <= head < len(words) for head in sentence.heads):
             raise UserError(f"{where}: sentence {number}: a head is not one of its {len(words)} words")

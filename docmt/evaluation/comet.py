@@ -27,8 +27,8 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     program = find_program(settings.program)
     if program is None:
         raise UserError(
-            f"evaluation.comet.program: {settings.program!r} is not found: make the environment of "
-            "workflow/envs/comet.yml and give the path of its comet-score"
+            f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
+            "workflow/envs/comet.yml, and set this key to the path of its comet-score"
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
@@ -74,7 +74,7 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
     try:
         scores = [float(segment[COMET]) for segment in content]
     except (KeyError, TypeError, ValueError):
-        raise UserError("COMET wrote scores in an unknown form: use unbabel-comet 2.2") from None
+        raise UserError("COMET wrote scores in an unknown format: use unbabel-comet 2.2") from None
     if len(scores) != len(texts["source"]):
         raise UserError(f"COMET wrote {len(scores)} scores for {len(texts['source'])} sentences")
     return scores

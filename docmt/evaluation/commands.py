@@ -67,7 +67,7 @@ def run(
     scores = []
     for test in tests:
         if len(test.outputs) > 1:
-            raise UserError(f"--tests: {test.test}: {len(test.outputs)} outputs: give that of one run")
+            raise UserError(f"--tests: {test.test}: {len(test.outputs)} outputs: pass the output of one run")
         if test.prefix is not None:
             text = _text_of(test, src_lang, tgt_lang)
             (translated,) = _read_translations(settings, text, test.outputs, training)
@@ -114,7 +114,7 @@ def _contrastive_scores(test: StudyTest, ties: Ties) -> TestScores:
     suite, path = test.suite(), Path(test.outputs[0])
     scores, origin = read_log_probabilities(path)
     if origin.get("suite") not in (None, sha256_file(suite)):
-        raise UserError(f"{path}: computed on another content of {suite}: compute it again")
+        raise UserError(f"{path}: computed on a different version of {suite}: compute it again")
     where = f"{path}: provenance.contrast"
     rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
     rows = score_contrast(read_suite(suite), scores, rules)
@@ -149,7 +149,7 @@ def comet(
     from docmt.evaluation.comet import score_comet
 
     if settings.comet is None:
-        raise UserError("evaluation.comet: give its checkpoint in --settings")
+        raise UserError("evaluation.comet: set its checkpoint in --settings")
     (translated,) = _read_translations(settings, text, [hypotheses])
     scores = _translation_scores(test, text, hypotheses, translated, partial(score_comet, settings=settings.comet))
     write_scores(out, [scores], run=vars(run), settings=settings.model_dump())
@@ -185,15 +185,17 @@ def cxmi(
         discourse: source document trees.
     """
     if (prefix is None) == (suite is None):
-        raise UserError("docmt evaluate cxmi: give either --prefix or --suite")
+        raise UserError("docmt evaluate cxmi: pass either --prefix or --suite")
     chosen = choose_device(device, threads)
     import numpy as np
 
     from docmt.decoding.contrastive_scoring import Candidate, TargetScorer
     from docmt.discourse.discourse_documents import read_discourse
     from docmt.evaluation.cxmi import mean_row, score_references, suite_rows
+    from docmt.models.gpus import DeviceMeter
     from docmt.models.model_file import load_model
 
+    meter = DeviceMeter(chosen)
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
     scorer = TargetScorer(load_model(model), exact, device=chosen)
@@ -204,15 +206,14 @@ def cxmi(
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
         if prefix is None or src_lang is None or tgt_lang is None:
-            raise UserError("--prefix: give --src-lang and --tgt-lang too")
+            raise UserError("--prefix: also pass --src-lang and --tgt-lang")
         reference = text_path(prefix, tgt_lang)
         texts = read_documents(prefix, languages=(src_lang, tgt_lang))
         references = [Candidate(text.src, text.tgt) for text in texts]
         scores = score_references([text.id for text in texts], references, scorer, trees)
         rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
-    facts = {"device": chosen, "n_devices": 1}
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **facts)
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **meter.facts())
 
 
 @commands.command
@@ -237,7 +238,7 @@ def import_output(
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
         write_json(out, {"items": items, "provenance": described})
     else:
-        raise UserError("docmt evaluate import-output: give either --prefix or --suite")
+        raise UserError("docmt evaluate import-output: pass either --prefix or --suite")
 
 
 @commands.command
@@ -269,13 +270,13 @@ def compare(
     for metric in settings.metrics:
         needs = find_metric(metric).needs
         if MODEL in needs:
-            raise UserError(f"--settings: metrics: {metric!r} needs the model: only a study computes it")
+            raise UserError(f"--settings: metrics: {metric!r} needs the model and can only be computed in a study")
         if not src_lang and ALIGNER in needs:
-            raise UserError(f"--settings: metrics: {metric!r} reads the source: give its language, --src-lang")
+            raise UserError(f"--settings: metrics: {metric!r} reads the source: pass its language with --src-lang")
     paths = _name_systems(hypotheses)
     index, (reference, *more), blank = read_user_references(references)
     if len(index.ids) == 1:
-        log.warning("%s: one document, by its blank lines or its documents.tsv: d-BLEU cannot be tested", references[0])
+        log.warning("%s: only one document (by blank lines or documents.tsv): d-BLEU cannot be tested", references[0])
     systems, prefix = {}, references[0].with_suffix("")
     for name, path in paths.items():
         translations = read_user_hypotheses(path, index, blank)
@@ -299,7 +300,7 @@ def _name_systems(arguments: list[str]) -> dict[str, Path]:
         if Path(argument).exists() or not equals:
             name = path = argument
         if name in paths:
-            raise UserError(f"--hypotheses {argument}: two systems are called {name!r}; write NAME=FILE")
+            raise UserError(f"--hypotheses {argument}: two systems are called {name!r}: pass NAME=FILE")
         paths[name] = Path(path)
     return paths
 
@@ -344,7 +345,7 @@ def difference(
     rows = []
     for test in tests:
         if not test.baseline:
-            raise UserError(f"--tests: {test.test}: give the outputs of the baseline, too")
+            raise UserError(f"--tests: {test.test}: also pass the outputs of the baseline")
         if test.prefix is not None:
             text = _text_of(test, src_lang, tgt_lang)
             translated = _read_translations(settings, text, [*test.outputs, *test.baseline])

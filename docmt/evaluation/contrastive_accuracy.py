@@ -35,13 +35,13 @@ def read_log_probabilities(path: Path) -> tuple[dict[str, list[float]], dict[str
         scores = {item["id"]: [float(score) for score in item["scores"]] for item in content["items"]}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise UserError(
-            f'{path}: not an output of `docmt decode score-candidates` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
+            f'{path}: not written by `docmt decode score-candidates` ({{"items": [{{"id", "scores"}}]}}): {error!r}'
         ) from None
     if len(scores) != len(content["items"]):
         raise UserError(f"{path}: duplicate item id")
     origin = content.get("provenance", {})
     if not isinstance(origin, dict) or not isinstance(origin.get("contrast", {}), dict):
-        raise UserError(f"{path}: `provenance`, and `contrast` in it, must be objects")
+        raise UserError(f"{path}: `provenance` and `provenance.contrast` must be objects")
     return scores, origin
 
 
@@ -141,12 +141,12 @@ def scores_of(
 ) -> Sequence[float]:
     """Return an item's candidate scores. Raises UserError if they are missing, NaN or too many."""
     if item.id not in scores:
-        raise UserError(f"{where}: the scores lack item {item.id!r} of the suite: score the suite again")
+        raise UserError(f"{where}: the scores do not contain item {item.id!r}: score the suite again")
     values = scores[item.id]
     if len(values) != len(item.candidates):
         raise UserError(f"{where}: item {item.id!r} has {len(values)} scores for {len(item.candidates)} candidates")
     if any(math.isnan(value) for value in values):
-        raise UserError(f"{where}: scores of item {item.id!r} are not numbers (NaN): the model is broken")
+        raise UserError(f"{where}: scores of item {item.id!r} are NaN: the model is broken")
     return values
 
 

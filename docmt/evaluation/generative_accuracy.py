@@ -37,8 +37,8 @@ def read_payloads(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
     n_sentences = sum(len(item.src) for item in items)
     if len(lines) != n_sentences:
         raise UserError(
-            f"{path}: {len(lines)} lines, but the suite has {len(items)} items of {n_sentences} sentences: give a line "
-            "per item (its payload) or per sentence"
+            f"{path}: {len(lines)} lines, but the suite has {len(items)} items of {n_sentences} sentences: write "
+            "one line per item (the sentence with the expected words) or per sentence"
         )
     starts = accumulate((len(item.src) for item in items), initial=0)
     return [lines[start + item.sentence] for start, item in zip(starts, items, strict=False)]
@@ -55,7 +55,7 @@ def _generated(path: Path, items: Sequence[GenerativeItem]) -> list[str]:
             case _:
                 raise UserError(f'{path}: line {line} is not {{"id", "sentences"}} of `docmt decode translate-suite`')
     if translations.keys() != {item.id for item in items}:
-        raise UserError(f"{path}: its {len(translations)} items are not the items of the suite: use the same suite")
+        raise UserError(f"{path}: its {len(translations)} items differ from the suite: use the same suite")
     return [(translations[item.id] + [""] * len(item.src))[item.sentence] for item in items]
 
 

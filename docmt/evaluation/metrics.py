@@ -180,8 +180,8 @@ class CometSettings(Settings):
     program: str = "comet-score"
     """Command, or its path in another environment (`workflow/envs/comet.yml`)."""
     context: int = Field(default=0, ge=0)
-    """Number of sentences to put before each sentence. 0: COMET as published. 2: COMET with context of Vernikos et al.
-    (2022)."""
+    """Number of sentences to put before each sentence. 0: COMET as published. 2: context as in Vernikos et al. (2022).
+    """
     batch_size: int = Field(default=16, ge=1)
     """Batch size in sentences."""
     gpus: int = Field(default=0, ge=0, le=1)
@@ -222,7 +222,7 @@ def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
     if tokenizer == "auto":
         tokenizer = BLEU_TOKENIZERS.get(language, "13a")
         if tokenizer == "13a" and not has_blanks(language):
-            raise UserError(f"BLEU: {tgt_lang} separates no words by blanks: set evaluation.bleu_tokenizer to char")
+            raise UserError(f"BLEU: {tgt_lang} has no blanks between words: set evaluation.bleu_tokenizer to char")
     module, package = TOKENIZER_MODULES.get(tokenizer, ("sacrebleu", ""))
     if find_spec(module) is None:
         raise UserError(
@@ -231,7 +231,7 @@ def check_target_language(settings: ScoringSettings, tgt_lang: str) -> None:
         )
     for name, languages in (("chrF++", ()), ("TER", TER_CHARACTERS)):
         if name in settings.metrics and not has_blanks(language) and language not in languages:
-            raise UserError(f"{name}: {tgt_lang} separates no words by blanks: leave it out of evaluation.metrics")
+            raise UserError(f"{name}: {tgt_lang} does not separate words by blanks: remove it from evaluation.metrics")
 
 
 def find_metric(name: str) -> Metric:

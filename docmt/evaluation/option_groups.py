@@ -65,7 +65,7 @@ class StudyTest(Settings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.prefix, self.contrastive, self.generative).count(None) != 2:
-            raise ValueError("give one of prefix, contrastive and generative")
+            raise ValueError("set exactly one of prefix, contrastive and generative")
         return self
 
     def suite(self) -> Path:
@@ -77,7 +77,7 @@ def read_tests(_: Any, tokens: Sequence[Any]) -> list[StudyTest]:
     """Parse the `--tests` value."""
     values = read_argument(tokens[0].value, where="--tests")
     if not (isinstance(values, list) and values):
-        raise UserError('--tests: give a list of tests, [{"test": NAME, …}, …]')
+        raise UserError('--tests: expected a list of tests, [{"test": NAME, …}, …]')
     return [StudyTest.load(value, where=f"--tests: test {number}") for number, value in enumerate(values, start=1)]
 
 

@@ -52,7 +52,7 @@ class PronounLists(Settings):
         path = LISTS / f"{language_of(src_lang)}-{language_of(tgt_lang)}.yaml"
         if not path.is_file():
             known = ", ".join(sorted(file.stem for file in LISTS.glob("*.yaml")))
-            raise NotComputableError(f"no lists of pronouns for {src_lang}-{tgt_lang} (only for {known})")
+            raise NotComputableError(f"there is no list of pronouns for {src_lang}-{tgt_lang} (only for {known})")
         return cls.load(yaml.safe_load(path.read_text(encoding="utf-8")), where=path.name)
 
     @field_validator("source", "target", mode="before")

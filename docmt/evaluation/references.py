@@ -19,11 +19,11 @@ def read_reference(prefix: Path, *, src_lang: str, tgt_lang: str) -> tuple[Docum
         lines = read_lines(path)
         if len(lines) != index.n_sentences:
             raise UserError(
-                f"{path}: {len(lines)} lines, but {index_path(prefix)} counts {index.n_sentences} sentences; "
-                f"line {min(len(lines), index.n_sentences) + 1} has no counterpart"
+                f"{path}: {len(lines)} lines, but {index_path(prefix)} lists {index.n_sentences} sentences; line "
+                f"{min(len(lines), index.n_sentences) + 1} has no counterpart"
             )
     if not lines:
-        raise UserError(f"{path}: empty, there is nothing to score")
+        raise UserError(f"{path}: contains no sentences to score")
     return index, lines
 
 
@@ -44,9 +44,9 @@ def read_user_references(paths: Sequence[Path]) -> tuple[DocumentIndex, list[lis
     index = read_index(beside) if beside.exists() else DocumentIndex(tuple(map(str, range(1, len(runs) + 1))), (*runs,))
     reference = [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
     if len(reference) != index.n_sentences:
-        raise UserError(f"{first}: {len(reference)} lines, but {beside} counts {index.n_sentences} sentences")
+        raise UserError(f"{first}: {len(reference)} lines, but {beside} lists {index.n_sentences} sentences")
     if not reference:
-        raise UserError(f"{first}: empty, there is nothing to score")
+        raise UserError(f"{first}: contains no sentences to score")
     return index, [reference, *read_more_references(others, index, reference, blank)], blank
 
 
@@ -57,7 +57,7 @@ def read_sentences(path: Path, blank: Sequence[bool] = ()) -> list[str]:
         return lines
     for number, (line, is_blank) in enumerate(zip(lines, blank, strict=True), start=1):
         if is_blank and line.strip():
-            raise UserError(f"{path}: line {number} has text, but the reference has a blank line there: align them")
+            raise UserError(f"{path}: line {number} has text, but this line of the reference is blank: align the files")
     return [line for line, is_blank in zip(lines, blank, strict=True) if not is_blank]
 
 
@@ -89,9 +89,9 @@ def _read_marked(paths: Sequence[Path], index: DocumentIndex) -> list[list[str]]
     for name, length in index:
         versions = _versions(by_document, name)
         if not versions:
-            raise UserError(f"{where}: no reference for document {name} of the test set")
+            raise UserError(f"{where}: contains no reference for document {name} of the test set")
         if len(versions) != len(texts):
-            raise UserError(f"{where}: {len(texts)} references for document {first}, {len(versions)} for {name}")
+            raise UserError(f"{where}: {len(texts)} references for document {first}, but {len(versions)} for {name}")
         for text, sentences in zip(texts, versions, strict=True):
             if len(sentences) != length:
                 problem = f"{len(sentences)} segments in document {name}, but {length} sentences in the test set"

@@ -54,7 +54,7 @@ def compare_translations(
             continue
         shapes = {counts.rows.shape for counts in (*ours, *theirs)}
         if len(shapes) > 1:
-            raise UserError(f"metric {name!r} counts other segments or numbers in one translation: {sorted(shapes)}")
+            raise UserError(f"metric {name!r} has statistics of different shapes: {sorted(shapes)}")
         difference = _difference(ours, theirs)
         if not np.isfinite(difference):
             continue

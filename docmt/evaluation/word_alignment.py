@@ -60,8 +60,8 @@ def read_training(test: TranslatedTest) -> list[Pair]:
     lines = [list(islice(file, test.settings.aligner_sentences)) for file in files]
     if len(lines[0]) != len(lines[1]):
         raise UserError(
-            f"{test.training}: {len(lines[0])} lines of {test.src_lang} for {len(lines[1])} of {test.tgt_lang}: these "
-            "are not the two sides of one text"
+            f"{test.training}: {len(lines[0])} lines in {test.src_lang}, but {len(lines[1])} in {test.tgt_lang}: "
+            "both sides must be line-aligned"
         )
     split_source, split_target = map(lower_case_splitter, languages)
     return [(split_source(src), split_target(tgt)) for src, tgt in zip(*lines, strict=True)]
@@ -85,7 +85,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
     usable = [i for i, pair in enumerate(pairs) if all(0 < len(words) <= MAX_WORDS for words in pair)]
     n_long = sum(max(map(len, pair)) > MAX_WORDS for pair in pairs)
     if n_long:
-        log.warning("%d sentence pairs of more than %d words are not aligned", n_long, MAX_WORDS)
+        log.warning("%d sentence pairs are not aligned, because they have more than %d words", n_long, MAX_WORDS)
     links: list[set[Link]] = [set() for _ in pairs]
     if not usable:
         return links
@@ -101,7 +101,7 @@ def align_words(pairs: Sequence[Pair], *, program: str) -> list[set[Link]]:
             # One line per sentence with source and target positions in Pharaoh format: `0-0 1-2 …`.
             lines = read_lines(paths[name])
             if len(lines) != len(usable) or not all(re.fullmatch(r"(\d+-\d+\s*)*", line) for line in lines):
-                raise UserError(f"eflomal wrote alignments in an unknown form: {len(usable)} sentences, {lines[:1]}")
+                raise UserError(f"eflomal wrote alignments in an unknown format: {len(usable)} sentences, {lines[:1]}")
             directions.append([{(int(i), int(j)) for i, j in re.findall(r"(\d+)-(\d+)", line)} for line in lines])
     for i, forward, reverse in zip(usable, *directions, strict=True):
         links[i] = merge_directions(forward, reverse)

@@ -35,7 +35,7 @@ def _tokenizer_of(lang: str, tokenizer: str) -> str:
     if tokenizer == "auto":
         tokenizer = "jieba" if language_of(lang) == "zh" else "moses"
         if tokenizer == "moses" and not has_blanks(lang):
-            raise NotComputableError(f"{lang} separates no words by blanks, and docmt has no tokenizer for it")
+            raise NotComputableError(f"{lang} does not separate words by blanks, and docmt has no tokenizer for it")
     return tokenizer
 
 

@@ -16,7 +16,7 @@ from docmt.files import iterate_lines, sha256_file, write_lines
 from docmt.instances.cutting import split_documents
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import MASKED, MONOLINGUAL, array_writer, ids_path, instances_folder, offsets_of
-from docmt.instances.trees import PlacedTrees, place_trees, store_trees
+from docmt.instances.trees import SubwordTrees, align_document, store_trees
 from docmt.logs import progress
 from docmt.provenance import describe
 from docmt.text.vocabulary import BOS, EOS, UNK, Vocabulary
@@ -71,7 +71,7 @@ def build_instances(
     settings: InstancesSettings,
     *,
     out: Path,
-    trees: Iterable[PlacedTrees] | None = None,
+    trees: Iterable[SubwordTrees] | None = None,
     masked: np.ndarray | None = None,
     **facts: Any,
 ) -> dict[str, int]:
@@ -107,7 +107,7 @@ def _cut(
     sides: dict[str, StoredSide],
     lengths: Sequence[int],
     settings: InstancesSettings,
-    trees: Iterable[PlacedTrees] | None,
+    trees: Iterable[SubwordTrees] | None,
     masked: np.ndarray | None,
 ) -> dict[str, int]:
     """Split documents with these lengths, and write all arrays except tokens. Returns the counts."""
@@ -177,14 +177,14 @@ def build_from_files(
 ) -> None:
     """Build instances from files (`docmt instances build`). A single text is monolingual, for restoration."""
     if len(texts) not in (1, 2):
-        raise UserError(f"--texts: {len(texts)} files: give source and target, or one file of monolingual text")
+        raise UserError(f"--texts: {len(texts)} files: pass source and target, or one file of monolingual text")
     is_monolingual = len(texts) == 1
     if is_monolingual and discourse:
-        raise UserError("--discourse: monolingual text is restored without trees: remove this option")
+        raise UserError("--discourse: document restoration uses no trees: remove this option")
     n_sentences = sum(length for _, length in iterate_index(documents))
     symbols = Vocabulary.load(vocabulary)
     if settings.shuffled and discourse:
-        raise UserError("--discourse: sentences dealt out to other documents have no trees: remove this option")
+        raise UserError("--discourse: shuffled sentences have no trees: remove this option")
     if is_monolingual:
         try:
             symbols.masks()
@@ -244,14 +244,14 @@ def _read_sentences(path: Path, n_sentences: int, documents: Path) -> Iterator[l
 
 def _check_length(n_lines: int, n_sentences: int, index_name: str, *, where: str = "") -> None:
     if not n_lines:
-        raise UserError(f"{where}the text is empty: there are no sentences to build instances from")
+        raise UserError(f"{where}the text is empty: instances need sentences")
     if n_lines != n_sentences:
-        raise UserError(f"{where}{n_lines} lines, but {index_name} counts {n_sentences} sentences")
+        raise UserError(f"{where}{n_lines} lines, but {index_name} lists {n_sentences} sentences")
 
 
 def iterate_trees(
     files: Sequence[Path], src: Iterable[list[str]], index: Iterable[tuple[str, int]]
-) -> Iterator[PlacedTrees]:
+) -> Iterator[SubwordTrees]:
     """Yield the trees in `*.discourse.jsonl` files, aligned with subwords, one document at a time."""
     path = " ".join(map(str, files))
     found = chain.from_iterable(map(iterate_discourse, files))
@@ -261,15 +261,15 @@ def iterate_trees(
         document = next(found, None)
         if document is None or document.id != name:
             there = repr(document.id) if document else "none"
-            raise UserError(f"{path}: document {number} should be {name!r}, but it is {there}: parse the text")
+            raise UserError(f"{path}: document {number} must be {name!r}, not {there}: parse the text again")
         try:
-            placed = place_trees(document, list(islice(rest, length)))
+            aligned = align_document(document, list(islice(rest, length)))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
-        yield placed  # outside `try`, so that the caller's errors are not caught
+        yield aligned  # outside `try`, so that the caller's errors are not caught
     if (document := next(found, None)) is not None:
         raise UserError(
-            f"{path}: extra document {document.id!r} beyond the {number} documents of the text: parse the text"
+            f"{path}: document {document.id!r} follows after the {number} documents of the text: parse the text again"
         )
 
 
@@ -286,6 +286,7 @@ def _choose(
         keep = keep[np.sort(chosen)]
     if not len(keep):
         raise UserError(
-            f"no instances are left: no document has min_document_tokens ({settings.min_document_tokens}) or more"
+            f"no instances are left, because no document has min_document_tokens ({settings.min_document_tokens}) "
+            "or more"
         )
     return keep

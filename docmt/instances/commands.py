@@ -60,7 +60,7 @@ def statistics(*, folders: list[str], out: OutFile) -> None:
         name, equals, folder = item.partition("=")
         parts = name.split("/")
         if not equals or len(parts) != 3:
-            raise UserError(f"--folders {item}: write DATASET/INSTANCES/SPLIT=FOLDER")
+            raise UserError(f"--folders {item}: expected DATASET/INSTANCES/SPLIT=FOLDER")
         keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
         rows.append(keys | instance_statistics(read_manifest(Path(folder))["counts"]))
     with atomic_writer(out) as file:

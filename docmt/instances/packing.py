@@ -14,7 +14,7 @@ from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 
 @dataclass(frozen=True)
-class Marks:
+class BoundaryTokens:
     """Token ids before and after a sentence's words in model input. A target always ends in `</s>`.
 
     Instances are stored with `<s>` and `</s>`. Cross-task pre-training (§2.3) instead marks sentences with language
@@ -26,7 +26,9 @@ class Marks:
     tgt_before: tuple[int, ...] = (BOS,)
 
     @classmethod
-    def of_symbols(cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]) -> "Marks":
+    def of_symbols(
+        cls, vocabulary: Vocabulary, *, src_lang: str, tgt_lang: str, **symbols: Sequence[str]
+    ) -> "BoundaryTokens":
         """Look up symbols by attribute name. `{src}` and `{tgt}` are language tags."""
         langs = {"{src}": src_lang, "{tgt}": tgt_lang}
 
@@ -60,10 +62,10 @@ class PackedSentences:
         src_lengths_G, tgt_lengths_G = (np.array([len(sentence) for sentence in side]) for side in (src, tgt))
         return cls(np.concatenate(src), src_lengths_G, np.concatenate(tgt), tgt_lengths_G, counts_B)
 
-    def marked(self, marks: Marks) -> "PackedSentences":
+    def with_boundaries(self, marks: BoundaryTokens) -> "PackedSentences":
         """Replace `<s>` and `</s>` by other marks."""
-        src = _with_marks(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
-        tgt = _with_marks(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
+        src = _with_boundaries(self.src_tokens_S, self.src_lengths_G, *marks.around("src"))
+        tgt = _with_boundaries(self.tgt_tokens_N, self.tgt_lengths_G, *marks.around("tgt"))
         return PackedSentences(*src, *tgt, self.counts_B, self.masked_G)
 
 
@@ -101,7 +103,7 @@ def as_sentences(instance_set: InstanceSet) -> InstanceSet:
     )
 
 
-def _with_marks(
+def _with_boundaries(
     tokens: np.ndarray, lengths_G: np.ndarray, before: Sequence[int], after: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Replace the first and last tokens of sentences by other marks. Returns tokens and lengths."""

@@ -41,7 +41,7 @@ class RestorationSymbols:
     def of(cls, vocabulary: Vocabulary) -> "RestorationSymbols":
         """Look up the ids."""
         if len(vocabulary) == vocabulary.n_specials:
-            raise UserError("the vocabulary has no words to draw for masked sentences: learn it on text")
+            raise UserError("the vocabulary has no words to replace masked sentences: learn a vocabulary on text")
         return cls(*vocabulary.masks(), vocabulary.n_specials, len(vocabulary))
 
 

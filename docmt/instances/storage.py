@@ -258,6 +258,6 @@ def _check_trees(folder: Path, trees: InstanceTrees, arrays: dict[str, np.ndarra
             if is_bad.any():
                 child = int(units[is_bad.argmax()])
                 raise UserError(
-                    f"{folder}: the head of {what} {child} is {heads[child]}, which is not another {what} of its "
-                    "instance: build the instances with trees again"
+                    f"{folder}: the head of {what} {child} is {heads[child]}, which is not a different {what} in "
+                    "the same instance: build the instances with trees again"
                 )

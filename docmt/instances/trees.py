@@ -30,7 +30,7 @@ _PLAIN_MARKS = str.maketrans(
 
 
 @dataclass(frozen=True)
-class PlacedTrees:
+class SubwordTrees:
     """EDUs and trees over the subwords of consecutive sentences in a document, int64."""
 
     edu_lengths: np.ndarray  # [EDUs], in subwords, including marks in the first and last EDU of a sentence
@@ -39,11 +39,11 @@ class PlacedTrees:
     sentence_heads: np.ndarray  # [sentences], heads in the merged tree over sentences
     n_inexact: int = 0  # sentences whose characters differ from the discourse file
 
-    def cut(self, first: int, last: int) -> "PlacedTrees":
+    def cut(self, first: int, last: int) -> "SubwordTrees":
         """Keep sentences first to last − 1. A unit with its head outside becomes a root."""
         ends = offsets_of(self.edu_counts)
         start, end = int(ends[first]), int(ends[last])
-        return PlacedTrees(
+        return SubwordTrees(
             self.edu_lengths[start:end],
             self.edu_counts[first:last],
             cut_heads(self.edu_heads, start, end),
@@ -51,13 +51,13 @@ class PlacedTrees:
         )
 
 
-def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> PlacedTrees:
+def align_document(document: DiscourseDocument, sentences: Sequence[Sequence[str]]) -> SubwordTrees:
     """Align the EDUs of a document with the subwords of its sentences (without marks)."""
     where = f"discourse of {document.id!r}"
     if len(sentences) != len(document.sentences):
         raise UserError(
-            f"{where}: it has {len(document.sentences)} sentences, but the text has {len(sentences)}: "
-            "these are the trees of another document"
+            f"{where}: has {len(document.sentences)} sentences, but the text has {len(sentences)}: the trees "
+            "belong to a different document"
         )
     edus_of: list[list[int]] = [[] for _ in sentences]
     for edu in document.edus:
@@ -65,7 +65,7 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     lengths: list[int] = []
     similarities: list[float] = []
     for subwords, words, starts in zip(sentences, document.sentences, edus_of, strict=True):
-        bounds, similarity = _place_sentence(subwords, words, starts)
+        bounds, similarity = _align_sentence(subwords, words, starts)
         similarities.append(similarity)
         sizes = np.diff([*bounds, len(subwords)])
         # `<s>` and `</s>`; the first and the last EDU can be one.
@@ -77,12 +77,12 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     if np.average(similarities, weights=n_characters) < MIN_SIMILARITY:
         number = int(np.argmin(similarities))
         raise UserError(
-            f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r} there, but not in the "
-            "text: these are the trees of another document"
+            f"{where}: sentence {number + 1} is {' '.join(document.sentences[number])[:60]!r}, but the text "
+            "differs: the trees belong to a different document"
         )
     heads = document.dependencies.heads
     sentence_of = [edu.sentence for edu in document.edus]
-    return PlacedTrees(
+    return SubwordTrees(
         np.array(lengths, dtype=np.int64),
         np.array([len(edus) for edus in edus_of], dtype=np.int64),
         np.array(heads, dtype=np.int64),
@@ -91,7 +91,7 @@ def place_trees(document: DiscourseDocument, sentences: Sequence[Sequence[str]])
     )
 
 
-def _place_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], float]:
+def _align_sentence(subwords: Sequence[str], words: Sequence[str], starts: Sequence[int]) -> tuple[list[int], float]:
     """Return the first subword per EDU, and the similarity between words and subwords (same spelling: 1).
 
     A boundary inside a token moves to the end of the token, so that words are not split.
@@ -140,7 +140,7 @@ def _tokens(subwords: Sequence[str]) -> tuple[list[str], list[int]]:
     return texts, firsts
 
 
-def store_trees(folder: Path, trees: Iterable[PlacedTrees], instance_of: np.ndarray) -> dict[str, int]:
+def store_trees(folder: Path, trees: Iterable[SubwordTrees], instance_of: np.ndarray) -> dict[str, int]:
     """Cut trees to instances, and write the arrays of `InstanceTrees`.
 
     `instance_of` contains the instance per sentence, or −1 for omitted sentences. Returns the numbers of EDUs, of arcs

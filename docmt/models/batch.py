@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from docmt.discourse.dependencies import cut_heads
-from docmt.instances.packing import Marks, PackedSentences, gather
+from docmt.instances.packing import BoundaryTokens, PackedSentences, gather
 from docmt.instances.storage import InstanceSet
 from docmt.models.attention.kernels import Kernel
 from docmt.models.attention.layout import AttentionLayout, BatchTrees, Drafts
@@ -106,7 +106,7 @@ def collate(
     instances: Sequence[int],
     settings: ModelSettings,
     *,
-    marks: Marks | None = None,
+    marks: BoundaryTokens | None = None,
     context: Context = "document",
 ) -> Batch:
     """Pack some instances, given by number, into one batch, with their trees if the model reads trees.
@@ -114,11 +114,13 @@ def collate(
     `marks` are boundary tokens that replace those in the stored instances. For `context` see `AttentionLayout`.
     """
     sentences = gather(instance_set, instances)
-    if marks not in (None, Marks()):
-        sentences = sentences.marked(marks)
+    if marks not in (None, BoundaryTokens()):
+        sentences = sentences.with_boundaries(marks)
     trees = None
     if settings.needs_trees and instance_set.trees is not None:
-        trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances]).marked(settings.src_marks)
+        trees = BatchTrees.join([instance_trees(instance_set, i) for i in instances]).with_boundaries(
+            settings.n_src_boundaries
+        )
     return pack(sentences, settings=settings, trees=trees, context=context)
 
 

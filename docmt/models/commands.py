@@ -51,13 +51,13 @@ def fetch(*, model: str, out: Path | None = None, mirror: Mirror = None) -> None
 
     Args:
         model: name in the catalog.
-        out: folder for the files. Default: as for a study in this folder.
+        out: folder for the files. Default: resources/models/NAME/VERSION, which studies in this folder read.
     """
     from docmt.models.published.catalog import fetch_model, find_model, study_folder
 
     entry = find_model(model)
     out = out or Path(study_folder(model))
-    log.info("%s, about %s MB into %s; license: %s", model, f"{entry.megabytes:,}", out, entry.license)
+    log.info("fetching %s (about %s MB) into %s; license: %s", model, f"{entry.megabytes:,}", out, entry.license)
     fetch_model(model, out, mirror=mirror)
 
 
@@ -98,7 +98,7 @@ def import_published(
     known = known or PublishedText.read(path).languages or (None, None)
     src, tgt = src_lang or known[0], tgt_lang or known[1]
     if src is None or tgt is None:
-        raise UserError(f"{folder} does not say its languages: give --src-lang and --tgt-lang")
+        raise UserError(f"{folder}: the languages of the model are unknown: pass --src-lang and --tgt-lang")
     text = [line for file in keep_pieces_of for line in iterate_lines(file)] if keep_pieces_of else None
     save_model(out, import_model(path, languages=(src, tgt), codes=codes, text=text))
 
@@ -116,14 +116,14 @@ def add_parser(
         model: model file of a system that reads trees.
         segmenter: segmenter model.
         parser: parser model, or chain or random.
-        sentences: tree over sentences, as parsed, or a chain in which each sentence depends on the preceding one.
+        sentences: tree over sentences, parsed, or a chain (every sentence depends on the preceding one).
     """
     from docmt.discourse.annotation import read_bundle
     from docmt.models.model_file import load_model, save_model
 
     trained = load_model(model)
     if not trained.model.settings.needs_trees:
-        raise UserError(f"{model}: reads no trees, so it needs no segmenter and parser")
+        raise UserError(f"{model}: does not read trees and needs no segmenter or parser")
     bundled = read_bundle(segmenter, parser, sentences=sentences)
     parser = parser if isinstance(bundled.parser, str) else sha256_file(Path(parser))
     facts = {"segmenter": sha256_file(segmenter), "parser": parser, "sentences": sentences}

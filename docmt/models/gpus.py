@@ -1,8 +1,10 @@
-"""GPU capabilities, and reasons why torch cannot use a GPU of this machine."""
+"""GPU capabilities, energy use, and reasons why torch cannot use a GPU of this machine."""
 
+import ctypes
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,6 +22,8 @@ GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS",
 DRIVER_FOLDER = Path("/proc/driver/nvidia")
 CONTROL_DEVICE = Path("/dev/nvidiactl")
 LOADED_LIBRARIES = Path("/proc/self/maps")
+NVML = "libnvidia-ml.so.1"
+"""Library of NVIDIA's driver that nvidia-smi calls."""
 
 
 def check_gpus() -> None:
@@ -64,7 +68,7 @@ def missing_gpus() -> str | None:
             f"NVIDIA's driver {driver[1]} is too old for torch {torch.__version__}, which needs {needed}: update it, "
             "or install torch from PyTorch's index for cu126 (docs/installation.md)"
         )
-    return f"torch {torch.__version__} (CUDA {cuda}) sees none: check `nvidia-smi` and the permissions of /dev/nvidia*"
+    return f"torch {torch.__version__} (CUDA {cuda}) finds no GPU: check `nvidia-smi` and permissions of /dev/nvidia*"
 
 
 def show_driver_to_triton() -> None:
@@ -75,3 +79,43 @@ def show_driver_to_triton() -> None:
     libraries = LOADED_LIBRARIES.read_text() if LOADED_LIBRARIES.exists() else ""
     if driver := re.search(r"(/\S*)/libcuda\.so", libraries):
         os.environ.setdefault("TRITON_LIBCUDA_PATH", driver[1])
+
+
+class DeviceMeter:
+    """A device of this process, and the energy that it has used since the meter was made."""
+
+    def __init__(self, device: str | torch.device) -> None:
+        self.device = torch.device(device)
+        self._start = _millijoules(self.device)
+
+    def joules(self) -> float | None:
+        """Return the energy, also for other processes on the card. None if it is not known, as on a CPU."""
+        end = _millijoules(self.device)
+        return None if self._start is None or end is None else (end - self._start) / 1000
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts about a job on this device, for its record. `joules` is absent if it is not known."""
+        joules = self.joules()
+        return {"device": self.device.type, "n_devices": 1} | ({} if joules is None else {"joules": joules})
+
+
+def _millijoules(device: torch.device) -> int | None:
+    """Return the energy counter of a GPU, which starts when the driver is loaded.
+
+    None without such a counter, as on GPUs before Volta or of AMD.
+    """
+    if device.type != "cuda":
+        return None
+    try:
+        nvml = ctypes.CDLL(NVML)
+    except OSError:
+        return None
+    # NVML counts GPUs by slot and ignores CUDA_VISIBLE_DEVICES.
+    identifier = f"GPU-{torch.cuda.get_device_properties(device).uuid}".encode()
+    handle, energy = ctypes.c_void_p(), ctypes.c_ulonglong()
+    failed = (
+        nvml.nvmlInit_v2()
+        or nvml.nvmlDeviceGetHandleByUUID(identifier, ctypes.byref(handle))
+        or nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(energy))
+    )
+    return None if failed else energy.value

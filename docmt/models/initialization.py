@@ -58,7 +58,7 @@ def copy_weights(model: Transformer, weights: dict[str, Tensor]) -> set[str]:
         if not (NEW_MODULES.match(name) or (rest is not None and FusedAttention.counterpart(rest) is None)):
             extra.add(name)
     # The first name: sets have no fixed order, and the message should be the same in every run.
-    for names, what in ((lacking, "lacks"), (extra, "has, unlike this one,")):
+    for names, what in ((lacking, "has no parameter"), (extra, "has the additional parameter")):
         if names:
             raise UserError(f"init: the other model {what} {min(names)}: layers and attention must correspond")
     return set(origins)
@@ -69,19 +69,19 @@ def freeze(model: Transformer, names: Set[str]) -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name not in names)
     if not names:
-        raise UserError("training.freeze 'pretrained': nothing was copied: name a model with --init")
+        raise UserError("training.freeze 'pretrained': no parameters were copied: pass a model with --init")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UserError(
-            "training.freeze 'pretrained': all parameters come from the model given as --init, so none is left to "
-            "train: use an architecture with new parts, or leave the key out"
+            "training.freeze 'pretrained': all parameters come from --init, so nothing is left to train: use an "
+            "architecture with new parts, or remove this key"
         )
 
 
-def silence_new_parts(model: Transformer) -> None:
-    """Initialize new parts so that the model computes like its sentence model (see `FusedAttention.silence`)."""
-    model.settings.check_silent_start()
+def zero_init_outputs(model: Transformer) -> None:
+    """Zero the outputs of new parts, so that the model computes like its sentence model."""
+    model.settings.check_zero_init()
     for _, attention in model.attentions():
         if isinstance(attention, FusedAttention):
-            attention.silence()
+            attention.zero_init_outputs()
     if isinstance(model, ContextTransformer):
-        model.context.silence()
+        model.context.zero_init_outputs()

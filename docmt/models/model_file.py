@@ -15,7 +15,7 @@ from docmt.discourse.bundle import DiscourseBundle
 from docmt.errors import UserError
 from docmt.files import atomic_path, read_bytes
 from docmt.instances.cutting import split_document
-from docmt.instances.packing import Marks
+from docmt.instances.packing import BoundaryTokens
 from docmt.instances.settings import InstancesSettings
 from docmt.languages import language_of
 from docmt.models.settings import MarkSettings, ModelSettings
@@ -40,14 +40,14 @@ WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 class TrainedModel:
     """A model with everything that translation needs.
 
-    The model is on the CPU in evaluation mode. Source and target share the vocabulary. `cutting` contains the settings
-    of its training instances. `discourse` is a segmenter with a parser, for models that read trees. Default: None.
+    The model is on the CPU in evaluation mode. Source and target share the vocabulary. `instance_settings` come from
+    the training instances. `discourse` is a segmenter with a parser, for models that read trees. Default: None.
     """
 
     model: Transformer
     vocabulary: Vocabulary
     pipeline: TextPipeline
-    cutting: dict[str, Any]
+    instance_settings: dict[str, Any]
     provenance: dict[str, Any]
     discourse: DiscourseBundle | None = None
 
@@ -83,9 +83,9 @@ class TrainedModel:
         return replace(self, pipeline=self.pipeline.for_languages(pair))
 
     @cached_property
-    def marks(self) -> Marks:
+    def marks(self) -> BoundaryTokens:
         """Boundary tokens before and after sentences."""
-        return model_marks(self.model.settings.marks, self.vocabulary, self.pipeline)
+        return boundary_tokens(self.model.settings.marks, self.vocabulary, self.pipeline)
 
     @cached_property
     def annotator(self) -> "BundleAnnotator":
@@ -111,13 +111,15 @@ class TrainedModel:
     @cached_property
     def limits(self) -> InstancesSettings:
         """Instance limits that the model was trained with. Raises UserError if the file has invalid limits."""
-        given = {key: self.cutting[key] for key in ("max_tokens", "max_sentences") if key in self.cutting}
-        return InstancesSettings.load(given, where="model: cutting")
+        given = {
+            key: self.instance_settings[key] for key in ("max_tokens", "max_sentences") if key in self.instance_settings
+        }
+        return InstancesSettings.load(given, where="model: instances")
 
 
-def model_marks(
+def boundary_tokens(
     symbols: MarkSettings | None, vocabulary: Vocabulary, pipeline: TextPipeline, *, both: str | None = None
-) -> Marks:
+) -> BoundaryTokens:
     """Return a model's boundary tokens in training and decoding.
 
     Without marks in the settings, language tags are used if the vocabulary has tags. `both` is the language on both
@@ -125,11 +127,11 @@ def model_marks(
     """
     langs = {"src_lang": both or pipeline.src_lang, "tgt_lang": both or pipeline.tgt_lang}
     if symbols is not None:
-        return Marks.of_symbols(vocabulary, **langs, **symbols.model_dump())
+        return BoundaryTokens.of_symbols(vocabulary, **langs, **symbols.model_dump())
     if not vocabulary.extras:
-        return Marks()
+        return BoundaryTokens()
     # Tags in place of `<s>`, which is the same everywhere: this loses nothing and costs no token.
-    return Marks.of_symbols(vocabulary, **langs, src_before=["{src}"], tgt_before=["{tgt}"])
+    return BoundaryTokens.of_symbols(vocabulary, **langs, src_before=["{src}"], tgt_before=["{tgt}"])
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
@@ -140,7 +142,7 @@ def save_model(path: Path, trained: TrainedModel) -> None:
         "weights": trained.model.state_dict(),
         "vocabulary": list(trained.vocabulary.symbols),
         "pipeline": trained.pipeline.to_dict(),
-        "segmentation": trained.cutting,
+        "segmentation": trained.instance_settings,
         "provenance": trained.provenance,
     }
     if trained.discourse is not None:
@@ -161,7 +163,7 @@ def load_content(path: Path) -> dict[str, Any]:
     )
     odd = [name for name, kind in KEYS.items() if not isinstance(content[name], kind)]
     if odd or not all(isinstance(symbol, str) for symbol in content["vocabulary"]):
-        raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is not what docmt writes: train the model again")
+        raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is damaged: train the model again")
     return content
 
 
@@ -181,10 +183,10 @@ def build_model(settings: ModelSettings, n_symbols: int, weights: Any, *, where:
         with torch.device("meta"), _NoRandomNumbers():
             model = build_transformer(settings, n_symbols)
     except (RuntimeError, TypeError):  # sizes beyond 64 bits
-        raise UserError(f"{where}: no model has a size like that in its settings: {mend}") from None
+        raise UserError(f"{where}: the model size in its settings is impossible: {mend}") from None
     expected, given = model.state_dict(), weights if isinstance(weights, dict) else {}
     problems = (
-        f"{name} has another shape or type"
+        f"{name} has a different shape or type"
         for name in expected
         if not is_plain(given.get(name)) or given[name].shape != expected[name].shape
     )

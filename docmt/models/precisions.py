@@ -20,7 +20,7 @@ def fastest_precision(steps: Mapping[str, Callable[[], object]]) -> str:
     best = min(times, key=times.__getitem__)
     chosen = best if MIN_GAIN * times[best] <= times["float32"] else "float32"
     shown = ", ".join(f"{time:.2f} in {name}" for name, time in times.items())
-    log.info("precision: %s: a measured step takes, in ms, %s", chosen, shown)
+    log.info("precision: %s (measured ms per step: %s)", chosen, shown)
     return chosen
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, WithJsonSchema, model_validator
 
 from docmt.errors import UserError
-from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_part, part_names, pattern_slots
+from docmt.models.attention.patterns import NO_GATE, PATTERNS, Fusion, find_pattern, part_names, pattern_slots
 from docmt.models.systems.context_traits import CONTEXTS, ContextTraits
 from docmt.settings import Settings, one_of
 
@@ -74,7 +74,7 @@ class ContextSettings(Settings):
         keys = set(type(self).model_fields) - {"kind", *self.traits.settings}
         for key in sorted(keys & self.model_fields_set):
             if getattr(self, key) != type(self).model_fields[key].default:
-                raise ValueError(f"kind {self.kind!r} does not read the key {key!r}: leave it out")
+                raise ValueError(f"kind {self.kind!r} does not use the key {key!r}: remove it")
         return self
 
 
@@ -107,8 +107,8 @@ class FormSettings(Settings):
         """Raise UserError if there are fewer learned positions than `n_positions`."""
         if self.learned_positions is not None and n_positions > self.learned_positions:
             raise UserError(
-                f"{n_positions} tokens in a row, but the model has learned {self.learned_positions} positions: lower "
-                "max_tokens of its instances, or set positions of the model to 'sentence'"
+                f"the input has {n_positions} tokens, but the model has only {self.learned_positions} learned "
+                "positions: lower max_tokens of the instances, or set model.positions to 'sentence'"
             )
 
 
@@ -170,13 +170,13 @@ class ModelSettings(Settings):
     has tags."""
 
     @property
-    def src_marks(self) -> tuple[int, int]:
+    def n_src_boundaries(self) -> tuple[int, int]:
         """Numbers of boundary tokens before and after a source sentence."""
         return (1, 1) if self.marks is None else (len(self.marks.src_before), len(self.marks.src_after))
 
     @property
     def needs_trees(self) -> bool:
-        return any(find_part(part).needs_trees for name in self.patterns() for part in part_names(name))
+        return any(find_pattern(part).needs_trees for name in self.patterns() for part in part_names(name))
 
     @property
     def n_before(self) -> int:
@@ -220,16 +220,16 @@ class ModelSettings(Settings):
         """Return the patterns that occur in any attention."""
         return set().union(*(attention.patterns() for attention in self.attentions.values()))
 
-    def check_silent_start(self) -> None:
+    def check_zero_init(self) -> None:
         """Raise UserError if a model cannot start equal to its sentence model (`init_new_parameters: zero`)."""
         fusions = [pattern for name in self.patterns() if isinstance(pattern := PATTERNS[name], Fusion)]
         if not all(fusion.has_gate for fusion in fusions):
             raise UserError(NO_GATE)
         context = self.context
-        if context is not None and not context.traits.can_be_silent:
+        if context is not None and not context.traits.can_start_without_effect:
             raise UserError(
-                "init_new_parameters 'zero': this context module cannot start without effect: leave the key out, or "
-                "use context kind 'global'"
+                "init_new_parameters 'zero': not supported for this context module: remove the key, or use "
+                "context kind 'global'"
             )
         if context is None or context.kind != "global":  # only this kind reads the keys below
             return
@@ -252,21 +252,21 @@ class ModelSettings(Settings):
             for pattern in attention.patterns():
                 if name not in (slots := pattern_slots(pattern)):
                     places = f"{' and '.join(slots)} attention" if slots else "context modules"
-                    raise ValueError(f"{name}_attention: {pattern} is a pattern of {places}")
+                    raise ValueError(f"{name}_attention: {pattern} is a pattern for {places}")
             if self.target_stream == "free" and {attention.lower, attention.upper} != {"global"}:
-                raise ValueError(f"target_stream 'free' has no groups, so {name}_attention must be global throughout")
+                raise ValueError(f"target_stream 'free' has no groups, so all {name}_attention must be global")
             if self.context is not None and attention.patterns() != {"group"}:
-                raise ValueError(f"context needs a sentence model, so {name}_attention must be group throughout")
+                raise ValueError(f"context requires {name}_attention to be group in all layers")
         return self
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if self.context is not None and self.positions != "sentence":
-            raise ValueError("context needs a sentence model, so positions must be 'sentence'")
+            raise ValueError("context requires positions 'sentence'")
         if self.context is not None and self.form.norm == "pre":
-            raise ValueError("context needs form.norm 'post'")
+            raise ValueError("context requires form.norm 'post'")
         if self.marks is not None and len(self.marks.tgt_before) > 1 and self.target_stream == "free":
-            raise ValueError("target_stream 'free' begins sentences with one symbol, but marks.tgt_before has two")
+            raise ValueError("target_stream 'free' starts sentences with one symbol, but marks.tgt_before has two")
         if self.form.learned_positions and self.form.position_offset:
             raise ValueError("form.position_offset is for sinusoids, but form.learned_positions is set")
         if self.context_layers > self.encoder_layers:

@@ -13,7 +13,9 @@ commands = CommandGroup("report")
 
 Settings = Annotated[ReportSettings, settings_at("report")]
 ScoreFiles = Annotated[list[Path], option("JSON files of `docmt evaluate`.")]
-Fingerprints = Annotated[list[str] | None, option("expected fingerprints. Scores with other fingerprints are refused.")]
+Fingerprints = Annotated[
+    list[str] | None, option("expected fingerprints. Scores and differences with other fingerprints are refused.")
+]
 PaperColumns = Annotated[str, option("properties of systems from the config, as JSON: {SYSTEM: {COLUMN: WORD}}.")]
 Histories = Annotated[str, option("other input files (docs/report.md) as JSON or @FILE.")]
 TablePrefix = Annotated[Path, option("path without suffix; .csv, .md, .tex and .txt are written.")]
@@ -59,9 +61,10 @@ def table(
 
     look_up(settings.tables, name, where="report.tables", what="table")
     gathered = gather_scores(scores, fingerprints=fingerprints or [])
-    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), read_differences(differences or []))
+    tested = read_differences(differences or [], fingerprints=fingerprints or [])
+    made = paper_table(gathered, name, settings, read_paper_columns(paper_columns), tested)
     if made is None:
-        raise UserError(f"report.tables.{name}: the given scores contain none of its systems, tests and metrics")
+        raise UserError(f"report.tables.{name}: the score files contain none of its systems, tests and metrics")
     write_table(out, made)
     print(to_text(made))
 
@@ -108,6 +111,7 @@ def figure(
     name: str,
     scores: Annotated[list[Path] | None, option("JSON files of `docmt evaluate`.")] = None,
     manifest: Histories = '{"runs": {}}',
+    fingerprints: Fingerprints = None,
     out: Annotated[Path, option("path without suffix; .svg, .png and .csv are written.")],
 ) -> None:
     """Draw one figure as in a paper.
@@ -128,12 +132,12 @@ def figure(
         name,
         settings,
         study_styles(settings, []),
-        scores=gather_scores(scores or []),
+        scores=gather_scores(scores or [], fingerprints=fingerprints or []),
         paper_columns=read_paper_columns(paper_columns),
         histories=read_histories(Manifest.from_argument(manifest, where="manifest")),
     )
     if plot is None:
-        raise UserError(f"{name}: the given scores and histories contain nothing that this picture shows")
+        raise UserError(f"{name}: the score files and histories contain no data for this figure")
     write_plot(out, plot)
 
 
@@ -199,6 +203,7 @@ def render(
         settings,
         paper_columns=read_paper_columns(paper_columns),
         manifest=Manifest.from_argument(manifest, where="manifest"),
+        fingerprints=fingerprints or [],
     )
     write_report(out, report)
     print(report.printed())

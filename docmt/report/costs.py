@@ -1,9 +1,10 @@
-"""CPU and GPU hours for a study, from Snakemake's benchmarks."""
+"""CPU hours, GPU hours and GPU energy of a study, from Snakemake's benchmarks and the records of its jobs."""
 
 import logging
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from pydantic import BaseModel, ValidationError
@@ -12,11 +13,14 @@ from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.report.dataframes import column
 from docmt.report.manifest import Manifest
+from docmt.report.tables import Table, count, label, score
 
 log = logging.getLogger(__name__)
 
 HOUR = 3600
+KWH = 3.6e6  # joules
 OTHER = "other"  # stage for an unlisted rule, such as a user-defined rule
+TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, HOUR))  # unit, minimum hours, units per hour
 # Rules without costs: a page cannot contain its own costs, and the reader can be made before or after the page.
 PAGES = ("render", "render_reader")
 # File name by rule. In these files in the run folder, jobs record their device.
@@ -25,6 +29,7 @@ RECORDS = {
     "translate": "decoding/{part}.job.json",
     "contrast": "decoding/suite_{part}.json",
     "generate": "decoding/generated_{part}.job.json",
+    "score_cxmi": "scores/cxmi_{part}.json",
 }
 
 
@@ -33,6 +38,7 @@ class SessionRecord(BaseModel):
 
     from_update: int
     seconds: float
+    joules: float | None = None
 
 
 class JobFacts(BaseModel):
@@ -42,11 +48,23 @@ class JobFacts(BaseModel):
     n_devices: int
     n_nodes: int = 1
     cpu_seconds: float | None = None
+    joules: float | None = None
     sessions: list[SessionRecord] = []
 
 
+class JobCosts(NamedTuple):
+    """Costs of a job. `joules` is the energy of its GPUs, NaN if it is not known."""
+
+    cpu_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    joules: float = 0.0
+
+
 def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
-    """Return jobs, core-hours and GPU-hours by stage. None without benchmarks."""
+    """Return jobs, core-hours, GPU-hours and GPU energy by stage. None without benchmarks.
+
+    The energy is missing if it is unknown for a job on a GPU, or if no job used a GPU.
+    """
     if manifest.benchmarks is None:
         return None
     # Systems that translate with another system's model have scores, but are not among the trained runs.
@@ -56,26 +74,59 @@ def read_costs(manifest: Manifest, scores: pd.DataFrame) -> pd.DataFrame | None:
     }
     stage_of = {rule: stage for stage, rules in manifest.stages.items() for rule in rules}
     unlisted = sorted({path.name for path in manifest.benchmarks.glob("*/")} - set(stage_of))
-    stages: dict[str, list[tuple[float, float]]] = {}
+    stages: dict[str, list[JobCosts]] = {}
     for rule in [*stage_of, *unlisted]:
         for path in sorted((manifest.benchmarks / rule).rglob("*.tsv")) if rule not in PAGES else ():
-            if times := read_times(path, rule, folders):
-                stages.setdefault(stage_of.get(rule, OTHER), []).append(times)
+            if costs := read_job_costs(path, rule, folders):
+                stages.setdefault(stage_of.get(rule, OTHER), []).append(costs)
     if not stages:
         return None
-    return pd.DataFrame(
-        {
-            "stage": stage,
-            "jobs": len(times),
-            "core_hours": sum(cpu for cpu, _ in times) / HOUR,
-            "gpu_hours": sum(gpu for _, gpu in times) / HOUR,
-        }
-        for stage, times in stages.items()
+    rows = []
+    for stage, jobs in stages.items():
+        cpu_seconds, gpu_seconds, joules = map(sum, zip(*jobs, strict=True))
+        hours = {"core_hours": cpu_seconds / HOUR, "gpu_hours": gpu_seconds / HOUR}
+        rows.append({"stage": stage, "jobs": len(jobs), **hours, "gpu_kwh": joules / KWH if gpu_seconds else math.nan})
+    return pd.DataFrame(rows)
+
+
+def costs_table(costs: pd.DataFrame | None) -> Table | None:
+    """Return jobs, core time, GPU time and GPU energy by stage and in total, in units that suit the longest time.
+
+    Without a job on a GPU, the table has no columns for GPUs.
+    """
+    if costs is None:
+        return None
+    on_gpus = costs.loc[costs["gpu_hours"] > 0]
+    kwh = float(column(on_gpus, "gpu_kwh").sum(skipna=False))
+    hours = costs[["core_hours", "gpu_hours"]].sum()
+    everything = {"stage": "all", "jobs": costs["jobs"].sum(), **hours, "gpu_kwh": kwh}
+    rows = pd.concat([costs, pd.DataFrame([everything])], ignore_index=True)
+    unit, scale = next((unit, scale) for unit, limit, scale in TIME_UNITS if max(hours) >= limit)
+    energy_unit, energy_scale = ("kWh", 1) if kwh >= 1 else ("Wh", 1000)
+    rows[["core_hours", "gpu_hours"]] *= scale
+    rows["gpu_kwh"] *= energy_scale
+    unused = ["gpu_hours", "gpu_kwh"] if on_gpus.empty else []
+    return Table(
+        "costs_by_stage",
+        "Costs by stage",
+        rows.drop(columns=unused).dropna(axis="columns", how="all"),
+        [
+            label("stage", "Stage"),
+            count("jobs"),
+            score("core_hours", f"core-{unit}", digits=1),
+            score("gpu_hours", f"GPU-{unit}", digits=1),
+            score("gpu_kwh", f"GPU energy ({energy_unit})", digits=1),
+        ],
+        caption="Processor time used, wall time times the number of GPUs in use, and energy of their cards.",
+        note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
+        "resumed trainings. The processor time of earlier sessions is estimated from the load of the "
+        "last one; jobs too short to be measured have none.",
+        full=costs,
     )
 
 
-def read_times(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> tuple[float, float] | None:
-    """Read a job's processor and GPU time in seconds from `FOLDER/{rule}/NAME.tsv`.
+def read_job_costs(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> JobCosts | None:
+    """Read the costs of a job from `FOLDER/{rule}/NAME.tsv` and its record.
 
     `run_folders` maps `{dataset}/{system}/seed{seed}` to the run folder, where a job records its device and sessions.
     If the file is not a benchmark, a warning is logged and None is returned.
@@ -101,9 +152,12 @@ def read_times(benchmark: Path, rule: str, run_folders: Mapping[str, Path]) -> t
         cpu_seconds = facts.cpu_seconds or math.nan
     all_seconds = seconds + sum(session.seconds for session in facts.sessions[:-1])
     cpu_seconds *= all_seconds / seconds if seconds > 0 else 1
-    # Used GPUs instead of requested ones: a job without a GPU runs on the CPU.
-    n_gpus = 0 if facts.device == "cpu" else facts.n_devices
-    return 0.0 if math.isnan(cpu_seconds) else cpu_seconds, n_gpus * all_seconds
+    cpu_seconds = 0.0 if math.isnan(cpu_seconds) else cpu_seconds
+    if facts.device == "cpu":  # also if a GPU was requested
+        return JobCosts(cpu_seconds)
+    parts = [part.joules for part in facts.sessions] or [facts.joules]
+    joules = sum(math.nan if part is None else part for part in parts)
+    return JobCosts(cpu_seconds, facts.n_devices * all_seconds, joules)
 
 
 def read_job_facts(path: Path) -> JobFacts | None:
@@ -120,4 +174,4 @@ def read_job_facts(path: Path) -> JobFacts | None:
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise UserError(f"{path}: not a record of a job: {where}: {problem['msg']}") from None
+        raise UserError(f"{path}: not a job record: {where}: {problem['msg']}") from None

@@ -47,29 +47,34 @@ Differences = Mapping[tuple[str | None, str, ScoreKey], Difference]
 UNTESTED: Differences = {}
 
 
-def read_differences(paths: Sequence[Path]) -> Differences:
-    """Read files from `docmt evaluate difference`."""
+def read_differences(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> Differences:
+    """Read files from `docmt evaluate difference`. `fingerprints` are the study's fingerprints (default: any)."""
     differences: dict[tuple[str | None, str, ScoreKey], Difference] = {}
     for path in paths:
-        for test in _read(path):
+        for test in _read(path, fingerprints):
             if differences.setdefault(test.key, test) is not test:
                 shown = f"the {test.metric} of {test.system} on {test.dataset}/{test.test} against {test.baseline}"
-                raise UserError(f"{path}: {shown} is there, or in a file before, already: give each difference once")
+                raise UserError(f"{path}: {shown} is a duplicate: pass each difference once")
     return differences
 
 
-def _read(path: Path) -> Iterator[Difference]:
+def _read(path: Path, fingerprints: Sequence[str]) -> Iterator[Difference]:
     content = read_json(path)
     rows: Any = content.get("differences") if isinstance(content, dict) else None
     if not isinstance(rows, list):
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
+    if fingerprints and content.get("provenance", {}).get("fingerprint") not in fingerprints:
+        raise UserError(
+            f"{path}: its fingerprint does not belong to this study, so settings or data differ: remove the file and "
+            "run Snakemake again, without --rerun-triggers"
+        )
     for row in rows:
         try:
             yield ROW.validate_python(row)
         except ValidationError as error:
             problem = f"{'.'.join(map(str, error.errors()[0]['loc']))}: {error.errors()[0]['msg']}"
             raise UserError(
-                f"{path}: not an output of `docmt evaluate difference` of this version ({problem}): compute it again"
+                f"{path}: not an output of `docmt evaluate difference` in this version ({problem}): compute it again"
             ) from None
 
 

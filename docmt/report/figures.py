@@ -21,7 +21,7 @@ from docmt.report.input_files import History
 from docmt.report.pictures import Draw, Picture, draw_picture
 from docmt.report.score_cells import published_number
 from docmt.report.settings import CurveFigure, ReportSettings, ScoreFigure
-from docmt.report.styles import BARS, DASHES, GUESSING, INK, OTHERS, LineStyle, Styles
+from docmt.report.styles import BARS, CHANCE, DASHES, INK, OTHERS, LineStyle, Styles
 from docmt.report.summary import (
     MIN_ITEMS,
     PaperColumns,
@@ -247,7 +247,7 @@ def _draw_bars(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
     # Chance depends on the number of candidates, so every phenomenon has a separate line.
     chances = means(rows, "chance", by="suite")
     for place, suite in enumerate(suites):
-        axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **GUESSING)
+        axes.plot([place - 0.5, place + 0.5], [chances[suite]] * 2, **CHANCE)
     axes.set(ylim=(0, 105), xlim=(-0.6, len(suites) - 0.4))
     axes.set_xticks(range(len(suites)), [suite.replace("_", " ") for suite in suites])
     axes.grid(axis="x", visible=False)
@@ -293,7 +293,7 @@ def _draw_distances(axes: Axes, *, rows: pd.DataFrame, styles: Styles) -> None:
         places = np.arange(len(ranges)) + (i - (n_systems - 1) / 2) * min(0.08, 0.6 / n_systems)
         axes.errorbar(places, scores["mean"], _whiskers(scores), **BARS, **styles.marked_line(system))
     chances = means(rows, "chance", by="distance")
-    axes.plot(range(len(ranges)), [chances[distance] for distance in ranges], **GUESSING)
+    axes.plot(range(len(ranges)), [chances[distance] for distance in ranges], **CHANCE)
     axes.set(ylim=(0, 105), xlim=(-0.5, len(ranges) - 0.5))
     axes.set_xticks(range(len(ranges)), [f"{distance}\n({sizes[distance]:,})" for distance in ranges])
 
@@ -337,7 +337,7 @@ def _places(layout: ScoreFigure, paper_columns: PaperColumns, *, where: str) -> 
     for system in layout.systems:
         place = layout.x_values.get(system, paper_columns.get(system, {}).get(layout.x or ""))
         if place is None:
-            raise UserError(f"{where}: {system!r} has no place on the horizontal axis; add it to `x_values`")
+            raise UserError(f"{where}: {system!r} has no value for the horizontal axis; add one to `x_values`")
         words[system] = place
     # A single word makes all values words, because "512" has no common scale with "full" or "inf".
     with suppress(ValueError):

@@ -51,7 +51,7 @@ def _best_systems(summary: pd.DataFrame, settings: ReportSettings, differences: 
     for _, members in tests:
         ranked = sorted(records(members), key=lambda row: row["mean"], reverse=not metric.lower_is_better)
         dataset, test = ranked[0]["dataset"], ranked[0]["test"]
-        if _are_unlike(ranked):
+        if _are_incomparable(ranked):
             continue
         leaders, value = _leaders(ranked, metric.digits, settings)
         place = f" on {dataset}/{test}" if len(tests) > 1 else ""
@@ -85,7 +85,7 @@ def _against(tested: Difference | None, subject: str, digits: int, *, is_study_t
     return f", {subject} by {points} ({interval}{p_value}{verdict})"
 
 
-def _are_unlike(rows: Sequence[Record]) -> bool:
+def _are_incomparable(rows: Sequence[Record]) -> bool:
     """True if some scores on a test were computed in another way, so that the table highlights no score."""
     return bool(differing_signatures({row["system"]: row["signatures"] for row in rows}))
 
@@ -105,7 +105,7 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     rows = name_suites(contrastive_scores(summary))
     n_datasets, n_systems = len(set(rows["dataset"])), len(set(rows["system"]))
     best: dict[str, list[str]] = {}
-    at_chance, unlike = [], []
+    at_chance, incomparable = [], []
     for _, members in rows.groupby(["dataset", "suite"], sort=False):
         ranked = sorted(records(keep(members, column(members, "mean").notna())), key=lambda row: -row["mean"])
         if not ranked:
@@ -113,8 +113,8 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
         first = ranked[0]
         suite = f"{first['suite']} of {first['dataset']}" if n_datasets > 1 else str(first["suite"])
         leaders, value = _leaders(ranked, 1, settings)
-        if _are_unlike(ranked):
-            unlike.append(suite)
+        if _are_incomparable(ranked):
+            incomparable.append(suite)
         elif is_above_chance(first["mean"], first["low"], first["chance"]):
             best.setdefault(_join(leaders), []).append(f"{suite} ({value} %)")
         else:
@@ -122,7 +122,7 @@ def _contrasts(summary: pd.DataFrame, settings: ReportSettings) -> str:
     verb = "leads in" if n_systems > 1 else "is above chance in"
     parts = [f"{name} {verb if ' and ' not in name else 'lead in'} {_join(suites)}" for name, suites in best.items()]
     parts += [f"no system is clearly above chance in {_join(at_chance)}"] if at_chance else []
-    parts += [f"scores are not comparable in {_join(unlike)}"] if unlike else []
+    parts += [f"scores are not comparable in {_join(incomparable)}"] if incomparable else []
     return f"On contrastive sets, where context decides, {_join(parts, ', and ')}." if parts else ""
 
 

@@ -27,7 +27,7 @@ def read_scores_table(path: Path, *, fingerprints: Sequence[str] = ()) -> pd.Dat
     try:
         scores = table.reindex(columns=COLUMNS).astype(TYPES)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{path}: a column of numbers contains something else ({error})") from None
+        raise UserError(f"{path}: a numeric column contains other values ({error})") from None
     if empty := [name for name in NEEDED if name in KEY and column(scores, name).isna().to_numpy().any()]:
         raise UserError(f"{path}: column {empty[0]!r} has empty cells")
     check_rows(records(scores.astype("object").where(scores.notna(), None)), fingerprints)
@@ -96,7 +96,7 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
-            raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts, as `docmt corpora overlap` does")
+            raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora overlap`")
         overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return overlaps
 

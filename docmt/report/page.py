@@ -13,7 +13,7 @@ from docmt.evaluation.metrics import ACCURACIES
 from docmt.files import atomic_path, atomic_writer
 from docmt.report.case_studies import read_cases
 from docmt.report.claims.judging import claims_table
-from docmt.report.costs import read_costs
+from docmt.report.costs import costs_table, read_costs
 from docmt.report.differences import Differences, read_differences
 from docmt.report.figures import accuracy_bars, distance_lines, draw_plot, study_styles, training_curves
 from docmt.report.findings import key_findings
@@ -28,7 +28,6 @@ from docmt.report.study_tables import (
     INSTANCE_KEYS,
     Contents,
     case_table,
-    costs_table,
     counts_table,
     overlap_table,
     parser_table,
@@ -100,12 +99,13 @@ def build_report(
     *,
     paper_columns: PaperColumns | None = None,
     manifest: Manifest | None = None,
+    fingerprints: Sequence[str] = (),
 ) -> Report:
-    """Build the report from the long score table and the manifest."""
+    """Build the report from the long score table and the manifest. `fingerprints`: see `read_differences`."""
     manifest = manifest or Manifest(runs={})
     summary = summarize(pool_distances(scores))
     histories = read_histories(manifest)
-    differences = read_differences(manifest.differences)
+    differences = read_differences(manifest.differences, fingerprints=fingerprints)
     # All figures share one system order, because it determines the colors.
     systems = [*manifest.systems, *scores["system"], *(history.system for history in histories)]
     styles = study_styles(settings, systems)

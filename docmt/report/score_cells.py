@@ -24,7 +24,7 @@ from docmt.report.tables import MISSING, Cell, Column, Table, format_count, form
 
 NAN = float("nan")
 MIN_BLEU = 1  # below this, systems do not translate, and no score is highlighted
-GUESSING, ITEMS = "(chance)", "(items)"  # not names that a system can have
+CHANCE, ITEMS = "(chance)", "(items)"  # not names that a system can have
 TESTS = {"p": "p", "p (sign test)": "sign_p", "p (randomization)": "randomization_p"}  # in CSV files
 
 
@@ -40,7 +40,7 @@ class Layout:
         averaged: scores that are averaged in a column, by heading.
         facts: system properties, by heading. These columns follow the labels.
         find_items: returns the reader's filters for a cell's items. None: the table has no links.
-        last: row below every system group, `GUESSING` or `ITEMS`.
+        last: row below every system group, `CHANCE` or `ITEMS`.
     """
 
     labels: Mapping[str, str]
@@ -106,14 +106,14 @@ def add_published(cells: pd.DataFrame, layout: Layout, settings: ReportSettings)
 def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, baseline: str | None) -> pd.DataFrame:
     """Add `tested` (the paired test against the baseline) and `marks` (significance, and † for incomparable scores).
 
-    Also adds `unlike` (signature parts that differ from the other scores in the column) and `is_mixed`. If some scores
-    on a test and metric were computed in another way, their paired tests have no marks.
+    Also adds `incomparable` (signature parts that differ from the other scores in the column) and `is_mixed`. If some
+    scores on a test and metric were computed in another way, their paired tests have no marks.
     """
-    unlike: dict[Any, tuple[str, str]] = {}
+    incomparable: dict[Any, tuple[str, str]] = {}
     mixed: set[Any] = set()
     for _, members in cells.groupby([*layout.groups, layout.column], sort=False):
         if parts := differing_signatures(dict(zip(members.index, members["signatures"], strict=True))):
-            unlike |= parts
+            incomparable |= parts
             mixed.update(members.index)
     tested: list[Difference | None] = []
     marks = []
@@ -127,10 +127,10 @@ def add_marks(cells: pd.DataFrame, layout: Layout, differences: Differences, bas
             and round(test.difference, layout.metrics[cell[layout.column]].digits)
         )
         tested.append(test)
-        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in unlike else ""])))
-    reasons = pd.Series([unlike.get(i) for i in cells.index], dtype="object")
+        marks.append(tuple(filter(None, [test.mark if test and is_marked else "", "†" if i in incomparable else ""])))
+    reasons = pd.Series([incomparable.get(i) for i in cells.index], dtype="object")
     is_mixed = [i in mixed for i in cells.index]
-    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, unlike=reasons, is_mixed=is_mixed)
+    return cells.assign(tested=pd.Series(tested, dtype="object"), marks=marks, incomparable=reasons, is_mixed=is_mixed)
 
 
 def add_best(cells: pd.DataFrame, layout: Layout) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def score_table(
 
 def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFrame:
     """Return one row per table row, with `cells` by heading. Groups end with the row `layout.last`."""
-    values_below = means(rows, "chance" if layout.last == GUESSING else "n", by=[*layout.groups, layout.column])
+    values_below = means(rows, "chance" if layout.last == CHANCE else "n", by=[*layout.groups, layout.column])
     lines: list[Record] = []
     for name, members in itertools.groupby(records(cells), key=lambda cell: tuple(cell[by] for by in layout.groups)):
         of_group = dict(zip(layout.groups, name, strict=True))
@@ -228,7 +228,7 @@ def _pivot(cells: pd.DataFrame, rows: pd.DataFrame, layout: Layout) -> pd.DataFr
             lines.append(of_group | {"system": system, "cells": shown, "is_muted": False})
         if layout.last is not None:
             values = {heading: values_below.get((*name, heading)) for heading in layout.metrics}
-            shown = {heading: {"mean" if layout.last == GUESSING else "n": value} for heading, value in values.items()}
+            shown = {heading: {"mean" if layout.last == CHANCE else "n": value} for heading, value in values.items()}
             lines.append(of_group | {"system": layout.last, "cells": shown, "is_muted": True})
     return pd.DataFrame(lines)
 
@@ -306,8 +306,8 @@ def _signature_notes(cells: pd.DataFrame, layout: Layout, settings: ReportSettin
         title = " ".join(filter(None, ("/".join(names[:-1]), settings.label(names[-1]))))
         of_row = list(members)
         for cell in of_row:
-            if cell["unlike"]:
-                ours, theirs = cell["unlike"]
+            if cell["incomparable"]:
+                ours, theirs = cell["incomparable"]
                 name = cell[layout.column]
                 notes.append(f"† {title}, {name}: not comparable, computed with {ours}; the others with {theirs}.")
         if any(cell["signatures"] for cell in of_row):

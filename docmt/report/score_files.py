@@ -47,11 +47,11 @@ def gather_rows(paths: Sequence[Path], *, fingerprints: Sequence[str] = ()) -> l
             key = tuple(row.get(name) for name in KEY)
             if key in origin:
                 shown = ", ".join(f"{name} {value}" for name, value in zip(KEY, key, strict=True) if value is not None)
-                raise UserError(f"{path}: {shown} is also in {origin[key]}; give each score once")
+                raise UserError(f"{path}: {shown} is also in {origin[key]}; pass each score once")
             origin[key] = path
             rows.append(row)
     if not rows:
-        raise UserError("no scores: the given files contain no rows")
+        raise UserError("no scores: the score files contain no rows")
     check_rows(rows, fingerprints)
     return rows
 
@@ -125,20 +125,21 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
         has_odd_groups = groups and not (len(groups) == N_GROUPS and all(map(math.isfinite, groups)))
         if row["value"] is not None and (not (row["n"] or 0) > 0 or has_odd_groups):
             raise UserError(
-                f"scores of {describe(row)}, metric {row['metric']}: a value needs an n above 0 (it has {row['n']}) "
-                f"and, if any, {N_GROUPS} numbers as groups: compute it again"
+                f"scores of {describe(row)}, metric {row['metric']}: n must be above 0 (it is {row['n']}), and "
+                f"groups must be {N_GROUPS} numbers or empty: compute the scores again"
             )
         known = first.setdefault((row["dataset"], row["test"], row["metric"]), row) if row.get("data") else row
         if known.get("data") != row.get("data"):
             raise UserError(
                 f"{row['metric']} of dataset {row['dataset']}, test {row['test']}: system {row['system']} was "
-                f"scored against another text (SHA-256 {row['data']}…) than system {known['system']} "
-                f"({known['data']}…): score both against the same"
+                f"scored against a different text (SHA-256 {row['data']}…) than system {known['system']} "
+                f"({known['data']}…): score both on the same test set"
             )
         if expected and row["fingerprint"] not in expected:
             raise UserError(
-                f"scores of {describe(row)}: made with other settings or data than this study's (their fingerprint is "
-                f"{row['fingerprint']}): remove the score file and run Snakemake again, without --rerun-triggers"
+                f"scores of {describe(row)}: their fingerprint {row['fingerprint']} does not belong to this study, "
+                "so settings or data differ: remove the score file and run Snakemake again, without "
+                "--rerun-triggers"
             )
 
 

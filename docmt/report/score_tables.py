@@ -11,7 +11,7 @@ from docmt.evaluation.metrics import ACCURACY, GENERATIVE, find_metric
 from docmt.evaluation.score_rows import WARNING
 from docmt.report.dataframes import select
 from docmt.report.differences import UNTESTED, Differences
-from docmt.report.score_cells import GUESSING, ITEMS, Layout, is_comparable, score_table
+from docmt.report.score_cells import CHANCE, ITEMS, Layout, is_comparable, score_table
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import (
     AVERAGE,
@@ -137,7 +137,7 @@ def contrastive_table(
         dict.fromkeys(rows["suite"], find_metric(metric)),
         lambda cell: keys.get((cell["dataset"], cell["suite"])),
         find_items=lambda cell: _items_of(cell["key"]),
-        last=GUESSING if metric == ACCURACY else None,
+        last=CHANCE if metric == ACCURACY else None,
     )
     return score_table(
         rows,

@@ -30,7 +30,7 @@ OWN_TABLES = (
 
 def _table_name(name: str) -> str:
     if name in OWN_TABLES:
-        raise ValueError("the report has a table with this name; choose another")
+        raise ValueError("this name is reserved for a table of the report; choose another")
     return check_name(name)
 
 
@@ -40,7 +40,7 @@ OWN_PICTURES = ("learning_curves", "entropies", "contrastive", "distance")
 
 def _figure_name(name: str) -> str:
     if name.split("_")[0] in [own.split("_")[0] for own in OWN_PICTURES]:
-        raise ValueError(f"a name must not begin like those of the report's own pictures ({', '.join(OWN_PICTURES)})")
+        raise ValueError(f"a name must not start like the report's other figures ({', '.join(OWN_PICTURES)})")
     return check_name(name)
 
 
@@ -85,7 +85,7 @@ class PaperTable(Settings):
     def _check_average(self) -> Self:
         for metric in self.metrics if self.average else []:
             if metric in ACCURACIES:
-                raise ValueError(f"only translation scores can be averaged; remove {metric!r} from metrics, or average")
+                raise ValueError(f"only translation scores can be averaged; remove {metric!r} or average")
         return self
 
 
@@ -119,7 +119,7 @@ class ScoreFigure(Settings):
     note: str = ""
     """Text under the figure."""
     series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
-    """Systems by line, with line names as in the legend."""
+    """Systems of each line, by its name in the legend."""
     x: PaperColumn | None = None
     """System property on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
     `x_values`."""
@@ -228,5 +228,5 @@ class ReportSettings(Settings):
             if claim.control is not None and claim.control not in self.claims:
                 raise ValueError(f"claims.{name}.control: no claim {claim.control!r}")
             if claim.control is not None and self.claims[claim.control].control is not None:
-                raise ValueError(f"claims.{name}.control: {claim.control!r} has a control itself; name one without")
+                raise ValueError(f"claims.{name}.control: {claim.control!r} has a control itself; choose another")
         return self

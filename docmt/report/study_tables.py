@@ -1,4 +1,4 @@
-"""Tables on data, trees, trainings, costs, case studies and provenance.
+"""Tables on data, trees, trainings, case studies and provenance.
 
 Functions return None without any values.
 """
@@ -19,7 +19,6 @@ from docmt.report.tables import (
     Table,
     count,
     format_count,
-    format_score,
     group,
     label,
     number,
@@ -59,8 +58,6 @@ PARSER_SCORES = {
     "S above sentences": "span_recall above sentences recall",
 }
 PROVENANCE = ("dataset", "system", "seed", "test", "commit", "fingerprint", "data")
-# Cost units: (unit, minimum hours, units per hour)
-TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, 3600))
 SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
 
@@ -357,35 +354,6 @@ def _run_columns(settings: ReportSettings) -> list[Column]:
         label("system", "System", form=settings.label, short=settings.short_labels),
         replace(number("seed", "Seed", form=str), scope=lambda seed: f"seed {seed}"),
     ]
-
-
-def costs_table(costs: pd.DataFrame | None) -> Table | None:
-    """Return jobs, core time and GPU time by stage and in total, in a unit that suits the longest time."""
-    if costs is None:
-        return None
-    hours = costs[["core_hours", "gpu_hours"]].sum()
-    unit, scale = next((unit, scale) for unit, limit, scale in TIME_UNITS if max(hours) >= limit)
-    everything = {"stage": "all", "jobs": costs["jobs"].sum(), **hours}
-
-    def form(value: float) -> str:
-        return format_score(value * scale, digits=1)
-
-    return Table(
-        "costs_by_stage",
-        "Costs by stage",
-        pd.concat([costs, pd.DataFrame([everything])], ignore_index=True),
-        [
-            label("stage", "Stage"),
-            count("jobs"),
-            number("core_hours", f"core-{unit}", form=form),
-            number("gpu_hours", f"GPU-{unit}", form=form),
-        ],
-        caption="Processor time used, and wall time times the number of GPUs in use.",
-        note="Of the last successful attempt of each finished job, from Snakemake's benchmarks, and of all sessions of "
-        "resumed trainings. The processor time "
-        "of earlier sessions is estimated from the load of the last one; jobs too short to be measured have none.",
-        full=costs,
-    )
 
 
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:

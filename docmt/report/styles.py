@@ -33,7 +33,7 @@ HATCHES = ("", "//", "..", "xx")
 LineStyle = dict[str, Any]  # arguments for matplotlib's `Axes.plot`
 # Other systems in a panel for one system
 OTHERS: LineStyle = {"color": INK, "linestyle": "-", "linewidth": 0.6, "alpha": 0.3}
-GUESSING: LineStyle = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+CHANCE: LineStyle = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
 BARS: LineStyle = {"elinewidth": 0.8, "capsize": 1.5}  # intervals
 
 # matplotlib settings

@@ -113,9 +113,9 @@ def read_paper_columns(argument: str) -> PaperColumns:
     try:
         columns = json.loads(argument)
     except json.JSONDecodeError as error:
-        raise UserError(f"--paper-columns: not JSON ({error.msg}): give {{SYSTEM: {{COLUMN: WORD}}}}") from None
+        raise UserError(f"--paper-columns: not JSON ({error.msg}): expected {{SYSTEM: {{COLUMN: WORD}}}}") from None
     if not (isinstance(columns, dict) and all(isinstance(words, dict) for words in columns.values())):
-        raise UserError("--paper-columns: give {SYSTEM: {COLUMN: WORD}}")
+        raise UserError("--paper-columns: expected {SYSTEM: {COLUMN: WORD}}")
     return columns
 
 

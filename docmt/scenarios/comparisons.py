@@ -254,7 +254,7 @@ class Scenarios:
 
         with tempfile.TemporaryDirectory() as name:
             train, settings, folder = self.workload.train, model_settings("g_transformer"), Path(name)
-            _, expected = train(folder / "fixed", settings, self.device, device_tokens=30, **recipe)
+            _, expected = train(folder / "fixed", settings, self.device, micro_batch_tokens=30, **recipe)
             with mock.patch("docmt.training.memory.largest_that_fits", search):
                 _, found = train(folder / "probed", settings, self.device, **recipe)
         outcome = _judge_history(found, expected)

@@ -147,14 +147,14 @@ class Workload:
         model: ModelSettings,
         device: torch.device,
         *,
-        device_tokens: int | None = None,
+        micro_batch_tokens: int | None = None,
         **recipe: Any,
     ) -> tuple[TrainedModel, History]:
         """Train in this process. Returns the model and the history without times."""
         files = self.files(folder)
         settings = RunSettings(model=model, training=TrainingSettings.load(RECIPE | recipe, where="training"))
         accelerator = "cpu" if device.type == "cpu" else "auto"
-        train(settings, files, seed=1, accelerator=accelerator, device_tokens=device_tokens)
+        train(settings, files, seed=1, accelerator=accelerator, micro_batch_tokens=micro_batch_tokens)
         history = {name: column for name, column in read_history(files.history).items() if name not in TIMES}
         return load_model(files.out), history
 

@@ -44,7 +44,7 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
     # Log file names: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and table scopes.
     runs = list_runs(plan.config)
     pairs = rf"(?:{wildcard_regex(f'{run.dataset}/{run.system}' for run in runs)})/(?:{plan.row_pattern('systems')})"
-    planned = re.compile(rf"(?:{wildcard_regex(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.score_scopes()}")
+    planned = re.compile(rf"(?:{wildcard_regex(map(run_name, runs))})(?:/.+)?|{pairs}|{plan.scope_pattern()}")
 
     def is_planned(stage: str | None, name: str) -> bool:
         if stage is None:

@@ -57,7 +57,7 @@ def learn_truecaser(*, settings: Settings = TextSettings(), inputs: Inputs, out:
     for counted in map_chunks(count_forms, read_all(inputs, label="learn truecaser"), size=CHUNK_LINES, jobs=jobs):
         forms.update(counted)
     truecaser = Truecaser.learn(forms)
-    log.info("%d words are written in lower case inside sentences", len(truecaser.words or ()))
+    log.info("learned %d words that are lower-case inside sentences", len(truecaser.words or ()))
     truecaser.save(out)
 
 
@@ -101,7 +101,7 @@ def learn_bpe(
 
     if settings.pretrained is not None:
         if src_lang is None or tgt_lang is None:
-            raise UserError("--src-lang and --tgt-lang: a published model needs the languages")
+            raise UserError("a published model needs the languages: pass --src-lang and --tgt-lang")
         codes = PublishedText.read(Path(settings.pretrained)).subword_codes((src_lang, tgt_lang))
     elif settings.tokenization == "sentencepiece":
         # Here and below, both sides together: joint subwords, so that names are split alike in both languages.
@@ -163,12 +163,12 @@ def learn_vocabulary(
 
     if pretrained is not None:
         if src_lang is None or tgt_lang is None:
-            raise UserError("--pretrained: give --src-lang and --tgt-lang too")
+            raise UserError("--pretrained: also pass --src-lang and --tgt-lang")
         kept = None
         if keep == "seen":
             kept = {subword for line in read_all(inputs, label="vocabulary") for subword in line.split()}
         vocabulary = PublishedText.read(pretrained).vocabulary((src_lang, tgt_lang), kept=kept)
-        log.info("%d symbols of %s", len(vocabulary), pretrained)
+        log.info("%d symbols from %s", len(vocabulary), pretrained)
     else:
         sentences = map(str.split, read_all(inputs, label="vocabulary"))
         vocabulary = Vocabulary.from_sentences(sentences, extras=extra_specials(tags) if tags else ())

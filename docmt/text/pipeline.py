@@ -24,12 +24,12 @@ class TextPipeline:
         self.settings = settings
         self.src_lang, self.tgt_lang = (check_language(lang, settings.tokenization) for lang in languages)
         if self.src_lang == self.tgt_lang:
-            raise UserError(f"source and target language are both {self.src_lang!r}: two languages are needed")
+            raise UserError(f"source and target language are both {self.src_lang!r}: pass two different languages")
         self._truecasers = {lang: truecasers[lang] for lang in languages}
         if any(settings.truecase != (truecaser.words is not None) for truecaser in self._truecasers.values()):
             raise UserError(
-                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with another setting: "
-                "give `docmt text learn-truecaser` the same --settings"
+                f"truecase is {str(settings.truecase).lower()}, but the truecasers were learned with a different "
+                "setting: pass the same --settings to `docmt text learn-truecaser`"
             )
         self._codes, self._subwords = codes, {lang: subword_model(codes, lang) for lang in languages}
 

@@ -41,7 +41,7 @@ class PublishedText:
     def read(cls, folder: Path) -> Self:
         """Read the folder of a published model."""
         if not folder.is_dir():
-            raise UserError(f"{folder}: no such folder: give the folder of a model with its config.json")
+            raise UserError(f"{folder}: no such folder: pass a model folder that contains config.json")
         try:
             return cls._read(folder)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -51,7 +51,7 @@ class PublishedText:
     def _read(cls, folder: Path) -> Self:
         tokenizer = _read_optional(folder / "tokenizer_config.json")
         if tokenizer.get("separate_vocabs"):
-            raise UserError(f"{folder}: has a vocabulary for each side; docmt reads models with one")
+            raise UserError(f"{folder}: has two vocabularies; docmt supports models with a joint vocabulary")
         # Marian models list all symbols in vocab.json. fairseq models only have the SentencePiece model.
         if (folder / "vocab.json").exists():
             ids = dict(read_json(folder / "vocab.json"))
@@ -119,9 +119,9 @@ class PublishedText:
                 symbol for symbol in self.language_symbols if language_of(_short_code(symbol)) == language_of(lang)
             ]
         if len(found) > 1:
-            raise UserError(f"{self.folder}: language {lang!r} is ambiguous: give one of {' '.join(found)}")
+            raise UserError(f"{self.folder}: language {lang!r} is ambiguous: use one of {' '.join(found)}")
         if not found:
-            raise UserError(f"{self.folder}: language {lang!r} is none of {' '.join(self.language_symbols)}")
+            raise UserError(f"{self.folder}: language {lang!r} is not one of {' '.join(self.language_symbols)}")
         return found[0]
 
 

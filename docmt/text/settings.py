@@ -42,7 +42,7 @@ class TextSettings(Settings):
         if self.truecase and self.lowercase:
             raise ValueError("truecase and lowercase exclude each other: set one of them to false")
         if self.truecase and self.tokenization == "sentencepiece":
-            raise ValueError("tokenization 'sentencepiece' knows no words to truecase: set truecase to false")
+            raise ValueError("tokenization 'sentencepiece' does not support truecase: set truecase to false")
         if self.pretrained is not None and self.tokenization != "sentencepiece":
-            raise ValueError("pretrained is for tokenization 'sentencepiece': set it too")
+            raise ValueError("pretrained requires tokenization 'sentencepiece'")
         return self

@@ -119,7 +119,7 @@ def learn_merges(sentences: Iterable[str], *, merges: int, min_frequency: int) -
         raise UserError("no text to learn BPE merges from: the training text is empty")
     if (surplus := max(0, len(counts) - MAX_TYPES) + n_left_out) > 0:
         counts = _most_frequent(counts)
-        log.warning("BPE is learned on the %d most frequent words; %d rarer ones are left out", MAX_TYPES, surplus)
+        log.warning("learning BPE on the %d most frequent words; %d rarer words are omitted", MAX_TYPES, surplus)
     codes = io.StringIO()
     if max(map(len, counts)) == 1:  # nothing to merge, and the library would fail
         return f"{HEADER}\n"

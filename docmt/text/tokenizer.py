@@ -34,8 +34,8 @@ def check_language(lang: str, tokenization: str = "words") -> str:
     elif language not in LANGUAGES:
         if not has_blanks(language):
             raise UserError(
-                f"language {lang!r} separates no words by blanks, and docmt has a tokenizer for Chinese only: take "
-                "tokenization: sentencepiece"
+                f"language {lang!r} does not separate words by blanks, and docmt has such a tokenizer only for "
+                "Chinese: set tokenization to sentencepiece"
             )
         raise UserError(f"unknown language {lang!r}; {nearest(lang, sorted(LANGUAGES))}")
     return lang

@@ -132,7 +132,7 @@ class Vocabulary:
     def find(self, symbol: str) -> int:
         """Return the id of a symbol, including specials."""
         if symbol not in self.symbols:
-            raise UserError(f"the vocabulary has no symbol {symbol!r}, which the marks of the model name")
+            raise UserError(f"the vocabulary has no symbol {symbol!r}, which `marks` of the model requires")
         return self.symbols.index(symbol)
 
     def masks(self) -> tuple[int, int]:

@@ -50,16 +50,16 @@ class CheckpointFolder:
             # Its best weights are part of a checkpoint: without them, a resumed training could not write its model.
             if all(best is None or self._is_valid(f"best-{best:09d}") for best in {*state["best_steps"]}):
                 return state
-            log.warning("%s: skipped, since its best weights are missing or damaged", self._path(name))
+            log.warning("%s: skipped, because its best weights are missing or damaged", self._path(name))
         return None
 
     def load(self, step: int) -> dict[str, Any]:
         """Load a checkpoint that another process has found to be valid."""
-        message = "this process cannot read it: checkpoints must be on a file system that all nodes share"
+        message = "cannot be read by this process: checkpoints must be on a shared file system"
         return self._load(f"step-{step:09d}", message)
 
     def load_best(self, step: int) -> dict[str, Any]:
-        message = "these best weights have been damaged or removed: run the same command again; it resumes from the "
+        message = "the best weights are damaged or missing: run the same command again to resume from the "
         return self._load(f"best-{step:09d}", f"{message}newest valid checkpoint")
 
     def _load(self, name: str, message: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class CheckpointFolder:
 
     def _read(self, name: str) -> dict[str, Any] | None:
         if not self._is_valid(name):
-            log.warning("%s: skipped, damaged or unfinished", self._path(name))
+            log.warning("%s: skipped, because it is damaged or incomplete", self._path(name))
             return None
         # `weights_only` refuses pickled code.
         return torch.load(io.BytesIO(self._path(name).read_bytes()), map_location="cpu", weights_only=True)

@@ -40,11 +40,11 @@ def train(
         settings: `{"model": {…}, "training": {…}}` as JSON or @FILE. `docmt config manual` lists the keys.
         seed: random seed of initialization, batch order and dropout.
         threads: CPU threads.
-        accelerator: kind of device.
+        accelerator: type of the devices. `auto`: GPUs if there are any.
         devices: devices per node, with one process each. 0: one process on the CPU.
         nodes: number of nodes, each of which runs the same command.
-        micro_batch_tokens: maximum number of tokens that a device computes at once, whatever the size of an update.
-            0 chooses by the memory of a GPU, and takes max_batch_tokens on a CPU.
+        micro_batch_tokens: maximum number of tokens that a device computes at once. Updates stay the same. 0: fill GPU
+            memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
     """
     if devices == 0:
@@ -81,7 +81,7 @@ def train(
             accelerator=accelerator,
             devices=devices,
             nodes=nodes,
-            device_tokens=micro_batch_tokens or None,
+            micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
         )
     except Interrupted as interruption:

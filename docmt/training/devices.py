@@ -77,7 +77,7 @@ def make_fabric(
 def prepare_cuda(precision: str) -> None:
     """Set the variables that torch reads when CUDA starts."""
     if torch.version.hip:
-        log.info("a GPU of AMD: attention in padded batches, without docmt's kernels (untested there)")
+        log.info("AMD GPU: attention uses padded batches without docmt's kernels (untested on AMD)")
     if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
         # Segments that grow leave no gaps between batches of different sizes.
         os.environ[ALLOCATOR_VARIABLES[0]] = "expandable_segments:True"
@@ -92,7 +92,7 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         return torch.float32
     if precision == "float16":
         if not is_gpu:
-            raise UserError("training.precision: float16 works on a GPU only: use fastest, or float32")
+            raise UserError("training.precision: float16 works only on a GPU: use fastest, or float32")
         return torch.float16
     if is_gpu:
         capability = torch.cuda.get_device_capability()
@@ -105,7 +105,7 @@ def product_type(precision: str, *, is_gpu: bool, width: int) -> torch.dtype:
         return torch.float32
     if precision == "bfloat16":
         if not cpu_has_bfloat16():
-            log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest is many times faster here")
+            log.warning("this CPU has no bfloat16 instructions: precision float32 or fastest will be many times faster")
         return torch.bfloat16
     if precision == "auto" or not cpu_has_bfloat16():
         return torch.float32
@@ -134,19 +134,21 @@ def _choose_gpu(accelerator: str, devices: int) -> bool:
         return True
     if visible:
         raise UserError(
-            f"--devices {devices}: asked for {devices} per node, but {visible} GPU(s) are visible here: request "
-            f"that many from the cluster (per node, not per task), set CUDA_VISIBLE_DEVICES, or use --devices {visible}"
+            f"--devices {devices}: {devices} GPU(s) per node requested, but {visible} visible here: request this "
+            "number from the cluster (per node, not per task), set CUDA_VISIBLE_DEVICES, or use --devices "
+            f"{visible}"
         )
     reason = missing_gpus()
     if accelerator == "gpu":
         advice = reason or "check `nvidia-smi` and CUDA_VISIBLE_DEVICES"
-        message = f"--accelerator gpu: asked for {devices}, but no GPU is visible here: {advice}"
+        message = f"--accelerator gpu: {devices} GPU(s) requested, but none is visible here: {advice}"
         raise UserError(f"{message}, or use --accelerator cpu")
     if promises := allocated_gpus():
         log.warning(
-            "GPUs were allocated (%s), but torch sees none: TRAINING ON THE CPU; --accelerator gpu would refuse",
+            "GPUs were allocated (%s), but torch finds none: TRAINING ON THE CPU (--accelerator gpu makes this an "
+            "error)",
             ", ".join(promises),
         )
     if reason:
-        log.warning("this machine has a GPU, but TRAINING ON THE CPU: %s", reason)
+        log.warning("TRAINING ON THE CPU, although this machine has a GPU: %s", reason)
     return False

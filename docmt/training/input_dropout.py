@@ -56,4 +56,4 @@ def drop_trees(batch: Batch, numbers_M: np.ndarray, *, probability: float) -> Ba
     """
     if probability == 0 or batch.layout.trees is None:
         return batch
-    return replace(batch, layout=batch.layout.opened(numbers_M < probability))
+    return replace(batch, layout=batch.layout.without_tree_mask(numbers_M < probability))

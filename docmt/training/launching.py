@@ -107,7 +107,7 @@ def _become_srun(arguments: Sequence[str], nodes: int) -> None:
     try:
         os.execvp("srun", [*command, *PROGRAM, *arguments])
     except FileNotFoundError:
-        raise UserError(f"--nodes {nodes}: this is a Slurm job, but there is no srun on its PATH") from None
+        raise UserError(f"--nodes {nodes}: this is a Slurm job, but srun is not on the PATH") from None
 
 
 def _end_with_launcher() -> None:
@@ -232,7 +232,7 @@ def _wait(processes: list[_Process], reasons: Path, *, node: int = 0, nodes: int
     _explain(cause)
     if not own and (messages := sorted(reasons.iterdir())):
         log.error(
-            "no process failed for its own reason; the first one met:\n%s", messages[0].read_text(encoding="utf-8")
+            "no process failed by itself; the first lost connection:\n%s", messages[0].read_text(encoding="utf-8")
         )
     return 128 - code if code < 0 else code
 
@@ -253,12 +253,13 @@ def _explain(cause: _Process) -> None:
     if code < 0:
         how = f"was killed by {signal.Signals(-code).name}"
     elif code == LOST_PEER:
-        how = "lost the connection to the others"
+        how = "lost the connection to other processes"
     elif has_explained:
         return
     else:
         how = f"ended with exit code {code}"
     log.error(
-        "training process %d (pid %d%s) %s: all are stopped; the same command resumes from the last checkpoint",
+        "training process %d (pid %d%s) %s: all processes were stopped; the same command resumes from the last "
+        "checkpoint",
         *(cause.rank, cause.popen.pid, f" on {cause.host}" if cause.host else "", how),
     )

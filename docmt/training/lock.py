@@ -47,15 +47,15 @@ class FolderLock:
             stop = f" with `scancel {job}`" if job else f" with `kill {pid}` there" if pid else ""
             host, started = (holder.get(key, "unknown") for key in ("host", "started"))
             raise UserError(
-                f"{folder}: another trainer is running here: host {host}, process {pid or 'unknown'}, job "
-                f"{job or 'none'}, since {started}: wait for it, or stop it{stop}; it saves a checkpoint, from which "
-                "the next run resumes"
+                f"{folder}: another training is running here: host {host}, process {pid or 'unknown'}, job "
+                f"{job or 'none'}, since {started}: wait for it, or stop it{stop}; it saves a checkpoint, from "
+                "which the next run resumes"
             ) from None
         except OSError as error:
             if error.errno not in UNSUPPORTED:
                 raise
             log.warning(
-                "%s: this file system does not support locks (%s): make sure that no second trainer uses the folder",
+                "%s: this file system does not support locks (%s): make sure that no other training uses the folder",
                 folder,
                 error.strerror,
             )

@@ -71,7 +71,7 @@ def largest_batches(instance_set: InstanceSet, *, max_tokens: int) -> list[np.nd
 
 
 class MicroBatchSize:
-    """Maximum number of tokens that a device computes at once, `device_tokens` in the update reader.
+    """Maximum number of tokens that a device computes at once, `micro_batch_tokens` in the update reader.
 
     The value is the requested one, or the one that an earlier session on such devices saved. Without either, it is
     found by a trial before the first update on a GPU, and is `max_batch_tokens` on a CPU. An update that runs out of
@@ -81,9 +81,9 @@ class MicroBatchSize:
     def __init__(self, reader: UpdateReader, checkpoints: CheckpointFolder, fabric: Fabric) -> None:
         self.reader, self.checkpoints, self.fabric = reader, checkpoints, fabric
         self.devices = f"{fabric.world_size} × {fabric.device.type}"
-        self.is_chosen = reader.device_tokens is None  # not asked for
+        self.is_chosen = reader.micro_batch_tokens is None  # not asked for
         if self.is_chosen:
-            reader.device_tokens = checkpoints.load_hint("device_tokens", self.devices)
+            reader.micro_batch_tokens = checkpoints.load_hint("device_tokens", self.devices)
 
     def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
         """Run the largest batches in all tasks forward and backward, with room for the optimizer state.
@@ -94,9 +94,9 @@ class MicroBatchSize:
         """
         reader, fabric, settings = self.reader, self.fabric, self.reader.settings
         is_cuda = fabric.device.type == "cuda"
-        is_noted = self.is_chosen and reader.device_tokens is not None
-        least = most = reader.device_tokens or settings.max_batch_tokens
-        if is_cuda and reader.device_tokens is None:
+        is_noted = self.is_chosen and reader.micro_batch_tokens is not None
+        least = most = reader.micro_batch_tokens or settings.max_batch_tokens
+        if is_cuda and reader.micro_batch_tokens is None:
             most = max(least, -(-settings.max_batch_tokens * settings.accumulation_steps // fabric.world_size))
 
         def run(max_tokens: int) -> None:
@@ -130,7 +130,7 @@ class MicroBatchSize:
             if fabric.is_global_zero:
                 # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
                 self.checkpoints.save_hint("device_tokens", self.devices, tokens)
-        reader.device_tokens = tokens
+        reader.micro_batch_tokens = tokens
 
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
         instance_set, numbers = task.read(drawn, epoch=0)
@@ -152,13 +152,13 @@ class MicroBatchSize:
         Among several devices it cannot, because the others wait in an exchange of gradients. Later sessions start with
         the halved size.
         """
-        limit = (self.reader.device_tokens or self.reader.settings.max_batch_tokens) // 2
+        limit = (self.reader.micro_batch_tokens or self.reader.settings.max_batch_tokens) // 2
         self.checkpoints.save_hint("device_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
-        when = "from here on" if is_alone else "after the next start"
-        log.warning("update %d: out of memory: at most %d tokens at once %s", step, limit, when)
+        when = "from now on" if is_alone else "after a restart"
+        log.warning("update %d: out of memory: using at most %d tokens at once %s", step, limit, when)
         if is_alone:
-            self.reader.device_tokens = limit
+            self.reader.micro_batch_tokens = limit
         return is_alone
 
 

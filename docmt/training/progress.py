@@ -43,6 +43,7 @@ class Session:
 
     from_update: int  # number of earlier updates
     seconds: float = 0.0  # in updates
+    joules: float | None = None  # of all GPUs, from the start to the last checkpoint. None if unknown
 
 
 @dataclass

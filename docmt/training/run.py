@@ -13,8 +13,8 @@ import torch
 from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
-from docmt.models.initialization import copy_weights, freeze, silence_new_parts
-from docmt.models.model_file import TrainedModel, load_content, model_marks, save_model
+from docmt.models.initialization import copy_weights, freeze, zero_init_outputs
+from docmt.models.model_file import TrainedModel, boundary_tokens, load_content, save_model
 from docmt.models.published.families import NEVER, weight_files
 from docmt.models.published.importing import published_weights
 from docmt.models.systems.context_transformer import build_transformer
@@ -41,18 +41,18 @@ def train(
     accelerator: str = "auto",
     devices: int = 1,
     nodes: int = 1,
-    device_tokens: int | None = None,
+    micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
 
-    `device_tokens` is the maximum number of tokens that a device computes at once. None chooses (see `MicroBatchSize`).
+    `micro_batch_tokens` is the maximum number of tokens that a device computes at once. None: see `MicroBatchSize`.
     `loggers` write into a folder next to the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
-    if device_tokens is not None and device_tokens < 1:
-        raise UserError(f"--micro-batch-tokens {device_tokens}: must be at least 1, or 0 to choose")
+    if micro_batch_tokens is not None and micro_batch_tokens < 1:
+        raise UserError(f"--micro-batch-tokens {micro_batch_tokens}: must be at least 1, or 0 to choose")
     vocabulary, pipeline = Vocabulary.load(files.vocabulary), TextPipeline.load(files.pipeline)
     data = _load_data(files, vocabulary, pipeline, needs_trees=settings.model.needs_trees)
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
@@ -86,7 +86,7 @@ def train(
             seed=seed,
             folder=folder,
             fabric=fabric,
-            device_tokens=device_tokens,
+            micro_batch_tokens=micro_batch_tokens,
             loggers=make_loggers(loggers if fabric.is_global_zero else (), files.out.parent / "loggers", run=run),
         )
         model = trainer.run()
@@ -99,13 +99,13 @@ def train(
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
     facts |= {"best_step": state.best_step, "steps": state.step, "seconds": round(state.seconds, 1)}
     facts |= {"device": str(fabric.device), "n_devices": fabric.world_size}
-    cutting = data.train.manifest.get("provenance", {}).get("settings", {})
+    instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
     provenance = describe(settings=settings.model_dump(), **facts)
-    save_model(files.out, TrainedModel(model, vocabulary, pipeline, cutting, provenance))
+    save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance))
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
     job = {"device": fabric.device.type, "n_devices": fabric.world_size, "n_nodes": nodes, "sessions": sessions}
-    tokens = trainer.reader.device_tokens or settings.training.max_batch_tokens
+    tokens = trainer.reader.micro_batch_tokens or settings.training.max_batch_tokens
     write_job_facts(files.out, **job, device_tokens=tokens, cpu_seconds=round(cpu_seconds, 1))
 
 
@@ -116,19 +116,17 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     def load(folder: Path) -> InstanceSet:
         instance_set = load_instances(folder)
         if instance_set.manifest.get("vocabulary_sha256") not in (None, checksum):
-            raise UserError(
-                f"{files.vocabulary}: not the vocabulary that {folder} was built with, or damaged: build both again"
-            )
+            raise UserError(f"{files.vocabulary}: damaged, or not the vocabulary of {folder}: build both again")
         if max(instance_set.src_tokens.max(), instance_set.tgt_tokens.max()) >= len(vocabulary):
             raise UserError(
-                f"{folder}: has tokens beyond the {len(vocabulary)} of {files.vocabulary}: build it with this "
-                "vocabulary"
+                f"{folder}: contains token ids above the size of {files.vocabulary} ({len(vocabulary)}): build the "
+                "instances with this vocabulary"
             )
         return instance_set
 
     lang, langs = files.monolingual_lang, (pipeline.src_lang, pipeline.tgt_lang)
     if lang not in (None, *langs):
-        raise UserError(f"--monolingual-lang {lang}: neither {pipeline.src_lang} nor {pipeline.tgt_lang}")
+        raise UserError(f"--monolingual-lang {lang}: must be {pipeline.src_lang} or {pipeline.tgt_lang}")
     data = TaskData(
         load(files.train),
         load(files.dev),
@@ -153,18 +151,18 @@ def _initialize(
         else:
             content = load_content(init)
             if content["vocabulary"] != list(vocabulary.symbols):
-                raise UserError(f"{init}: its vocabulary differs from the instances': train both on the same text")
+                raise UserError(f"{init}: its vocabulary differs from the instances: train both on the same text")
             weights = content["weights"]
         if model.settings.target_stream == "free" and "output_bias" in weights:
             # It predicts where sentences begin and the document ends, which a published model never does.
-            marks = model_marks(model.settings.marks, vocabulary, pipeline)
+            marks = boundary_tokens(model.settings.marks, vocabulary, pipeline)
             breaks = torch.tensor([marks.tgt_before[0], EOD])
             bias = weights["output_bias"].clone()
             bias[breaks] = bias[breaks].masked_fill(bias[breaks] == NEVER, 0)
             weights = weights | {"output_bias": bias}
         copied = copy_weights(model, weights)
         if settings.init_new_parameters == "zero":
-            silence_new_parts(model)
+            zero_init_outputs(model)
         log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
     if settings.freeze == "pretrained":
         freeze(model, copied)

@@ -18,7 +18,7 @@ restore noised monolingual documents."""
 
 # What is wrong with a recipe that freezes the sentence model of a model with a context module.
 FROZEN_SENTENCES = "training.freeze 'pretrained': the tasks 'sentences' and 'pairs' read no context, so they have "
-FROZEN_SENTENCES += "nothing to train: leave them out"
+FROZEN_SENTENCES += "nothing to train: remove them"
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 """A logger of Lightning."""
@@ -64,8 +64,8 @@ class TrainingSettings(Settings):
     word_dropout_epochs: int | None = Field(default=None, ge=1)
     """Number of epochs with word dropout (30 or 40 in the paper's code). Default: all."""
     drop_rst: float = Field(default=0.0, ge=0, le=1)
-    """Share of instances, drawn per update, that are trained without their tree. With 1, no tree is ever used, not even
-    in validation."""
+    """Probability that an update trains an instance without its tree. With 1, trees are never used, not even in
+    validation."""
     max_batch_tokens: int = Field(default=4096, ge=1)
     """Maximum batch size in tokens: the sum over instances of max(source, target)."""
     accumulation_steps: int = Field(default=1, ge=1)
@@ -95,10 +95,10 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.max_steps is None and self.max_epochs is None and self.patience is None:
-            raise ValueError("max_steps, max_epochs and patience are all null: training would never end")
+            raise ValueError("max_steps, max_epochs and patience are all null: set one of them, so that training ends")
         twice = next((name for name in self.tasks if self.tasks.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"tasks includes {twice!r} twice")
+            raise ValueError(f"tasks contains {twice!r} twice")
         if self.decay_steps is not None and self.decay_steps <= max(self.warmup_steps, 1):
             raise ValueError(f"decay_steps is {self.decay_steps}: it must be above warmup_steps, {self.warmup_steps}")
         return self

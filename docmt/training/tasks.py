@@ -10,11 +10,11 @@ from typing import Literal
 import numpy as np
 
 from docmt.errors import UserError
-from docmt.instances.packing import Marks, as_sentences
+from docmt.instances.packing import BoundaryTokens, as_sentences
 from docmt.instances.restoration import Noise, RestorationSymbols
 from docmt.instances.storage import InstanceSet
 from docmt.models.batch import Batch, collate
-from docmt.models.model_file import model_marks
+from docmt.models.model_file import boundary_tokens
 from docmt.models.settings import Context, MarkSettings, ModelSettings
 from docmt.text.pipeline import TextPipeline
 from docmt.text.vocabulary import Vocabulary
@@ -30,7 +30,7 @@ class Task:
     name: TaskName
     train: InstanceSet  # without noise
     dev: InstanceSet  # with the noise of the task
-    marks: Marks | None = None  # None for the marks of the instances
+    marks: BoundaryTokens | None = None  # None for the marks of the instances
     context: Context = "document"  # whether a context encoder reads the instances as documents
     noise: Noise | None = None  # of the source side
 
@@ -77,10 +77,10 @@ def build_tasks(
         ("restoration", "--monolingual", data.monolingual),
     ):
         if name in settings.tasks and instance_set is None:
-            raise UserError(f"training.tasks includes {name!r}, which needs {option} FOLDER")
+            raise UserError(f"training.tasks contains {name!r}, which needs {option} FOLDER")
         if name not in settings.tasks and instance_set is not None:
-            raise UserError(f"{option}: training.tasks does not include {name!r}: add it or remove {option}")
-    marks = model_marks(symbols, vocabulary, pipeline)
+            raise UserError(f"{option}: training.tasks does not contain {name!r}: add it, or remove {option}")
+    marks = boundary_tokens(symbols, vocabulary, pipeline)
     tasks = []
     for name in settings.tasks:
         if name == "documents":
@@ -96,7 +96,7 @@ def build_tasks(
             )
             dev = noise.apply(dev, np.arange(len(dev)), epoch=DEV_NOISE_EPOCH)
             lang = getattr(pipeline, f"{side}_lang")
-            own_marks = model_marks(symbols, vocabulary, pipeline, both=lang)
+            own_marks = boundary_tokens(symbols, vocabulary, pipeline, both=lang)
             tasks.append(Task(name, data.monolingual, dev, own_marks, noise=noise))
         else:
             train = as_sentences(data.train) if name == "sentences" else data.pairs

@@ -26,6 +26,7 @@ from tqdm import tqdm
 from docmt.errors import UserError
 from docmt.models.attention.kernels import kernel_for
 from docmt.models.batch import Batch
+from docmt.models.gpus import DeviceMeter
 from docmt.models.systems.transformer import Transformer
 from docmt.training.agreement import Interrupted, Measurement, MeasurementQueue, StopSignals
 from docmt.training.checkpoints import BackgroundWriter, CheckpointFolder, snapshot
@@ -52,7 +53,7 @@ class Trainer:
 
     The model is on the CPU. Its weights are the initial ones, used if `folder` has no checkpoint. `pretrained` names
     the parameters that were copied from another model. The first task determines epochs and the best weights. A device
-    computes up to `device_tokens` at once. None chooses the size.
+    computes up to `micro_batch_tokens` at once. None chooses the size.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Trainer:
         seed: int,
         folder: Path,
         fabric: Fabric,
-        device_tokens: int | None = None,
+        micro_batch_tokens: int | None = None,
         loggers: Loggers | None = None,
     ) -> None:
         self.settings, self.seed, self.fabric, self.tasks = settings, seed, fabric, list(tasks)
@@ -88,7 +89,7 @@ class Trainer:
             seed,
             n_ranks=fabric.world_size,
             rank=fabric.global_rank,
-            device_tokens=device_tokens,
+            micro_batch_tokens=micro_batch_tokens,
             n_specials=model.n_specials,
             kernel=kernel,
         )
@@ -103,7 +104,7 @@ class Trainer:
 
         Raises Interrupted after SIGTERM, SIGUSR1 or SIGINT. The state after the current update is saved.
         """
-        is_resumed = self._resume()
+        is_resumed, self.meter = self._resume(), DeviceMeter(self.fabric.device)
         self.state.sessions.append(Session(self.state.step))
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
@@ -180,9 +181,9 @@ class Trainer:
     def _step(self, update: Update) -> None:
         """Compute this process's share of an update: forward, loss, backward, clipping, optimizer step."""
         started = perf_counter()
-        state, settings, fabric, number = self.state, self.settings, self.fabric, update.turn.task
+        state, settings, fabric, number = self.state, self.settings, self.fabric, update.index.task
         step = state.step + 1
-        self.reader.note_size(number, update.turn.epoch, update.n_updates)
+        self.reader.set_pass_length(number, update.index.epoch, update.n_updates)
         # Dropout is seeded by seed and update, so that a resumed training draws the same numbers. Processes draw
         # different numbers. The first one draws the same as a training on a single device.
         rank = [fabric.global_rank] if fabric.global_rank else []
@@ -351,6 +352,9 @@ class Trainer:
     def _save(self, *, is_best: bool = False) -> None:
         """Write a checkpoint in the background, from the first process. The other processes continue."""
         self._flush_measurements()
+        own = self.meter.joules()
+        (joules,) = self.signals.all_reduce(math.nan if own is None else own)
+        self.state.sessions[-1].joules = None if math.isnan(joules) else joules
         self._saved = self.state.to_dict()
         self.schedule.start_clock()
         self.measurements.is_time_to_save = False

@@ -1,6 +1,6 @@
 """Updates: their instances and batches, prepared ahead of the training.
 
-An update is a function of the settings, the seed and its turn, and its instances do not depend on the number of
+An update is a function of the settings, the seed and its index, and its instances do not depend on the number of
 devices. Processes can therefore prepare updates in any number, in any order, and after any resume.
 """
 
@@ -43,8 +43,8 @@ IDLE_LIMIT = 0.05  # share of time for which devices wait, above which the log w
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Place of an update in a training."""
+class UpdateIndex:
+    """Position of an update in a training."""
 
     task: int  # its number
     epoch: int  # finished passes over the instances of the task
@@ -68,7 +68,7 @@ class Update:
     exchanging gradients.
     """
 
-    turn: Turn
+    index: UpdateIndex
     n_updates: int  # in this pass of the task
     micro_batches: list[MicroBatch]  # at least one
     weight: float  # 1, or 0 for an empty share
@@ -93,7 +93,7 @@ class UpdateReader:
     seed: int
     n_ranks: int = 1  # number of devices
     rank: int = 0  # number of this one
-    device_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
+    micro_batch_tokens: int | None = None  # maximum that a device computes at once; None means `max_batch_tokens`
     n_specials: int = N_SPECIALS  # ids below are not words
     kernel: Kernel = "padded"  # see `kernels.kernel_for`
 
@@ -103,14 +103,14 @@ class UpdateReader:
 
     def n_updates(self, task: int, epoch: int) -> int:
         if (task, epoch) not in self._sizes:
-            self.note_size(task, epoch, -(-len(self._batches(task, epoch)) // self.settings.accumulation_steps))
+            self.set_pass_length(task, epoch, -(-len(self._batches(task, epoch)) // self.settings.accumulation_steps))
         return self._sizes[task, epoch]
 
-    def note_size(self, task: int, epoch: int, n_updates: int) -> None:
+    def set_pass_length(self, task: int, epoch: int, n_updates: int) -> None:
         """Record the number of updates in a pass, counted by another process. Counting is slow for large sets."""
         self._sizes[task, epoch] = n_updates
 
-    def drawn(self, task: int, epoch: int, position: int) -> list[np.ndarray]:
+    def update_batches(self, task: int, epoch: int, position: int) -> list[np.ndarray]:
         """Return the instances in an update, by batch."""
         n = self.settings.accumulation_steps
         return self._batches(task, epoch)[position * n : (position + 1) * n]
@@ -124,7 +124,7 @@ class UpdateReader:
             tokens, n_updates = self.tasks[number].tokens, min(self.n_updates(number, task.epoch), IDLE_UPDATES)
             loads = np.zeros((n_updates, self.n_ranks))
             for position in range(n_updates):
-                instances = np.concatenate(self.drawn(number, task.epoch, position))
+                instances = np.concatenate(self.update_batches(number, task.epoch, position))
                 loads[position] = [tokens[part].sum() for part in balance(instances, tokens, self.n_ranks)]
             # If time is proportional to tokens.
             shares.append(float(1 - loads.mean(1).sum() / loads.max(1).sum()))
@@ -132,39 +132,39 @@ class UpdateReader:
         advice = "" if share <= IDLE_LIMIT else ": raise accumulation_steps or max_batch_tokens, or use fewer devices"
         log.log(
             logging.WARNING if advice else logging.INFO,
-            "%d devices share each update; they wait %.1f %% of the time for the busiest%s",
+            "%d devices share every update and wait %.1f %% of the time for the busiest device%s",
             *(self.n_ranks, 100 * share, advice),
         )
 
-    def turns(self, step: int, tasks: Sequence[TaskState]) -> Iterator[Turn]:
-        """Yield the turns of all updates after update `step`, without end. No task may be at the end of its pass."""
-        # The training changes these states while turns are generated ahead.
+    def indices(self, step: int, tasks: Sequence[TaskState]) -> Iterator[UpdateIndex]:
+        """Yield the indices of all updates after update `step`, without end. No task may be at the end of its pass."""
+        # The training changes these states while indices are generated ahead.
         tasks = copy.deepcopy(list(tasks))
         for number in itertools.islice(itertools.cycle(range(len(tasks))), step % len(tasks), None):
             task = tasks[number]
-            yield Turn(number, task.epoch, task.position, tasks[0].epoch)
+            yield UpdateIndex(number, task.epoch, task.position, tasks[0].epoch)
             task.position += 1
             if task.position == self.n_updates(number, task.epoch):
                 task.epoch, task.position = task.epoch + 1, 0
 
-    def read(self, turn: Turn) -> Update:
-        return self.prepare(self.drawn(turn.task, turn.epoch, turn.position), turn)
+    def read(self, index: UpdateIndex) -> Update:
+        return self.prepare(self.update_batches(index.task, index.epoch, index.position), index)
 
-    def prepare(self, drawn: list[np.ndarray], turn: Turn) -> Update:
+    def prepare(self, drawn_batches: list[np.ndarray], index: UpdateIndex) -> Update:
         """Prepare an update from batches of instances that were drawn for it."""
-        task, settings, model_settings = self.tasks[turn.task], self.settings, self.model_settings
+        task, settings, model_settings = self.tasks[index.task], self.settings, self.model_settings
 
         # Share: the instances of this device, by numbers in the update, in the micro-batches that it computes at once.
-        all_B = np.concatenate(drawn)
-        batches = np.split(np.arange(len(all_B)), np.cumsum([len(batch) for batch in drawn])[:-1])
+        all_B = np.concatenate(drawn_batches)
+        batches = np.split(np.arange(len(all_B)), np.cumsum([len(batch) for batch in drawn_batches])[:-1])
         share = share_update(
             batches,
             task.tokens[all_B],
             n_ranks=self.n_ranks,
             rank=self.rank,
-            position=turn.position,
+            position=index.position,
             max_tokens=settings.max_batch_tokens,
-            device_tokens=self.device_tokens,
+            micro_batch_tokens=self.micro_batch_tokens,
         )
         # Every device must run backward for the exchange of gradients; this instance counts with weight 0.
         micro_batches = share or [batches[0][:1]]
@@ -172,12 +172,12 @@ class UpdateReader:
 
         # Read: tasks noise instances as they read them. Places are numbers in what was read; lengths count the inputs.
         limit = settings.word_dropout_epochs
-        word_dropout = settings.word_dropout if limit is None or turn.passes < limit else 0.0
+        word_dropout = settings.word_dropout if limit is None or index.passes < limit else 0.0
         # Random numbers are drawn in batch order, as many as an instance has tokens. Noise changes that number, so a
         # device that drops words must noise the instances of all devices.
         needs_all = task.noise is not None and word_dropout > 0
         read_R = np.arange(len(all_B)) if needs_all else mine_M
-        instance_set, places_R = task.read(all_B[read_R], epoch=turn.epoch)
+        instance_set, places_R = task.read(all_B[read_R], epoch=index.epoch)
         places_B = np.zeros_like(all_B)
         places_B[read_R] = places_R
         src_B, tgt_B = n_inputs(task.train, all_B, model_settings)
@@ -187,7 +187,7 @@ class UpdateReader:
         numbers = []  # of each instance; each batch as drawn has its own seed
         if word_dropout > 0 or (settings.drop_rst > 0 and model_settings.needs_trees):
             for number, batch in enumerate(batches):
-                seed = (self.seed, turn.epoch, turn.position, number, *self._task_seed(turn.task))
+                seed = (self.seed, index.epoch, index.position, number, *self._task_seed(index.task))
                 numbers += draw_numbers(src_B[batch], tgt_B[batch], seed=seed)
 
         # Pack: the tensors of each micro-batch.
@@ -201,8 +201,8 @@ class UpdateReader:
                 batch = drop_trees(batch, np.array(trees), probability=settings.drop_rst)
             packed.append(MicroBatch(all_B[part], batch.prepare(self.kernel)))
         return Update(
-            turn,
-            self.n_updates(turn.task, turn.epoch),
+            index,
+            self.n_updates(index.task, index.epoch),
             packed,
             weight=1.0 if share else 0.0,
             n_labels=max(int(tgt_B.sum()) - n_masked_labels(task.train, all_B, model_settings), 1),
@@ -227,10 +227,10 @@ class UpdateReader:
         tokens, max_tokens = task.dev.n_tokens(), self.settings.max_batch_tokens
         batches = instance_batches(np.arange(len(tokens)), tokens, max_tokens)
         # Padded attention gains nothing by large batches, and on a CPU losses would be rounded otherwise than before.
-        if self.kernel != "varlen" or self.device_tokens is None:
+        if self.kernel != "varlen" or self.micro_batch_tokens is None:
             return batches
         rest = np.concatenate([*batches[n_metered:], np.array([], dtype=np.int64)])
-        larger = min(self.device_tokens, int(tokens[rest].sum()) // self.n_ranks)
+        larger = min(self.micro_batch_tokens, int(tokens[rest].sum()) // self.n_ranks)
         return batches[:n_metered] + instance_batches(rest, tokens, larger) if larger > max_tokens else batches
 
     @staticmethod
@@ -247,7 +247,7 @@ def n_inputs(
     )
     first, last = bounds[instances], bounds[instances + 1]
     # Sentences are stored with `<s>` and `</s>`.
-    src = src_offsets[last] - src_offsets[first] + (sum(settings.src_marks) - 2) * (last - first)
+    src = src_offsets[last] - src_offsets[first] + (sum(settings.n_src_boundaries) - 2) * (last - first)
     return src, tgt_offsets[last] - tgt_offsets[first] + _n_added_inputs(settings) * (last - first)
 
 
@@ -297,23 +297,23 @@ def share_update(
     rank: int,
     position: int,
     max_tokens: int,
-    device_tokens: int | None = None,
+    micro_batch_tokens: int | None = None,
 ) -> list[np.ndarray]:
     """Share the batches in one update among devices, and cut one device's share into batches that it computes at once.
 
     Over all devices, every instance occurs once, and tokens are about equal. The lightest share goes to a different
-    device at every `position`. A device without instances has no batch. A single device with `device_tokens` equal to
-    `max_tokens` (the default) reads the batches as drawn.
+    device at every `position`. A device without instances has no batch. A single device with `micro_batch_tokens`
+    equal to `max_tokens` (the default) reads the batches as drawn.
     """
-    device_tokens = device_tokens or max_tokens
-    if n_ranks == 1 and device_tokens == max_tokens:
+    micro_batch_tokens = micro_batch_tokens or max_tokens
+    if n_ranks == 1 and micro_batch_tokens == max_tokens:
         return list(batches)
     share = balance(np.concatenate(batches), tokens, n_ranks)[(rank + position) % n_ranks]
     # As few batches as possible, of about equal size. Equal numbers of tokens may need one batch more than their sum.
-    fewest = -(-int(tokens[share].sum()) // device_tokens)
+    fewest = -(-int(tokens[share].sum()) // micro_batch_tokens)
     for n_batches in range(fewest, len(share) + 1):
         parts = balance(share, tokens, n_batches)
-        if all(len(part) == 1 or tokens[part].sum() <= device_tokens for part in parts):
+        if all(len(part) == 1 or tokens[part].sum() <= micro_batch_tokens for part in parts):
             return parts
     return [share[i : i + 1] for i in range(len(share))]
 
@@ -330,7 +330,7 @@ def read_ahead(
     if n_workers is None:
         n_workers = min(N_WORKERS_FOR_A_GPU, len(os.sched_getaffinity(0)) - 1) if is_cuda else 0
     loader = DataLoader(
-        _Updates(reader, reader.turns(step, tasks)),
+        _Updates(reader, reader.indices(step, tasks)),
         batch_size=None,
         num_workers=n_workers,
         pin_memory=is_cuda,
@@ -344,8 +344,8 @@ def read_ahead(
             raise
         reason = str(error).partition("\n")[0]
         raise UserError(
-            f"training: a process that prepares batches is gone ({reason}): memory may be too "
-            "small; the same command resumes from the last checkpoint"
+            f"training: a process that prepares batches has died ({reason}), possibly for lack of memory; the same "
+            "command resumes from the last checkpoint"
         ) from None
 
 
@@ -354,12 +354,12 @@ class _Updates(IterableDataset[Update]):
     """Updates in order. With n processes, a process prepares every n-th update."""
 
     reader: UpdateReader
-    turns: Iterator[Turn]
+    indices: Iterator[UpdateIndex]
 
     def __iter__(self) -> Iterator[Update]:
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        return map(self.reader.read, itertools.islice(self.turns, first, None, stride))
+        return map(self.reader.read, itertools.islice(self.indices, first, None, stride))
 
 
 def _start_worker(_: int) -> None:

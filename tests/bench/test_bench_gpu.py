@@ -141,9 +141,9 @@ def test_nvidia_smi_is_asked_for_defects(monkeypatch, tmp_path, answer, verdict)
 
 def test_the_command_says_what_is_wrong(capsys, tmp_path):
     assert main(["bench", "gpu", "--device", "cpu", "--only", "nothing"]) == 2
-    assert "--only nothing: no such row" in capsys.readouterr().err
+    assert "--only nothing: unknown row" in capsys.readouterr().err
     assert main(["bench", "gpu", "--device", "cpu", "--only", "environment", "speed/egaer"]) == 2
-    assert "--only speed/egaer: no such row" in capsys.readouterr().err
+    assert "--only speed/egaer: unknown row" in capsys.readouterr().err
     out = tmp_path / "budgets.json"
     assert main(["bench", "gpu", "--device", "cpu", "--only", "budgets", "--out", str(out)]) == 0
     assert [row["name"] for row in json.loads(out.read_text())["rows"]] == ["budgets"]

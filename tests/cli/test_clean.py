@@ -80,10 +80,10 @@ def test_nothing_is_deleted_while_the_study_is_locked(study, capsys):
         "SNAKEMAKE\n=========\n  Host: other\n"
     )
     assert clean(study, "--delete") == 2
-    assert "are running: delete when they have ended" in capsys.readouterr().err
+    assert "are still running" in capsys.readouterr().err
     assert (study / UNKNOWN).exists()
 
 
 def test_a_folder_without_results_is_refused(tmp_path, capsys):
     assert clean(tmp_path) == 2
-    assert "has no results" in capsys.readouterr().err
+    assert "contains no results" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path
     # The same items in number and name, but other candidates.
     write_jsonl(path, [item | {"correct": 0} for item in read_jsonl(path)])
     assert main(["evaluate", "run", *options]) == 2
-    assert f"{scores}: computed on another content of {path}: compute it again" in capsys.readouterr().err
+    assert f"{scores}: computed on a different version of {path}: compute it again" in capsys.readouterr().err
 
 
 def test_a_bad_suite_is_one_line_and_leaves_nothing(model, tmp_path, capsys):
@@ -88,7 +88,7 @@ def test_instances_of_another_vocabulary_are_refused(study_files, model, tmp_pat
     write_json(folder / "manifest.json", read_json(folder / "manifest.json") | {"vocabulary_sha256": "0" * 64})
     options = ["--model", str(model), "--instances", str(folder), "--out", str(tmp_path / "h.jsonl")]
     assert main(["decode", "translate", *options]) == 2
-    assert f"{folder}: built with another vocabulary than that of {model}" in capsys.readouterr().err
+    assert f"{folder}: built with a different vocabulary than {model}" in capsys.readouterr().err
     assert not (tmp_path / "h.jsonl").exists()
 
 
@@ -102,4 +102,4 @@ def test_instances_of_a_larger_vocabulary_are_refused_though_nobody_recorded_whi
     save_instances(tmp_path / "instances", replace(given, src_tokens=src_tokens, manifest=manifest))
     options = ["--model", str(model), "--instances", str(tmp_path / "instances"), "--out", str(tmp_path / "h.jsonl")]
     assert main(["decode", "translate", *options]) == 2
-    assert "instances: built with another vocabulary than that of" in capsys.readouterr().err
+    assert "instances: built with a different vocabulary than" in capsys.readouterr().err

@@ -22,6 +22,13 @@ def test_every_command_shows_an_example_in_its_help(name, capsys):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_help_contains_the_whole_description(name, capsys):
+    app([*name.split(), "--help"], exit_on_error=False, result_action="return_value")
+    description = COMMANDS[name].__doc__.partition("\n\nExample:")[0].partition("\n\nArgs:")[0]
+    assert " ".join(description.split()) in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_examples_are_accepted(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program, *words = shlex.split(CALLS[name])

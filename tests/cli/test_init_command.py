@@ -34,7 +34,7 @@ def test_a_folder_with_files_is_refused(tmp_path, capsys):
 def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
     monkeypatch.setattr(init, "__file__", str(tmp_path / "lib/docmt/cli/init.py"))
     monkeypatch.setattr(sysconfig, "get_path", lambda name, scheme: str(tmp_path / scheme))
-    with pytest.raises(UserError, match="was not installed"):
+    with pytest.raises(UserError, match="was installed without its workflow"):
         init.find_workflow()
     for scheme in (sysconfig.get_preferred_scheme("user"), sysconfig.get_default_scheme()):
         for name in init.PARTS:

@@ -44,8 +44,8 @@ def test_build_and_statistics(study_files, tmp_path):
         ({"settings": '{"max_token": 3}'}, "instances.max_token: unknown key; did you mean 'max_tokens'?"),
         ({"settings": "{"}, "not JSON"),
         ({"texts": ["missing.en", "missing.de"]}, "missing.en: no such file"),
-        ({"texts": ["a", "b", "c"]}, "--texts: 3 files: give source and target, or one file of monolingual text"),
-        ({"texts": ["train.bpe.en"], "discourse": ["trees"]}, "--discourse: monolingual text is restored without"),
+        ({"texts": ["a", "b", "c"]}, "--texts: 3 files: pass source and target, or one file"),
+        ({"texts": ["train.bpe.en"], "discourse": ["trees"]}, "--discourse: document restoration uses no trees"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys, changes, message):

@@ -254,7 +254,7 @@ def test_bokmal_and_nynorsk_are_two_languages(codes, words):
 def test_xml_of_opus_is_refused(text, words, capsys):
     write("train.en-de.xml.gz", gzip.compress(text.encode()))
     assert main(["init", "study", "--train", "train.en-de.xml.gz", *words[3:]]) == 2
-    assert "train.en-de.xml.gz: XML of OPUS is not read: take the corpus as Moses" in capsys.readouterr().err
+    assert "train.en-de.xml.gz: cannot read OPUS XML" in capsys.readouterr().err
 
 
 def test_xml_in_another_encoding_is_not_of_opus(tmp_path):
@@ -279,7 +279,7 @@ def test_columns_of_ids_are_those_of_the_training_split(capsys):
     assert "format of train, dev, test: {reader: tsv, id_column: 3} (guessed" in capsys.readouterr().out
     shutil.copy("dev.en-de.tsv", "train.en-de.tsv")
     assert main(["init", "other", *files]) == 2
-    assert "train.en-de.tsv: which of its three columns is the document's id?" in capsys.readouterr().err
+    assert "train.en-de.tsv: cannot guess which of the three columns is the document id" in capsys.readouterr().err
     for split in SPLITS:
         write(f"{split}.en-de.tsv", table(split, "\t", order="{en}{d}{de}{d}0.9"))
     assert main(["init", "other", *files]) == 0
@@ -291,7 +291,7 @@ def test_tables_without_ids_can_be_read(capsys):
         write(f"{split}.csv", table(split, ",", "en,de", order="{en}{d}{de}"))
     files = [word for split in SPLITS for word in (f"--{split}", f"{split}.csv")]
     assert main(["init", "study", *files]) == 2
-    assert "which column is id? It has en, de" in capsys.readouterr().err
+    assert "cannot guess the column for id among en, de" in capsys.readouterr().err
     assert main(["init", "study", *files, "--format", "{reader: dialogue_csv, id: null}"]) == 0
     form = {"reader": "dialogue_csv", "id": None, "source": "en", "target": "de"}
     assert read_study()["corpora"]["custom"]["mine"]["format"] == form
@@ -351,14 +351,14 @@ HALF_TRANSLATED = "\n\n".join(
     ("files", "warning"),
     [
         (both_sides("test", lambda lang: blank_lines("train", lang)), "test: 12 documents and 100 % of the source sentences are in the training text"),
-        (both_sides("dev", lambda lang: 2 * (blank_lines("dev", lang) + "\n")), "dev: copies of documents before them: 11"),
-        ({"data/dev.en": blank_lines("dev", "de"), "data/dev.de": blank_lines("dev", "en")}, "dev: the text given as en looks like de"),
+        (both_sides("dev", lambda lang: 2 * (blank_lines("dev", lang) + "\n")), "dev: 11 documents are copies of earlier documents"),
+        ({"data/dev.en": blank_lines("dev", "de"), "data/dev.de": blank_lines("dev", "en")}, "dev: the en text looks like de"),
         ({"data/dev.de": HALF_TRANSLATED}, "dev: 50 % of the target sentences equal"),
         (both_sides("train", lambda lang: plain("train", lang)), "train: no document has a second sentence"),
         (both_sides("dev", lambda lang: blank_lines("test", lang)), "test: 10 documents and 100 % of the source sentences are in the dev text"),
         (both_sides("dev", lambda lang: f"<d>\n{plain('dev', lang)}"), "dev: are boundaries between documents missing? Documents: 1, sentences: 22"),
         (both_sides("dev", lambda lang: "".join(f"<d>\n{n} {lang}\n" + "x\n" * 1000 for n in (1, 2))), "Documents: 2, sentences: 2,002"),
-        (one_sided(3), "dev: 15 % of the pairs have an empty side: not aligned?"),
+        (one_sided(3), "dev: 15 % of the pairs have an empty side: are the files aligned?"),
     ],
 )  # fmt: skip
 def test_doubtful_files_are_named(words, files, warning, capsys):
@@ -393,15 +393,15 @@ def test_bad_files_leave_nothing(words, change, message, capsys, folder):
     ("arguments", "message"),
     [
         ("--train a.en a.de", "--dev is missing"),
-        ("--languages en de", "give --train, --dev and --test, too"),
-        ("--train a.en a.en --dev a.en a.de --test a.en a.de", "a.en is given twice"),
-        ("--train a.en a.de b.en b.de --dev a.en a.de --test a.en a.de", "4 files: give one, one per language, or quote"),
-        ("--train a b --dev a.en a.de --test a.en a.de", "a: two languages are needed, which no name tells: give --languages"),
-        ("--train a b --dev a.en a.de --test a.en a.de --languages en xx1", "two or three lowercase letters, such as en, not 'xx1'"),
-        ("--train a.en a.de --dev a.en a.de --test a.en a.de --format csvv", "give a reader, or its settings as in"),
+        ("--languages en de", "also pass --train, --dev and --test"),
+        ("--train a.en a.en --dev a.en a.de --test a.en a.de", "a.en occurs twice"),
+        ("--train a.en a.de b.en b.de --dev a.en a.de --test a.en a.de", "4 files: pass one, one per language, or a quoted"),
+        ("--train a b --dev a.en a.de --test a.en a.de", "a: two languages are needed, but the file names contain no language codes: pass --languages"),
+        ("--train a b --dev a.en a.de --test a.en a.de --languages en xx1", "'xx1': a language is a code of two or three lowercase letters"),
+        ("--train a.en a.de --dev a.en a.de --test a.en a.de --format csvv", "expected a reader, or a reader with its settings"),
         ("--train a.en a.de --dev a.en a.de --test a.en a.de --format {reader: tsv, column: [1]}", "--train.format.column: unknown key"),
-        ("--train t.csv --dev t.csv --test t.csv", "t.csv: which column is id? It has en, de: give"),
-        ("--train b --dev b --test b --languages en de", "b: its format cannot be guessed"),
+        ("--train t.csv --dev t.csv --test t.csv", "t.csv: cannot guess the column for id among en, de"),
+        ("--train b --dev b --test b --languages en de", "b: cannot guess the format"),
         ("--train a.en a.de --dev a.en a.de --test a.en a.de --format tmx", "needs a file for 'both'"),
         ("--train empty --dev a.en a.de --test a.en a.de", "--train: empty/*: no such file"),
     ],

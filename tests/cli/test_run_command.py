@@ -98,12 +98,12 @@ def test_changes_are_recorded_in_the_merged_config(called, tmp_path):
 
 def test_changes_do_not_reach_a_study_that_runs(called, tmp_path, capsys):
     called("my.yaml", "--set", "seeds=[2]")
-    assert f"configuration: {MERGED} (`docmt run`, status and clean take it until" in capsys.readouterr().err
+    assert f"configuration: {MERGED} (default of `docmt run`" in capsys.readouterr().err
     before = (tmp_path / MERGED).read_bytes()
     (tmp_path / LOCKS).mkdir(parents=True)
     (tmp_path / LOCKS / "0.output.lock").touch()
     assert main(["run", "my.yaml", "--set", "seeds=[3]"]) == 2
-    assert "--set: Snakemake is running in this folder, and reads results/config.yaml" in capsys.readouterr().err
+    assert "--set: Snakemake is running in this folder and reads results/config.yaml" in capsys.readouterr().err
     called("my.yaml", "--set", "seeds=[3]", "-n")
     called("my.yaml", "--set", "seeds=[3]", "--unlock")
     assert (tmp_path / MERGED).read_bytes() == before
@@ -125,7 +125,7 @@ def test_a_change_is_yaml(change, expected):
 
 @pytest.mark.parametrize("change", ["a", "=1", "a..b=1", "a.=1", "a=[", "a b=1", "a=2024-13-01", "a={b: 1, b: 2}"])
 def test_what_is_no_change_is_refused(change):
-    with pytest.raises(UserError, match=r"give KEY=VALUE, such as decoding\.beam_size=4"):
+    with pytest.raises(UserError, match=r"expected KEY=VALUE, for example decoding\.beam_size=4"):
         read_change(change)
 
 
@@ -133,18 +133,18 @@ def test_what_is_no_change_is_refused(change):
     ("words", "message"),
     [
         ("nosuch.yaml", "nosuch.yaml: no such file"),
-        ("my.yaml corpra", "target 'corpra': neither a stage, a rule nor a path; did you mean 'corpora'?"),
+        ("my.yaml corpra", "target 'corpra': not a stage, a rule or a path; did you mean 'corpora'?"),
         ("my.yaml --set decoding.beam_siz=4", "config.decoding.beam_siz: unknown key; did you mean 'beam_size'?"),
-        ("--configfile my.yaml", "--configfile: write `docmt run my.yaml`, and changes as `--set KEY=VALUE`"),
-        ("training --configfile=more.yaml", "--configfile: write `docmt run more.yaml`"),
-        ("my.yaml --configfiles more.yaml", "--configfiles: write `docmt run my.yaml more.yaml`"),
-        ("my.yaml --config seeds=[2]", "--config: write `docmt run my.yaml`, and changes as `--set KEY=VALUE`"),
-        ("my.yaml -C seeds=[2]", "-C: write `docmt run my.yaml`, and"),
-        ("my.yaml -sOther", "only `snakemake` itself takes -sOther"),
+        ("--configfile my.yaml", "--configfile: use `docmt run my.yaml`, and --set KEY=VALUE for changes"),
+        ("training --configfile=more.yaml", "--configfile: use `docmt run more.yaml`"),
+        ("my.yaml --configfiles more.yaml", "--configfiles: use `docmt run my.yaml more.yaml`"),
+        ("my.yaml --config seeds=[2]", "--config: use `docmt run my.yaml`, and --set KEY=VALUE for changes"),
+        ("my.yaml -C seeds=[2]", "-C: use `docmt run my.yaml`, and"),
+        ("my.yaml -sOther", "-sOther is an option of `snakemake`"),
         ("my.yaml --dryrn", "docmt: error: unrecognized arguments: --dryrn"),
         ("my.yaml --cores", "error: argument --cores/-c: expected "),
-        ("", "which configuration? There was no run in this folder: `docmt run my.yaml` runs yours, `make demo` or"),
-        ("training", "which configuration?"),
+        ("", "no configuration: this folder has no previous run"),
+        ("training", "no configuration: this folder"),
         ("training nosuch.yaml", "nosuch.yaml: no such file"),
         (
             "missing.yaml --directory new",
@@ -254,7 +254,7 @@ def test_another_configuration_than_the_last_runs_is_named(called, tmp_path, cap
     called("my.yaml", "more.yaml")
     assert "WARNING" not in capsys.readouterr().err
     called("my.yaml")
-    assert "the configuration is my.yaml; the last run in this folder had my.yaml more.yaml" in capsys.readouterr().err
+    assert "but the last run in this folder used my.yaml more.yaml" in capsys.readouterr().err
 
 
 def test_a_copied_study_has_the_configuration_of_its_last_run(called, tmp_path):

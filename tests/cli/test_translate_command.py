@@ -126,11 +126,11 @@ def test_several_files_go_into_a_folder(model, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.txt", "b.txt"], "several files: give a folder for their translations, --out FOLDER/"),
-        (["a.txt", "--out", "a.txt"], "a.txt: would be overwritten: give another --out"),
-        (["a.txt", "b.txt", "--out", "."], "a.txt: would be overwritten: give another --out"),
-        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: would be written for two files"),
-        (["--out", "out/"], "--out out/: is a folder, but standard input is written to a file"),
+        (["a.txt", "b.txt"], "several input files: pass a folder for the translations, --out FOLDER/"),
+        (["a.txt", "--out", "a.txt"], "a.txt: is an input file and would be overwritten"),
+        (["a.txt", "b.txt", "--out", "."], "a.txt: is an input file and would be overwritten"),
+        (["a.txt", "x/a.txt", "--out", "out/"], "out/a.txt: is the output for two input files"),
+        (["--out", "out/"], "--out out/: is a folder: the translation of standard input needs a file"),
         (["a.txt", "b.txt", "--out", "out", "--discourse", "t.jsonl"], "trees belong to one text"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_list_of_sentences_is_translated_line_by_line(translate_bytes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--context", "none", "--discourse", "trees.jsonl"], "give only one"),
+        (["--context", "none", "--discourse", "trees.jsonl"], "pass only one"),
         (["--settings", '{"beams": 2}'], "did you mean 'beam_size'"),
         (["--settings", "@missing.json"], "missing.json: no such file"),
         (["missing.txt"], "missing.txt: no such file"),
@@ -189,7 +189,7 @@ def test_text_that_is_not_utf8_is_one_line(translate_bytes, model, tmp_path, cap
     [
         ("none.pt", "no such file"),
         ("text.pt", "not a docmt model file"),
-        ("parser.pt", "not a docmt model file of format 1, but a file of another kind (RST parser)"),
+        ("parser.pt", "not a docmt model file of format 1, but a different kind of file (RST parser)"),
     ],
 )
 def test_a_missing_or_foreign_model_is_one_line(name, message, tmp_path, monkeypatch, capsys):
@@ -214,7 +214,7 @@ def test_what_the_model_cannot_read_well_is_said(translate_bytes):
     _, output, messages = translate_bytes("the 猫\n".encode() + b"the dog " * 600)
     assert output.count("\n") == 2
     assert re.search(r"; 1 of \d+ subwords unknown", messages)
-    assert "WARNING 1 sentences are longer than the 512 tokens that the model was trained on" in messages
+    assert "WARNING 1 sentences are longer than 512 tokens, the limit in training" in messages
 
 
 def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
@@ -222,4 +222,4 @@ def test_a_model_of_trees_without_trees_says_so(overfitted, tmp_path, capsys):
     for architecture, is_said in (("rst_mix", True), ("g_transformer", False)):
         model = str(overfitted(architecture))
         assert main(["translate", "--model", model, "--device", "cpu", str(tmp_path / "a"), "--verbose"]) == 0
-        assert ("reads trees, but there is no --discourse" in capsys.readouterr().err) == is_said
+        assert ("reads discourse trees, but --discourse is not set" in capsys.readouterr().err) == is_said

@@ -71,7 +71,7 @@ BAD_FILES = {
     "values without end": (
         "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
-        "aliases (`*name`) make more than 1,000,000 values of it",
+        "aliases (`*name`) expand to more than 1,000,000 values",
     ),
     "a list in itself": ("a: &a [*a]\n", "line 1"),
     "empty": ("", "this key is missing"),

@@ -111,7 +111,7 @@ def test_a_missing_folder_is_named_before_the_first_job(folder):
 
 def test_a_misspelt_model_is_told_from_a_missing_folder(folder):
     folder.rename("elsewhere")
-    with pytest.raises(UserError, match=r"pretrained: opus: neither a folder in .* nor a model of the catalog"):
+    with pytest.raises(UserError, match=r"pretrained: opus: not a folder in .* and not a model in the catalog"):
         Plan.load(study(), files=[])
     name = next(iter(load_models()))
     misspelt = study(TEXT | {"pretrained": name[:-1]}, INIT | {"init": {"pretrained": name[:-1]}})
@@ -149,10 +149,10 @@ def test_sizes_are_those_of_the_folder(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TEXT | {"pretrained": "opus-mt-en-de"}, "the size is unknown: docmt models fetch --model opus-mt-en-de, or name a size"),
-        (TEXT | {"pretrained": "elsewhere"}, "elsewhere/config.json: no such file, so the size is unknown: give its folder"),
+        (TEXT | {"pretrained": "opus-mt-en-de"}, "the model size is unknown: docmt models fetch --model opus-mt-en-de, or set size"),
+        (TEXT | {"pretrained": "elsewhere"}, "elsewhere/config.json: no such file, so the model size is unknown: give its folder"),
         (TEXT, "opus/config.json: has no 'decoder_layers'"),
-        ({}, "systems.sentence_transformer.size: 'pretrained' takes the size of text.pretrained, which must be set"),
+        ({}, "systems.sentence_transformer.size: 'pretrained' copies the size of text.pretrained, which must be set"),
     ],
 )  # fmt: skip
 def test_a_size_that_cannot_be_read_is_refused(folder, text, message):
@@ -167,7 +167,7 @@ def test_a_size_that_cannot_be_read_is_refused(folder, text, message):
 
 def test_any_language_has_sentencepiece():
     values = smoke_values({"datasets": {"controlled": {"tgt_lang": "ja"}}})
-    with pytest.raises(UserError, match="'ja' separates no words by blanks"):
+    with pytest.raises(UserError, match="'ja' does not separate words by blanks"):
         load_config(values)
     with pytest.raises(UserError, match="controlled") as error:  # of the corpus, which has no Japanese
         load_config(merge(values, {"text": {"tokenization": "sentencepiece", "truecase": False}}))

@@ -37,7 +37,7 @@ def test_splits_for_pretraining_have_their_languages(plan):
     assert row.part_languages("sentences") == ("en", "de")
     assert row.learned_on("en") == ["train", "sentences", "monolingual"]
     assert row.learned_on("de") == ["train", "sentences"]
-    assert "monolingual" in plan.splits().split("|")
+    assert "monolingual" in plan.split_pattern().split("|")
 
 
 def test_text_is_learned_on_parallel_and_monolingual_text_together(plan):

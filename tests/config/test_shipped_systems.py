@@ -6,7 +6,7 @@ import torch
 
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.systems import is_trained, model_settings, training_settings
-from docmt.models.initialization import copy_weights, freeze, silence_new_parts
+from docmt.models.initialization import copy_weights, freeze, zero_init_outputs
 from docmt.models.settings import ModelSettings
 from docmt.models.systems.context_transformer import build_transformer
 
@@ -37,6 +37,6 @@ def test_every_system_can_start():
             copied = copy_weights(model, build(init).state_dict())
             assert copied
             if new_parameters == "zero":
-                silence_new_parts(model)
+                zero_init_outputs(model)
             if frozen == "pretrained":
                 freeze(model, copied)

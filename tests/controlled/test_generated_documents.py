@@ -230,7 +230,7 @@ def test_nouns_and_pronouns_are_in_the_main_edu(selection):
         ({"min_sentences": 12, "max_sentences": 11}, "min_sentences 12 is above max_sentences 11"),
         ({"generator": "nested", "min_sentences": 50}, "min_sentences 50 is above max_sentences 40"),
         ({"min_sentences": 6, "min_pronouns": 4}, "min_sentences 6 is too small: min_pronouns 4 and min_deictic 2"),
-        ({"min_sentences": 14, "min_pronouns": 6, "min_deictic": 6}, "need 15"),
+        ({"min_sentences": 14, "min_pronouns": 6, "min_deictic": 6}, "require 15"),
         ({"max_sentences": 9}, "max_sentences"),
         ({"n_suite_items": 100}, "n_suite_items"),
         ({"n_train_documents": 0}, "n_train_documents"),
@@ -296,5 +296,5 @@ def test_more_documents_than_exist_are_refused():
         def __contains__(self, _):
             return True
 
-    with pytest.raises(UserError, match="fewer documents"):
+    with pytest.raises(UserError, match="reduce the number of documents"):
         generate_split(settings, "dev", seen=Everything())

@@ -88,14 +88,14 @@ FAMILY = {
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"files": {"a": {}}}, "addresses, or `obtain`"),
-        ({"files": {"a": {"obtain": "x", "sha256": "zz"}}}, "a.sha256: String should match"),
-        ({"files": {"a": {"addresses": [{"url": "ftp://x"}]}}}, "url: String should match pattern '^https?://'"),
+        ({"files": {"a": {}}}, "a file needs `addresses`"),
+        ({"files": {"a": {"obtain": "x", "sha256": "zz"}}}, "a.sha256: must match"),
+        ({"files": {"a": {"addresses": [{"url": "ftp://x"}]}}}, "url: must match pattern '^https?://'"),
         ({"files": {"b": {"obtain": "x"}}}, "file 'a' is not under"),
-        ({"files": {"a": {"obtain": "x"}, "../b": {"obtain": "x"}}}, "below the folder"),
+        ({"files": {"a": {"obtain": "x"}, "../b": {"obtain": "x"}}}, "inside the folder"),
         ({"terms": "free"}, "terms"),
         ({"licnce": "l"}, "did you mean 'license'"),
-        ({"corpora": {"c": FAMILY["corpora"]["c"] | {"languages": ["en", "en"]}}}, "two different languages"),
+        ({"corpora": {"c": FAMILY["corpora"]["c"] | {"languages": ["en", "en"]}}}, "two different ones"),
         ({"corpora": {"c": FAMILY["corpora"]["c"] | {"format": {"reader": "jsnl"}}}}, "jsonl"),
     ],
 )

@@ -55,8 +55,8 @@ def test_read_turns_the_direction(files):
 @pytest.mark.parametrize(
     ("value", "more", "part"),
     [
-        (spec(splits={"train": {"files": FILES, "sentences": 4}}), EN_DE, "3 sentences read, 4 expected"),
-        (spec(splits={"train": {"files": FILES, "documents": 4}}), EN_DE, "2 documents read, 4 expected"),
+        (spec(splits={"train": {"files": FILES, "sentences": 4}}), EN_DE, "3 sentences, but 4 are expected"),
+        (spec(splits={"train": {"files": FILES, "documents": 4}}), EN_DE, "2 documents, but 4 are expected"),
         (spec(splits={"train": {"files": {"en": "text.en", "de": "none.de"}}}), EN_DE, "none.de: no such file"),
         (spec(splits={}), EN_DE, "no split 'train'"),
         (spec(), [*EN_DE, "fr"], "is in en and de, not en and de and fr"),
@@ -105,7 +105,7 @@ def test_combine_refuses_an_input_twice(tmp_path, capsys):
 def test_combine_refuses_other_than_one_or_two_languages(tmp_path, capsys, languages):
     write(tmp_path / "one" / "train", Document("1", (("a",), ("b",))))
     assert run(f"combine --inputs one/train --out x --languages {languages}") == 2
-    assert "give one language, or two different ones" in capsys.readouterr().err
+    assert "expected one language, or two different ones" in capsys.readouterr().err
 
 
 def test_overlap_counts_sentences_pairs_and_documents(tmp_path, capsys):

@@ -398,7 +398,7 @@ def test_the_first_fetch_records_a_checksum_where_none_is_published(server, tmp_
     assert record.read_text(encoding="ascii") == f"{sha256(CONTENT)}  a.txt\n"
     (tmp_path / "a.txt").write_bytes(CONTENT[::-1])
     for use in (lambda: fetch_corpus(corpus, tmp_path), lambda: read_lines(tmp_path / "a.txt")):
-        with pytest.raises(UserError, match=r"a\.txt: changed since docmt wrote it \(its checksum differs\)"):
+        with pytest.raises(UserError, match=r"a\.txt: was changed after docmt wrote it \(its checksum differs\)"):
             use()
     assert len(server.requests) == 1
     (tmp_path / "a.txt").unlink()
@@ -424,7 +424,7 @@ def test_a_disk_that_is_full_while_unpacking_keeps_the_download(server, small_di
     described = entry({"a": {"addresses": [address], "sha256": hashlib.sha256(content).hexdigest()}})
     out = small_disk(500) / "c"
     for _ in range(2):
-        with pytest.raises(UserError, match=f"{out}.*No space left on device: free some space"):
+        with pytest.raises(UserError, match=f"{out}.*No space left on device\): free some space"):
             fetch_corpus(described, out)
     subprocess.run(["mount", "-o", "remount,size=5000k", str(out.parent)], check=True)
     fetch_corpus(described, out)

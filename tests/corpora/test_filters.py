@@ -184,7 +184,7 @@ def test_an_external_filter_drops_pairs(prefix, tmp_path):
     assert documents["clean:2"] == [2]
     assert counts["dropped"]["external"] == 1
     assert filtered(prefix, external={"other/train": "missing"})[1]["dropped"].get("external") is None
-    for lines, message in ((["1"] * 15, "line 16 must be 1 or 0"), (["1"] * 17, "more than 16 lines")):
+    for lines, message in ((["1"] * 15, "line 16 must be 1 "), (["1"] * 17, "more lines than there are pairs")):
         write_lines(keep, lines)
         with pytest.raises(UserError, match=message):
             filtered(prefix, external={"web/train": str(keep)})

@@ -61,7 +61,7 @@ def test_lines_and_treebanks(tmp_path, reader, content, expected):
         ("jsonl", "", "contains no sentences"),
         ("blank_lines", "\n\n", "contains no sentences"),
         ("marked_lines", "A\n", "before the first '<d>' line"),
-        ("single_lines", "A\n", "cannot hold documents in one language"),
+        ("single_lines", "A\n", "does not support documents in one language"),
         ("conllu", "A\n", "not a tar"),
         ("conllu", archive(a="# text = One.\n"), "before the first `# newdoc`"),
     ],

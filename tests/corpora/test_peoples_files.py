@@ -157,12 +157,12 @@ def test_without_pyarrow_one_line_says_so(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("files", "form", "message"),
     [
-        ({"both": "a\tb\nc\n"}, {"reader": "tsv"}, "line 2 has 1 cells, 2 are needed"),
+        ({"both": "a\tb\nc\n"}, {"reader": "tsv"}, "line 2 has 1 cells, but 2 are needed"),
         ({"both": "x\ta\tb\ny\ta\tb\nx\tc\td\n"}, {"reader": "tsv", "columns": [2, 3], "id_column": 1}, "document x continues after"),
         ({"both": "\n"}, {"reader": "tsv"}, "contains no sentences"),
-        ({"both": page(("a", 1, {})) + "b\tc\n"}, {"reader": "paradocs"}, "line 2 is not one of ParaDocs"),
-        ({"both": page(("a", 1, {13: "x"}))}, {"reader": "paradocs"}, "line 1 is not one of ParaDocs"),
-        ({"both": page(("a", 1, {}))}, {"reader": "paradocs"}, "contains no documents of 2 sentences"),
+        ({"both": page(("a", 1, {})) + "b\tc\n"}, {"reader": "paradocs"}, "line 2 is not a ParaDocs line"),
+        ({"both": page(("a", 1, {13: "x"}))}, {"reader": "paradocs"}, "line 1 is not a ParaDocs line"),
+        ({"both": page(("a", 1, {}))}, {"reader": "paradocs"}, "contains no documents with at least 2 sentences"),
         ({"both": "<a/>"}, {"reader": "tmx"}, "not TMX"),
         ({"both": tmx()}, {"reader": "tmx"}, "contains no units in en and de"),
         ({"ids": "x\n", "en": "a\nb\n", "de": "a\n"}, {"reader": "named_lines"}, "line 2 is the first without a counterpart"),

@@ -164,7 +164,7 @@ def test_an_archive_is_read_like_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("files", "pattern", "message"),
     [
-        ({"a.po": po(("p", "A", "a"))}, "*.pot", "no file has such a name"),
+        ({"a.po": po(("p", "A", "a"))}, "*.pot", "this cannot be a file name"),
         ({"a.po": "no message"}, "*.po", "is not a PO file"),
         ({"a.po": HEADER}, "*.po", "contains no translated messages"),
     ],
@@ -182,9 +182,9 @@ LARGE = tar_of({"a.po": "".join(f"{CHANCE.random()}\n" for _ in range(8000))})
     ("name", "content", "message"),
     [
         ("docs.tar.gz", b"\x1f\x8b nothing", "cannot be read"),
-        ("docs.tar.gz", gzip.compress(b"nothing", mtime=0), "not a tar of PO files"),
+        ("docs.tar.gz", gzip.compress(b"nothing", mtime=0), "not a tar archive of PO files"),
         *(
-            ("docs.tar", content[:40_000] + b"\xff" * 70_000 + content[110_000:], "not a tar of PO files")
+            ("docs.tar", content[:40_000] + b"\xff" * 70_000 + content[110_000:], "not a tar archive of PO files")
             for content in (gzip.compress(LARGE, compresslevel=0, mtime=0), lzma.compress(LARGE))
         ),
         ("docs.tar", tar_of({"a.po": " " * 100_000}, "w:xz"), "expands to more than 200 times"),

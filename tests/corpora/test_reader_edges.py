@@ -141,7 +141,7 @@ def test_what_is_no_text_says_what_it_is(tmp_path):
     assert "is a zip archive, not text: unpack it" in refusal(tmp_path, {"both": stream.getvalue()}, reader="tmx")
     for reader, files in (("blank_lines", ("en", "de")), ("single_lines", ("en", "de")), ("tsv", ("both",))):
         text = refusal(tmp_path, dict.fromkeys(files, "a\tb\rc\td\r"), reader=reader)
-        assert "its lines end in CR alone" in text
+        assert "its lines end in CR only" in text
     cyrillic = "Привет\n".encode("cp1251")
     assert "-f ENCODING -t UTF-8`, where" in refusal(tmp_path, {"en": cyrillic, "de": "x\n"}, reader="blank_lines")
 
@@ -196,8 +196,8 @@ def test_documents_and_sentences_of_conllu(tmp_path, content, expected):
 
 
 def test_rows_of_a_table_are_equally_long(tmp_path):
-    assert "line 2 has 2 cells, lines before 3" in refusal(tmp_path, {"both": "a\tb\tc\nd\te\n"}, reader="tsv")
-    assert "line 3 has 3 cells, lines before 2" in refusal(tmp_path, {"both": "a\tb\n\nd\te\tf\n"}, reader="tsv")
+    assert "line 2 has 2 cells, but the lines" in refusal(tmp_path, {"both": "a\tb\tc\nd\te\n"}, reader="tsv")
+    assert "line 3 has 3 cells, but the lines" in refusal(tmp_path, {"both": "a\tb\n\nd\te\tf\n"}, reader="tsv")
 
 
 def test_a_catalog_without_references_is_one_page(tmp_path):

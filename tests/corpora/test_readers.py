@@ -109,7 +109,7 @@ class TestOtherLines:
         [
             ("[0, 9]\n", "line 9"),
             ("[0]\n[0]\n", "line 2 names line 0"),
-            ("0 1\n", "line 1 is not a list"),
+            ("0 1\n", "line 1 must be a list"),
             ("[-1]", "line 1"),
         ],
     )

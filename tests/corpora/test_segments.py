@@ -150,7 +150,7 @@ def test_wmt_xml_reads_the_chosen_reference(tmp_path, translator, expected):
     ("content", "part"),
     [
         (WMT_XML.replace("</p></src>", "</src>"), "line 3 is not well-formed"),
-        (WMT_XML.replace('lang="de"', 'lang="fr"'), "document a lacks a side"),
+        (WMT_XML.replace('lang="de"', 'lang="fr"'), "document a needs two sides"),
         (WMT_XML.replace('<seg id="2">Bx</seg>', ""), "segment 2"),
         ('<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>', "entities"),
         ('<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/hostname">]><d>&x;</d>', "entities"),

@@ -134,7 +134,7 @@ def test_a_cloze_suite_reads_documents(tmp_path):
         cloze(tmp_path, documents={"reader": "voita_suite"})
     with pytest.raises(UserError, match="two kinds"):
         cloze(tmp_path, forms={"singular": ["du"], "plural": ["ihr", "euch"]})
-    with pytest.raises(UserError, match="'ihr' is of both kinds"):
+    with pytest.raises(UserError, match="'ihr' is in both kinds"):
         cloze(tmp_path, forms={"singular": ["du", "ihr"], "plural": ["ihr", "euch"]})
     with pytest.raises(UserError, match="'You' must be in lower case"):
         cloze(tmp_path, source_words=["You"])
@@ -249,20 +249,20 @@ LINES, PRONOUNS = {"reader": "contrapro_suite"}, {"reader": "contrapro_generativ
         (VOITA, {"x": [voita(["x", "y _eos z"])]}, "item 1: each candidate needs 2 sentences"),
         (VOITA, {"x": [voita(["x _eos y"], correct=3)]}, "must be among them"),
         (VOITA, {"x": [voita(["x _eos y", "x _eos \ud800"])]}, "item 'x/00001': contains a lone surrogate"),
-        (VOITA, {"x": [{"src": "a"}]}, "item 1 lacks"),
-        (VOITA, {"x": ["text"]}, "item 1 lacks"),
+        (VOITA, {"x": [{"src": "a"}]}, "item 1"),
+        (VOITA, {"x": ["text"]}, "item 1"),
         (LINES, {"en": PAIR, "de": PAIR + "C <SEP> d\n"}, "1 lines"),
         (LINES, {"en": "A b\n", "de": PAIR}, "line 1"),
-        (LINES | {"counts": {"documents": 2}}, {"en": PAIR, "de": PAIR}, "1 documents read, 2 expected"),
+        (LINES | {"counts": {"documents": 2}}, {"en": PAIR, "de": PAIR}, "1 documents, but 2 are expected"),
         (LINES, contrapro_files() | {"fields": [{"a": 1}]}, "item 1 is not an item of ContraPro"),
         (PRONOUNS, {"en": PAIR * 2, "de": PAIR + "A <SEP> c\n"}, "do not replace er, sie or es"),
-        (CTXPRO, {"items": [ITEM], "inputs": "x<eos> a\ny\n"}, "1 items in .*, 2 lines"),
-        (CTXPRO, {"items": [ITEM], "inputs": "a<eos> x\n"}, "line 1 does not end in the payload of item 1"),
-        (CTXPRO, {"items": [{"src segment": "a"}], "inputs": "a\n"}, "item 1 lacks"),
-        (CTXPRO, {"items": ["a"], "inputs": "a\n"}, "item 1 lacks"),
-        (BAWDEN, {"x": []}, "holds no blocks"),
-        (BAWDEN, {"x": {"1": {}, "2": {"trg": [{}], "src": []}}}, "block 2 lacks"),
-        (BAWDEN, {"x": {"1": "text"}}, "block 1 lacks"),
+        (CTXPRO, {"items": [ITEM], "inputs": "x<eos> a\ny\n"}, "1 items in .*, but 2 lines"),
+        (CTXPRO, {"items": [ITEM], "inputs": "a<eos> x\n"}, "line 1 does not end with the source sentence of item 1"),
+        (CTXPRO, {"items": [{"src segment": "a"}], "inputs": "a\n"}, "item 1"),
+        (CTXPRO, {"items": ["a"], "inputs": "a\n"}, "item 1"),
+        (BAWDEN, {"x": []}, "contains no blocks"),
+        (BAWDEN, {"x": {"1": {}, "2": {"trg": [{}], "src": []}}}, "block 2: `src` and `trg`"),
+        (BAWDEN, {"x": {"1": "text"}}, "block 1: `src` and `trg`"),
     ],
 )  # fmt: skip
 def test_malformed_files_are_named(tmp_path, form, files, part):

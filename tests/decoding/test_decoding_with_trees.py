@@ -58,7 +58,7 @@ def layout_of(heads, *, is_open=False):
     ones = np.ones(n, dtype=np.int64)
     trees = BatchTrees.of_instance(
         edu_lengths=ones * 2, edu_heads=np.array(heads), edu_counts=ones, sentence_heads=np.array(heads)
-    ).opened(np.array([is_open]))
+    ).without_tree_mask(np.array([is_open]))
     model = make_model("rst_mix")
     return AttentionLayout(ones * 2, ones, np.array([n]), settings=model.settings, trees=trees)
 

@@ -141,5 +141,5 @@ def test_low_precision_translates_what_was_learned_by_heart(overfitted, architec
 
 
 def test_int8_is_refused_on_a_gpu():
-    with pytest.raises(UserError, match="int8 works on a CPU only"):
+    with pytest.raises(UserError, match="int8 works only on a CPU"):
         prepare_model(random_model("g_transformer"), DecodingSettings(precision="int8"), "cuda")

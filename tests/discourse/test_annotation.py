@@ -166,7 +166,7 @@ def test_mistakes_in_models_are_one_line_from_several_processes(files, models, t
     command = f"discourse annotate --text {files[0]} --documents {files[1]} --lang en --out {tmp_path}/out".split()
     for parser, message in (
         (models[1], "segmenter.pt: not a parser"),
-        (f"file:{tmp_path}", f"--jobs 2: one process reads the trees of file:{tmp_path}, in the order of the file"),
+        (f"file:{tmp_path}", f"--jobs 2: the trees in file:{tmp_path} are read in file order, by one process"),
     ):
         assert main([*command, "--jobs", "2", *models[:2], "--parser", parser]) == 2
         error = capfd.readouterr().err
@@ -201,12 +201,18 @@ def test_a_signal_ends_all_processes(models, tmp_path, number):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--lang", "en"], "give --text with --documents or blank lines, or --suite"),
-        (["--documents", "d", "--lang", "en"], "give --text with --documents or blank lines, or --suite"),
-        (["--suite", "s", "--documents", "d", "--lang", "en"], "give --text with --documents"),
-        (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "give --text with --documents"),
-        (["--text", "t", "--lang", "en", "--n-shards", "2"], "--n-shards 2: only a text with --documents is divided"),
-        (["--suite", "s", "--lang", "en", "--shard", "3", "--n-shards", "2"], "--shard 3 --n-shards 2: a part is"),
+        (["--lang", "en"], "docmt discourse annotate: pass --text"),
+        (["--documents", "d", "--lang", "en"], "docmt discourse annotate: pass --text"),
+        (["--suite", "s", "--documents", "d", "--lang", "en"], "docmt discourse annotate: pass --text"),
+        (["--text", "t", "--documents", "d", "--suite", "s", "--lang", "en"], "docmt discourse annotate: pass --text"),
+        (
+            ["--text", "t", "--lang", "en", "--n-shards", "2"],
+            "only a text with --documents can be divided",
+        ),
+        (
+            ["--suite", "s", "--lang", "en", "--shard", "3", "--n-shards", "2"],
+            "--shard 3 --n-shards 2: the shard",
+        ),
         (["--suite", "s", "--lang", "en", "--shard", "1/2"], 'Invalid value for --shard: unable to convert "1/2"'),
         (["--suite", "s", "--lang", "en"], "no such file"),
     ],

@@ -61,8 +61,8 @@ def test_trees_pass_the_check(heads):
         ([1, 0], "here: unit 1 depends on itself"),
         ([-1, 2, 1], "here: unit 2 depends on itself"),
         ([0], "here: unit 1 depends on itself"),
-        ([-1, 2], "here: a head is outside the 2 units"),
-        ([-2, -1], "here: a head is outside"),
+        ([-1, 2], "here: a head is not one of the 2 units"),
+        ([-2, -1], "here: a head is not one of"),
     ],
 )
 def test_no_tree_is_refused(heads, message):

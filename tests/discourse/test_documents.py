@@ -53,18 +53,18 @@ def arcs(*heads):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edus": EDUS[:3]}, "the EDUs cover 0 of the 2 words of sentence 3"),
-        ({"edus": (EDUS[0], *EDUS[2:])}, "the EDUs cover 4 of the 7 words of sentence 1"),
+        ({"edus": EDUS[:3]}, "the EDUs cover 0 of 2 words in sentence 3"),
+        ({"edus": (EDUS[0], *EDUS[2:])}, "the EDUs cover 4 of 7 words in sentence 1"),
         ({"edus": (EDUS[1], EDUS[0], *EDUS[2:])}, "EDU 1 is words 4 to 7 of sentence 1"),
         ({"edus": (EDUS[0], Edu(0, 3, 7), *EDUS[2:])}, "EDU 2 is words 3 to 7"),
-        ({"edus": (EDUS[0], Edu(0, 4, 9), *EDUS[2:])}, "the EDUs cover 9 of the 7"),
+        ({"edus": (EDUS[0], Edu(0, 4, 9), *EDUS[2:])}, "the EDUs cover 9 of 7"),
         ({"edus": (Edu(0, 0, 0), Edu(0, 0, 7), *EDUS[2:])}, "EDU 1 is words 0 to 0"),
         ({"edus": (*EDUS, Edu(3, 0, 1))}, "EDU 5 is in sentence 4"),
         (
             {"edus": (*EDUS[:2], EDUS[3])},
-            "sentence 2 is empty and needs one EDU, but has 0: files of trees have none for empty lines",
+            "sentence 2 is empty and needs one EDU, but has 0: if the trees come from a file without empty lines",
         ),
-        ({"tree": leaf(0)}, "it covers 1 EDUs"),
+        ({"tree": leaf(0)}, "covers 1 EDUs"),
         ({"arcs": arcs(NO_HEAD)}, "1 heads for 4 EDUs"),
         ({"arcs": arcs(NO_HEAD, NO_HEAD, 0, 0)}, "units 1 and 2 are both roots"),
         ({"arcs": arcs(1, 0, NO_HEAD, 0)}, "a cycle"),

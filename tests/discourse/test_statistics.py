@@ -171,8 +171,8 @@ def test_command_writes_a_row_per_file(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (["x.jsonl"], "write NAME=FILE"),
-        (["=x"], "write NAME=FILE"),
+        (["x.jsonl"], "expected NAME=FILE"),
+        (["=x"], "expected NAME=FILE"),
         (["a=no.jsonl"], "no such file"),
         (["a=x", "a=x"], "duplicate file"),
     ],

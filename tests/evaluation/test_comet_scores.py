@@ -71,7 +71,7 @@ def test_context_ends_at_documents():
     [
         ("segments[1:]", {}, "COMET wrote 5 scores for 6 sentences"),
         ("[1, 2]", {}, "unknown form"),
-        ("segments", {"program": "no-such-program"}, "'no-such-program' is not found: make the environment"),
+        ("segments", {"program": "no-such-program"}, "'no-such-program' not found: create the environment"),
         ("segments", {"checkpoint": "nowhere"}, "nowhere/checkpoints/model.ckpt: no such file"),
         ("segments[0]['nothing']", {}, "COMET failed (exit code 1): KeyError"),
     ],

@@ -74,7 +74,7 @@ def test_wilson_interval_against_published_values():
     assert wilson_interval(5, 5)[1] == 1.0
 
 
-NO_OUTPUT = "not an output of `docmt decode score-candidates`"
+NO_OUTPUT = "not written by `docmt decode score-candidates`"
 
 
 def test_scores_that_do_not_fit_are_refused():
@@ -119,14 +119,14 @@ def test_scores_are_taken_from_lines_or_json(tmp_path):
         ("s.txt", "1 2", "1 lines for 2 items"),
         ("s.txt", "1 2\n1 2", "item 'j' has 2 scores for 3 candidates"),
         ("s.txt", "1 2\n1 x 2", "line 2: '1 x 2' is not a list of numbers"),
-        ("s.txt", "1 nan\n1 2 3", "scores of item 'i' are not numbers (NaN)"),
-        ("s.json", '{"items": [{"id": "i", "scores": [1, 2]}]}', "the scores lack item 'j'"),
+        ("s.txt", "1 nan\n1 2 3", "scores of item 'i' are NaN"),
+        ("s.json", '{"items": [{"id": "i", "scores": [1, 2]}]}', "the scores do not contain item 'j'"),
         (
             "s.json",
             '{"items": [{"id": "i", "scores": [1, 2]}, {"id": "k", "scores": [1, 2, 3]}]}',
             "item 'k' is not in",
         ),
-        ("s.json", '{"items": [1]}', "not an output of"),
+        ("s.json", '{"items": [1]}', "not written by"),
     ],
 )
 def test_scores_of_another_suite_are_refused(tmp_path, name, text, words):

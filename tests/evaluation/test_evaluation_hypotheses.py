@@ -31,13 +31,16 @@ def test_reads_what_decoding_writes(tmp_path):
     ("change", "message"),
     [
         (lambda lines: lines[:2], "ends after 3 sentences, but the split has 5"),
-        (lambda lines: lines[1:], "line 1 is instance 1, but instance 0 is expected"),
+        (lambda lines: lines[1:], "line 1: expected instance 0, not 1"),
         (
             lambda lines: [lines[0], lines[2] | {"instance": 1}],
-            "line 2 begins at sentence 3, but sentence 2 is expected",
+            "line 2: begins at sentence 3, not 2",
         ),
-        (lambda lines: [*lines, lines[2] | {"instance": 3, "first_sentence": 5}], "line 4 ends after sentence 5"),
-        (lambda lines: [lines[0] | {"document": "c"}, *lines[1:]], "line 1 is of document 'c'"),
+        (
+            lambda lines: [*lines, lines[2] | {"instance": 3, "first_sentence": 5}],
+            "line 4: ends after the last",
+        ),
+        (lambda lines: [lines[0] | {"document": "c"}, *lines[1:]], "line 1: belongs to document 'c'"),
         (lambda lines: [lines[0] | {"n_sentences": 4, "sentences": ["x"] * 4}, *lines[1:]], "belong to 'b'"),
         (lambda lines: [*lines[:2], lines[2] | {"sentences": ["z"]}], "line 3: 1 sentences for 2 source sentences"),
         (lambda lines: [lines[0] | {"sentences": "x"}, *lines[1:]], "line 1, key 'sentences'"),
@@ -95,7 +98,7 @@ def test_the_command_writes_what_scoring_reads(tmp_path):
 
 def test_reference_of_another_length_is_refused(tmp_path):
     text = write_split(tmp_path, {"a": 3}, en="123", de="12")
-    with pytest.raises(UserError, match=r"t\.de: 2 lines, but .* counts 3 sentences; line 3 has no counterpart"):
+    with pytest.raises(UserError, match=r"t\.de: 2 lines, but .* lists 3 sentences; line 3 has no counterpart"):
         read_reference(**text)
     write_lines(tmp_path / "t.de", ["1", "", "3"])
     index, lines = read_reference(**text)

@@ -119,7 +119,7 @@ def test_translations_of_any_system_in_three_forms(tmp_path):
     ("name", "content", "part"),
     [
         ("t.txt", "1\n2\n3\n", "3 lines, but the suite has 2 items of 5 sentences"),
-        ("t.jsonl", '{"id": "a", "sentences": ["1"]}\n', "its 1 items are not the items of the suite"),
+        ("t.jsonl", '{"id": "a", "sentences": ["1"]}\n', "its 1 items differ from the suite"),
         ("t.jsonl", '{"id": "a"}\n', "line 1 is not"),
         ("t.jsonl", '{"id": "a", "sentences": [1]}\n', "line 1 is not"),
         ("t.jsonl", '{"id": ["a"], "sentences": ["1"]}\n', "line 1 is not"),

@@ -126,7 +126,7 @@ def test_metrics_of_the_default_settings_need_no_java(monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
-    [("find_program", None, "`java` is not found"), ("PACKAGE", "no_such_package", "no_such_package")],
+    [("find_program", None, "needs `java`"), ("PACKAGE", "no_such_package", "no_such_package")],
 )
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog, name, value, reason):
     if name == "find_program":

@@ -155,7 +155,7 @@ def test_a_metric_says_itself_how_it_is_tested(monkeypatch):
     (row,) = compare([ours], [theirs], ["r"] * 20, settings)
     assert (row.metric, row.difference, row.n) == ("words", 2, 20)
     assert max(row.p, row.randomization_p) < 0.01
-    with pytest.raises(UserError, match="'words' counts other segments or numbers in one translation"):
+    with pytest.raises(UserError, match="'words' has statistics of different shapes"):
         compare([ours], [make_run(["a"] * 10, length=1)], ["r"] * 20, settings)
 
 

@@ -200,7 +200,7 @@ def test_the_real_aligner_with_training_text(tmp_path):
 def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, caplog):
     assert score_pronouns(translated(Path("t"), make_hypotheses([["a"], ["b", "c"], ["d"]], aligned=False))) == []
     monkeypatch.setattr(pronouns, "find_program", lambda name: None)
-    reasons = {"de": "pip install eflomal", "ru": "no lists of pronouns for en-ru (only for en-de, zh-en)"}
+    reasons = {"de": "pip install eflomal", "ru": "there is no list of pronouns for en-ru (only for en-de, zh-en)"}
     for tgt_lang, reason in reasons.items():
         rows = score_pronouns(translated(Path("t"), make_hypotheses(HYPOTHESES), tgt_lang=tgt_lang))
         assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("APT", None, 0)]
@@ -211,7 +211,7 @@ def test_what_is_missing_is_said_in_one_line_and_gives_no_number(monkeypatch, ca
 def test_training_text_of_two_lengths_is_refused(tmp_path):
     (tmp_path / "t.en").write_text("a\nb\n")
     (tmp_path / "t.de").write_text("a\n")
-    with pytest.raises(UserError, match="2 lines of en for 1 of de"):
+    with pytest.raises(UserError, match="2 lines in en, but 1 in de"):
         read_training(translated(Path("t"), [], training=tmp_path / "t"))
 
 

@@ -19,7 +19,7 @@ def test_links_of_an_unknown_form_are_refused(tmp_path, written):
     program = tmp_path / "aligner"
     program.write_text(f'#!/bin/sh\nprintf "{written}" > "$6"\nprintf "{written}" > "$8"\n')
     program.chmod(0o755)
-    with pytest.raises(UserError, match="eflomal wrote alignments in an unknown form"):
+    with pytest.raises(UserError, match="eflomal wrote alignments in an unknown format"):
         align_words([(["a"], ["x"])], program=str(program))
 
 
@@ -64,7 +64,7 @@ def test_empty_and_long_sentences_keep_their_places(caplog):
     pairs = [(["a"], ["x"]), ([], ["x"]), (["a"], []), (long, ["x"]), (["a"], ["x"]), (["ß🙂"], ["|||"])]
     links = align_words([*pairs, *pairs[:1] * 20], program=ALIGNER)
     assert links[:6] == [{(0, 0)}, set(), set(), set(), {(0, 0)}, {(0, 0)}]
-    assert "1 sentence pairs of more than 1023 words" in caplog.text
+    assert "1 sentence pairs are not aligned, because they have more than 1023 words" in caplog.text
     assert align_words([([], [])], program=ALIGNER) == [set()]
 
 

@@ -6,7 +6,7 @@ from docmt.discourse.annotation import Annotator, PlainText, tokenize_batches
 from docmt.discourse.discourse_documents import DiscourseDocument, edus_from_starts
 from docmt.discourse.other_parsers import baseline
 from docmt.discourse.segmentation.segmenter import SegmenterOutput
-from docmt.instances.trees import place_trees
+from docmt.instances.trees import align_document
 from docmt.text.pipeline import TextPipeline
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import learn_merges
@@ -58,7 +58,7 @@ def test_each_edu_is_exactly_its_subwords(values):
     (document,) = Annotator(lambda: (EveryWord(), baseline("chain"))).annotate(batch)
     assert len(document.edus) > 60
     assert document.sentences[2] == ()
-    placed = place_trees(document, sentences)
+    placed = align_document(document, sentences)
     assert placed.n_inexact == 0
     found = [edu for sentence in edus_over_subwords(placed, sentences) for edu in sentence]
     for number, subwords in enumerate(found):
@@ -75,7 +75,7 @@ def test_boundaries_between_the_words_of_a_treebank():
     for start, text in ((2, "在北京大学"), (3, "在北京大学"), (5, "在北京大学读书的"), (6, "在北京大学读书的中国")):
         edus = edus_from_starts([[start]], [len(words)])
         document = baseline("chain").parse(DiscourseDocument("d", (words,), edus))
-        placed = place_trees(document, [subwords])
+        placed = align_document(document, [subwords])
         ((first, second),) = edus_over_subwords(placed, [subwords])
         assert placed.n_inexact == 0
         assert [make_pipeline().restore(part, lang="zh") for part in (first, second)] == [text, line[len(text) :]]

@@ -71,9 +71,9 @@ def test_round_trip_through_files(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"src": "a\nb\n"}, r"t\.src: 2 lines, but .*t\.tsv counts 3"),
+        ({"src": "a\nb\n"}, r"t\.src: 2 lines, but .*t\.tsv lists 3"),
         ({"tgt": "a\nb\nc\nd\n"}, r"t\.tgt: 4 lines, but"),
-        ({"index": "document\tn_sentences\n"}, "counts 0"),
+        ({"index": "document\tn_sentences\n"}, "lists 0"),
         ({"index": "x\t3\n"}, "line 1 must be"),
         ({"src": "", "tgt": "", "index": "document\tn_sentences\n"}, "text is empty"),
     ],

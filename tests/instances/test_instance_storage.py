@@ -57,7 +57,11 @@ MISTAKES = {
     "a head too few": ("edu_heads", lambda a: a[:-1], COVER),
     "sentence heads of other sentences": ("sentence_heads", lambda a: a[:-1], COVER),
     "a head that is its own": ("edu_heads", lambda a: np.r_[0, a[1:]], "the head of EDU 0 is 0"),
-    "a head in another instance": ("edu_heads", lambda a: np.r_[len(a) - 1, a[1:]], "head of EDU 0 is .* its instance"),
+    "a head in another instance": (
+        "edu_heads",
+        lambda a: np.r_[len(a) - 1, a[1:]],
+        "head of EDU 0 is .* the same instance",
+    ),
     "a head beyond the last": ("edu_heads", lambda a: np.r_[a[:-1], len(a)], "the head of EDU"),
     "a head that no code stands for": ("sentence_heads", lambda a: np.r_[-2, a[1:]], "of sentence 0 is -2"),
     "a sentence head in another instance": ("sentence_heads", lambda a: np.r_[a[:-1], 0], "head of sentence .* is 0"),

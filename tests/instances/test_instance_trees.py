@@ -14,7 +14,7 @@ from docmt.errors import UserError
 from docmt.instances.building import build_instances, iterate_trees
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
-from docmt.instances.trees import place_trees
+from docmt.instances.trees import align_document
 from docmt.text.tokenizer import get_tokenizer, sentence_words
 from docmt.text.vocabulary import Vocabulary
 
@@ -46,7 +46,7 @@ def document(sentences, starts, heads, name="d"):
 )
 def test_boundaries_fall_between_tokens(words, starts, subwords, lengths):
     heads = [-1] + [0] * len(starts)
-    placed = place_trees(document([words], [starts], heads), [subwords.split()])
+    placed = align_document(document([words], [starts], heads), [subwords.split()])
     assert placed.edu_lengths.tolist() == lengths
     assert placed.edu_lengths.sum() == len(subwords.split()) + 2
     assert placed.n_inexact == 0
@@ -62,7 +62,7 @@ def test_normalized_text_has_the_same_boundaries(lang):
         words = sentence_words(line, lang)
         start = generator.randint(1, len(words) - 1)
         tree = document([" ".join(words)], [[start]], [-1, 0])
-        placed = place_trees(tree, [tokenizer.tokenize(line)])
+        placed = align_document(tree, [tokenizer.tokenize(line)])
         beginning, end = "".join(words[:start]), 0
         while "".join(line[:end].split()) != beginning:
             end += 1
@@ -81,14 +81,14 @@ def test_normalized_text_has_the_same_boundaries(lang):
 def test_a_sentence_of_marks_is_the_same_after_normalization(line):
     lines = ["Where is she?", line, "Gone."]
     trees = document([" ".join(sentence_words(each, "de")) for each in lines], [[], [], []], [-1, 0, 0])
-    placed = place_trees(trees, [get_tokenizer("de", normalize=True).tokenize(each) for each in lines])
+    placed = align_document(trees, [get_tokenizer("de", normalize=True).tokenize(each) for each in lines])
     assert placed.edu_counts.tolist() == [1, 1, 1]
     assert placed.n_inexact == 0
 
 
 def test_a_sentence_that_the_text_stage_empties_is_counted():
     subwords = [["the", "dog", "sees"], [], ["it", "runs"]]
-    placed = place_trees(document(["the dog sees", "♪ ♪", "it runs"], [[], [1], []], [-1, 0, 0, 0]), subwords)
+    placed = align_document(document(["the dog sees", "♪ ♪", "it runs"], [[], [1], []], [-1, 0, 0, 0]), subwords)
     assert placed.edu_lengths.tolist() == [5, 1, 1, 4]
     assert placed.n_inexact == 1
 
@@ -96,13 +96,13 @@ def test_a_sentence_that_the_text_stage_empties_is_counted():
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ([["quite", "another", "text"]], "these are the trees of another document"),
-        ([["a", "b"], ["c"]], "it has 1 sentences, but the text has 2"),
+        ([["quite", "another", "text"]], "the trees belong to a different document"),
+        ([["a", "b"], ["c"]], "has 1 sentences, but the text has 2"),
     ],
 )
 def test_trees_of_another_document_are_refused(sentences, message):
     with pytest.raises(UserError, match=message):
-        place_trees(document(["12345 6789 0"], [[1]], [-1, 0]), sentences)
+        align_document(document(["12345 6789 0"], [[1]], [-1, 0]), sentences)
 
 
 TEXT, INDEX = [list("abc"), list("def"), list("ghi"), list("abc")], DocumentIndex(("d", "e"), (3, 1))
@@ -159,9 +159,9 @@ def _described(instance_set, number):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[:1], "document 2 should be 'e', but it is none"),
-        (lambda lines: lines[::-1], "document 1 should be 'd', but it is 'e'"),
-        (lambda lines: [*lines, lines[0].replace('"d"', '"x"', 1)], "beyond the 2 documents"),
+        (lambda lines: lines[:1], "document 2 must be 'e', not none"),
+        (lambda lines: lines[::-1], "document 1 must be 'd', not 'e'"),
+        (lambda lines: [*lines, lines[0].replace('"d"', '"x"', 1)], "follows after the 2 documents"),
         (lambda lines: [lines[0].replace('"head": 2', '"head": 1'), lines[1]], "cycle"),
         (lambda lines: [lines[0].replace('"head": 2', '"head": -1'), lines[1]], "both roots"),
         (lambda lines: [_edit(lines[0]), lines[1]], "without gap or overlap"),
@@ -186,6 +186,6 @@ def _edit(line):
 
 def test_an_empty_sentence_has_one_edu_of_two_marks():
     edus, arcs = (Edu(0, 0, 0), Edu(1, 0, 1)), DependencyTree((1, -1), ("elaboration", "root"))
-    placed = place_trees(DiscourseDocument("d", ((), ("a",)), edus, arcs=arcs), [[], ["a"]])
+    placed = align_document(DiscourseDocument("d", ((), ("a",)), edus, arcs=arcs), [[], ["a"]])
     assert placed.edu_lengths.tolist() == [2, 3]
     assert placed.sentence_heads.tolist() == [1, -1]

@@ -84,7 +84,7 @@ def test_build_on_the_command_line(files):
 @pytest.mark.parametrize(
     ("name", "lines", "message"),
     [
-        ("texts", ["a"], "texts: 1 lines, but {folder}/documents counts 3 sentences"),
+        ("texts", ["a"], "texts: 1 lines, but {folder}/documents lists 3 sentences"),
         ("texts", [], "the text is empty"),
         ("vocabulary", None, "no [MASK1] and [MASK2]"),
     ],
@@ -103,5 +103,5 @@ def test_bad_files_are_named_in_one_line(files, capsys, name, lines, message):
 
 
 def test_an_index_of_other_sentences_is_refused():
-    with pytest.raises(UserError, match="1 lines, but the document index counts 2"):
+    with pytest.raises(UserError, match="1 lines, but the document index lists 2"):
         build_and_load([["a"]], None, DocumentIndex(("x",), (2,)), VOCABULARY, InstancesSettings())

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from docmt.errors import UserError
-from docmt.instances.packing import Marks, as_sentences, gather
+from docmt.instances.packing import BoundaryTokens, as_sentences, gather
 from docmt.instances.storage import load_instances
-from docmt.models.model_file import model_marks
+from docmt.models.model_file import boundary_tokens
 from docmt.text.vocabulary import Vocabulary, extra_specials
 
 
@@ -36,9 +36,9 @@ def test_gathering_keeps_sentences_and_their_order(instance_set):
 def test_tags_of_a_language_that_the_vocabulary_does_not_know():
     vocabulary = Vocabulary.from_sentences([["a"]], extras=extra_specials(["zh", "en"]))
     pipeline = SimpleNamespace(src_lang="zh", tgt_lang="en")
-    assert model_marks(None, vocabulary, pipeline) == Marks(src_before=(8,), tgt_before=(9,))
+    assert boundary_tokens(None, vocabulary, pipeline) == BoundaryTokens(src_before=(8,), tgt_before=(9,))
     with pytest.raises(UserError, match="no tag <de>"):
-        model_marks(None, vocabulary, pipeline, both="de")
+        boundary_tokens(None, vocabulary, pipeline, both="de")
 
 
 @pytest.mark.parametrize("cutting", ["documents", "trees"])

@@ -16,7 +16,7 @@ from docmt.instances import building
 from docmt.instances.cutting import split_document
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import TREE_ARRAYS, array_writer, load_instances, save_instances
-from docmt.instances.trees import PlacedTrees, store_trees
+from docmt.instances.trees import SubwordTrees, store_trees
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 
 VOCABULARY = Vocabulary.from_symbols(["a", "b", "c"])
@@ -112,7 +112,7 @@ def random_trees(generator, n_sentences):
     edu_counts = generator.integers(1, 4, n_sentences)
     n_edus = int(edu_counts.sum())
     n_inexact = int(generator.integers(0, 2))
-    return PlacedTrees(generator.integers(1, 6, n_edus), edu_counts, heads(n_edus), heads(n_sentences), n_inexact)
+    return SubwordTrees(generator.integers(1, 6, n_edus), edu_counts, heads(n_edus), heads(n_sentences), n_inexact)
 
 
 def plain_heads(documents, numbers):
@@ -173,7 +173,7 @@ def test_ids_are_in_a_file_of_their_own_and_are_read_when_asked_for(tmp_path):
     assert "document_ids" not in built.manifest
     (tmp_path / "set/document_ids.txt").write_text("a/1\n", encoding="utf-8")
     damaged = load_instances(tmp_path / "set")
-    with pytest.raises(UserError, match="changed since docmt wrote it"):
+    with pytest.raises(UserError, match="was changed after docmt wrote it"):
         damaged.document_ids()
     (tmp_path / "set/.checksums/document_ids.txt.sha256").unlink()
     with pytest.raises(UserError, match="1 ids, not 2: build the instances again"):

@@ -10,7 +10,7 @@ from plain_attention import influence, sees_back
 from plain_layers import decode_sentence, embed, encode_sentence, encoder_layer, feed_forward, join, normalize, read
 
 from docmt.errors import UserError
-from docmt.models.initialization import silence_new_parts
+from docmt.models.initialization import zero_init_outputs
 from docmt.models.systems.context_traits import CONTEXTS
 from docmt.models.systems.san import sparsemax
 from docmt.text.vocabulary import BOS, EOS
@@ -197,5 +197,5 @@ def test_sparsemax_is_the_nearest_point_of_the_simplex():
 
 def test_only_the_global_context_encoder_starts_silently():
     for kind in set(CONTEXTS) - {"global"}:
-        with pytest.raises(UserError, match="cannot start without effect"):
-            silence_new_parts(make_model(kind))
+        with pytest.raises(UserError, match="not supported for this context module"):
+            zero_init_outputs(make_model(kind))

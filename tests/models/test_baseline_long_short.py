@@ -20,7 +20,7 @@ from plain_attention import (
 from docmt.errors import UserError
 from docmt.models.attention.multi_head import FUSIONS, SplitAttention, build_attention
 from docmt.models.attention.patterns import PATTERNS, SIDES, SLOTS
-from docmt.models.initialization import copy_weights, silence_new_parts
+from docmt.models.initialization import copy_weights, zero_init_outputs
 
 WIDTH, HEADS = 16, 4
 
@@ -82,5 +82,5 @@ def test_rows_of_fusions_tell_whether_their_classes_have_gates():
 
 
 def test_it_cannot_start_silently():
-    with pytest.raises(UserError, match="several attentions in one place with no gate between them"):
-        silence_new_parts(make_model("lstm_transformer"))
+    with pytest.raises(UserError, match="several attentions in one layer have no gate"):
+        zero_init_outputs(make_model("lstm_transformer"))

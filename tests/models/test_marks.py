@@ -17,7 +17,7 @@ from core_fixtures import (
 from docmt.decoding.beam_search import TargetSymbols, search_instances
 from docmt.decoding.settings import DecodingSettings
 from docmt.errors import UserError
-from docmt.instances.packing import Marks
+from docmt.instances.packing import BoundaryTokens
 from docmt.models.attention.layout import AttentionLayout
 from docmt.text.vocabulary import BOS, EOS, Vocabulary
 from docmt.training.updates import n_inputs
@@ -30,8 +30,10 @@ WORD = 9
 def test_marks_replace_those_of_instances_around_the_same_words():
     src = [np.array([BOS, 9, 10, EOS]), np.array([BOS, EOS])]
     plain = pack_documents([(src, src)])
-    assert plain.marked(Marks()).src_tokens_S.tolist() == plain.src_tokens_S.tolist()  # the marks of instances
-    found = plain.marked(Marks(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
+    assert (
+        plain.with_boundaries(BoundaryTokens()).src_tokens_S.tolist() == plain.src_tokens_S.tolist()
+    )  # the marks of instances
+    found = plain.with_boundaries(BoundaryTokens(src_before=(), src_after=(EOS, 7), tgt_before=(EOS, 8)))
     assert found.src_tokens_S.tolist() == [9, 10, EOS, 7, EOS, 7]
     assert found.src_lengths_G.tolist() == [4, 2]
     assert found.tgt_tokens_N.tolist() == [EOS, 8, 9, 10, EOS, EOS, 8, EOS]
@@ -46,12 +48,12 @@ def test_a_source_sentence_needs_a_mark():
 
 def test_symbols_are_looked_up_and_missing_ones_named():
     vocabulary = Vocabulary([("a", 1)], extras=("[MASK1]", "[MASK2]", "<de>", "<en>"))
-    marks = Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="de", **PREFIX)
+    marks = BoundaryTokens.of_symbols(vocabulary, src_lang="en", tgt_lang="de", **PREFIX)
     assert vocabulary.decode([*marks.src_before, *marks.tgt_before]) == ["<en>", "</s>", "<de>"]
     with pytest.raises(UserError, match="no symbol '>>de<<'"):
-        Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="de", src_before=[">>de<<"])
+        BoundaryTokens.of_symbols(vocabulary, src_lang="en", tgt_lang="de", src_before=[">>de<<"])
     with pytest.raises(UserError, match="no tag <fr>"):
-        Marks.of_symbols(vocabulary, src_lang="en", tgt_lang="fr", **SUFFIX)
+        BoundaryTokens.of_symbols(vocabulary, src_lang="en", tgt_lang="fr", **SUFFIX)
 
 
 def test_trees_grow_and_shrink_with_the_marks():
@@ -60,7 +62,7 @@ def test_trees_grow_and_shrink_with_the_marks():
     lengths = np.concatenate([[len(sentence) for sentence in src] for src, _ in documents])
     owners = np.repeat(np.arange(len(lengths)), trees.edu_counts_G)
     for marks in ((0, 1), (1, 1), (1, 2), (0, 2)):
-        changed = trees.marked(marks)
+        changed = trees.with_boundaries(marks)
         totals = np.bincount(owners, weights=changed.edu_lengths_E)
         assert totals.tolist() == (lengths + sum(marks) - 2).tolist()
 
@@ -72,9 +74,9 @@ def test_random_numbers_are_drawn_for_the_tokens_that_a_model_reads(study_files)
     instances = load_instances(study_files.instances())
     numbers = np.arange(len(instances))
     for symbols, marks in (
-        (SUFFIX, Marks((), (EOS, WORD), (WORD,))),
-        (PREFIX, Marks((WORD,), (EOS,), (EOS, WORD))),
-        (None, Marks()),
+        (SUFFIX, BoundaryTokens((), (EOS, WORD), (WORD,))),
+        (PREFIX, BoundaryTokens((WORD,), (EOS,), (EOS, WORD))),
+        (None, BoundaryTokens()),
     ):
         settings = model_settings("g_transformer", marks=symbols)
         batch = collate(instances, numbers.tolist(), settings, marks=marks)

@@ -84,7 +84,7 @@ def test_checksums_are_recorded_and_a_changed_file_is_refused(mirror, tmp_path, 
     weights = (folder / "pytorch_model.bin").read_bytes()
     (folder / "pytorch_model.bin").write_bytes(weights[:-1])
     assert main(["models", "fetch", "--model", NAME]) == 2
-    assert "pytorch_model.bin: changed since docmt wrote it" in capsys.readouterr().err
+    assert "pytorch_model.bin: was changed after docmt wrote it" in capsys.readouterr().err
     (folder / "pytorch_model.bin").unlink()
     assert main(["models", "fetch", "--model", NAME]) == 0
     assert (folder / "pytorch_model.bin").read_bytes() == weights
@@ -117,9 +117,9 @@ def test_what_no_address_serves_is_obtained_by_hand(mirror, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"url": None}, "needs addresses, or `obtain`"),
+        ({"url": None}, "needs `addresses`, or instructions in `obtain`"),
         ({"sha256": {"other": "0" * 64}}, "'other', which is not under `files`"),
-        ({"sha256": {"vocab.json": "0"}}, "sha256: String should match"),
+        ({"sha256": {"vocab.json": "0"}}, "sha256: must match"),
     ],
 )
 def test_entries_that_do_not_fit_are_named(change, message):

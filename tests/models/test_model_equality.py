@@ -17,7 +17,7 @@ from core_fixtures import (
 from docmt.bench.dense import dense_loss
 from docmt.instances.storage import load_instances
 from docmt.models.batch import collate
-from docmt.models.model_file import model_marks
+from docmt.models.model_file import boundary_tokens
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.systems.transformer import sinusoids
 from docmt.text.vocabulary import BOS
@@ -117,7 +117,7 @@ def test_losses_are_compared_over_the_words_and_ends_of_any_marks(architecture, 
         instances,
         range(len(instances)),
         settings,
-        marks=model_marks(settings.marks, study.vocabulary, study.pipeline),
+        marks=boundary_tokens(settings.marks, study.vocabulary, study.pipeline),
     )
     chosen = batch.tgt_labels_N[batch.is_word_or_end_N]
     assert chosen.tolist() == [symbol for symbol in instances.tgt_tokens.tolist() if symbol != BOS]

@@ -30,7 +30,7 @@ def test_a_model_comes_back_whole(trained, tmp_path):
     assert loaded.model.settings == trained.model.settings
     assert loaded.vocabulary.symbols == trained.vocabulary.symbols
     assert loaded.pipeline.to_dict() == trained.pipeline.to_dict()
-    assert (loaded.cutting, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
+    assert (loaded.instance_settings, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
     assert sorted(file.name for file in path.parent.iterdir()) == [".checksums", "model.pt"]
 
 
@@ -100,7 +100,7 @@ def cast(content, convert):
         (lambda content: content["weights"].update(more=torch.zeros(1)), "more is not in the model"),
         (lambda content: cast(content, repeated), "do not match"),
         (lambda content: cast(content, torch.Tensor.to_sparse), "do not match"),
-        (lambda content: content.update(weights=5), "weights is not what docmt writes"),
+        (lambda content: content.update(weights=5), "weights is damaged"),
         (lambda content: content.update(weights=dict.fromkeys(content["weights"], "x")), "do not match"),
         (lambda content: next(iter(content["weights"].values())).fill_(float("nan")), "NaN or infinite weights"),
         (lambda content: cast(content, lambda w: w.long()), "do not match"),
@@ -108,12 +108,12 @@ def cast(content, convert):
         (lambda content: cast(content, lambda w: w > 0), "do not match"),
         (lambda content: cast(content, lambda w: w.to("meta")), "not"),
         (lambda content: cast(content, lambda w: torch.quantize_per_tensor(w, 0.1, 0, torch.qint8)), "not"),
-        (lambda content: content.update(vocabulary=None), "vocabulary is not what docmt writes"),
-        (lambda content: content["vocabulary"].append(7), "vocabulary is not what docmt writes"),
-        (lambda content: content.update(vocabulary="words"), "vocabulary is not what docmt writes"),
-        (lambda content: content.update(segmentation=None), "segmentation is not what docmt writes"),
+        (lambda content: content.update(vocabulary=None), "vocabulary is damaged"),
+        (lambda content: content["vocabulary"].append(7), "vocabulary is damaged"),
+        (lambda content: content.update(vocabulary="words"), "vocabulary is damaged"),
+        (lambda content: content.update(segmentation=None), "segmentation is damaged"),
         (lambda content: content["segmentation"].update(max_tokens=-1), "max_tokens"),
-        (lambda content: content.update(provenance=None), "provenance is not what docmt writes"),
+        (lambda content: content.update(provenance=None), "provenance is damaged"),
         (lambda content: content["model"].update(encoder_layers=1001), "encoder_layers"),
         (lambda content: content["model"].update(decoder_layers=10**9), "decoder_layers"),
         (lambda content: content["model"].update(form={"position_offset": 10**9}), "position_offset"),
@@ -233,8 +233,8 @@ def test_the_way_back_drops_the_wider_attention(architecture):
     [
         ({"width": 32}, 24, "has shape"),
         ({"feed_forward_width": 32}, 24, "feed_forward.inner.weight has shape"),
-        ({"encoder_layers": 3}, 24, "lacks encoder.2"),
-        ({"decoder_layers": 1}, 24, "has, unlike this one, decoder.1"),
+        ({"encoder_layers": 3}, 24, "has no parameter encoder.2"),
+        ({"decoder_layers": 1}, 24, "has the additional parameter decoder.1"),
         ({}, 25, r"embedding\.weight has shape"),
     ],
 )

@@ -25,8 +25,8 @@ def test_another_precision_than_float32_must_gain_much(monkeypatch, caplog, floa
     with caplog.at_level(logging.INFO):
         assert fastest_precision({name: name for name in times}) == expected
     assert caplog.messages == [
-        f"precision: {expected}: a measured step takes, in ms, {float32:.2f} in float32, {bfloat16:.2f} in bfloat16, "
-        f"{int8:.2f} in int8"
+        f"precision: {expected} (measured ms per step: {float32:.2f} in float32, {bfloat16:.2f} in bfloat16, "
+        f"{int8:.2f} in int8)"
     ]
 
 

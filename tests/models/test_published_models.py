@@ -136,13 +136,13 @@ def test_safetensors_are_read_like_pickled_tensors(published, tmp_path):
     ("change", "message"),
     [
         ({"tie_word_embeddings": False}, "tie_word_embeddings is False"),
-        ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0, but docmt computes with 33"),
+        ({"decoder_start_token_id": 0}, "decoder_start_token_id is 0, but docmt supports only 33"),
         ({"model_type": "m2m_100", "decoder_start_token_id": 0, "pad_token_id": 0}, "pad_token_id is 0"),
-        ({"model_type": "m2m_100", "pad_token_id": 1, "eos_token_id": 2}, "start_token_id is 33, but .* with 2"),
-        ({"model_type": "bert"}, "model_type 'bert': docmt reads marian"),
+        ({"model_type": "m2m_100", "pad_token_id": 1, "eos_token_id": 2}, "start_token_id is 33, but .* only 2"),
+        ({"model_type": "bert"}, "model_type 'bert' is not supported; known: marian"),
         ({"scale_embedding": False}, "scale_embedding is False"),
         ({"activation_function": "tanh"}, "activation_function 'tanh'"),
-        ({"decoder_ffn_dim": 8}, "ffn_dim of encoder and decoder differ"),
+        ({"decoder_ffn_dim": 8}, "ffn_dim differ between encoder and decoder"),
         ({"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings is False"),
     ],
 )
@@ -189,10 +189,10 @@ def test_missing_or_damaged_files_are_named(tmp_path):
     weights = write_weights(tmp_path, "marian", len(symbols))
     weights["model.decoder.layers.1.fc1.bias"] = torch.zeros(5)
     torch.save(weights, tmp_path / "pytorch_model.bin")
-    with pytest.raises(UserError, match=r"decoder.1.feed_forward.inner.bias has another .* get its files again"):
+    with pytest.raises(UserError, match=r"decoder.1.feed_forward.inner.bias has a different .* get its files again"):
         import_model(tmp_path, languages=("en", "de"))
     write(tmp_path / "tokenizer_config.json", {"separate_vocabs": True})
-    with pytest.raises(UserError, match="vocabulary for each side"):
+    with pytest.raises(UserError, match="has two vocabularies"):
         import_model(tmp_path, languages=("en", "de"))
     (tmp_path / "config.json").unlink()
     with pytest.raises(UserError, match=r"config.json"):
@@ -239,9 +239,7 @@ def test_wrong_weights_are_refused_in_one_line(name, change, tmp_path):
     torch.save(weights | {"epoch": 3}, tmp_path / "pytorch_model.bin")
     import_model(tmp_path, languages=("en", "de"))  # other entries are nobody's business
     torch.save(weights | {name: change(weights[name])}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(
-        UserError, match=r"published weights (has other values than finite numbers|do not fit)"
-    ) as error:
+    with pytest.raises(UserError, match=r"published weights (contains NaN|do not fit)") as error:
         import_model(tmp_path, languages=("en", "de"))
     assert "\n" not in str(error.value)
 
@@ -259,7 +257,7 @@ def test_a_changed_byte_in_the_weights_is_noticed(tmp_path):
 def test_a_width_beyond_all_memory_is_refused(width, tmp_path):
     write_model(tmp_path, "marian")
     write(tmp_path / "config.json", json.loads((tmp_path / "config.json").read_text()) | {"d_model": width})
-    with pytest.raises(UserError, match="no model has a size like that"):
+    with pytest.raises(UserError, match="the model size in its settings is impossible"):
         import_model(tmp_path, languages=("en", "de"))
 
 
@@ -296,7 +294,7 @@ def test_a_first_piece_like_a_tag_stays_a_piece_in_files(tmp_path):
 def test_learned_positions_have_an_end(tmp_path):
     translator = Translator(make_published(tmp_path, "mbart"), DecodingSettings(beam_size=1, max_length_offset=60))
     assert translator.translate_documents([["the dog"]])  # more words than positions: no crash
-    with pytest.raises(UserError, match="learned 40 positions"):
+    with pytest.raises(UserError, match="40 learned positions"):
         translator.translate_documents([["the dog sees the house " * 20]])
 
 
@@ -327,7 +325,7 @@ def test_languages_are_found_in_each_kind_of_file(family, tmp_path):
         assert symbol == published.language_symbol(symbol) == symbols[published.ids[symbol]]
         assert [symbols[published.ids[piece]] for piece in published.pieces()] == published.pieces()
         assert ("<mask>" in published.ids) == ("<mask>" in symbols)
-        with pytest.raises(UserError, match="language 'ja' is none of"):
+        with pytest.raises(UserError, match="language 'ja' is not one of"):
             published.language_symbol("ja")
 
 

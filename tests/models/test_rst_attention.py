@@ -50,7 +50,7 @@ def make_layout(instances, seed=0):
     """Random trees over instances, each a list of (source, target) lengths and whether it is open."""
     pairs = [pair for sentences, _ in instances for pair in sentences]
     trees = [
-        random_trees([src for src, _ in sentences], seed=seed + i).opened(np.array([is_open]))
+        random_trees([src for src, _ in sentences], seed=seed + i).without_tree_mask(np.array([is_open]))
         for i, (sentences, is_open) in enumerate(instances)
     ]
     return AttentionLayout(

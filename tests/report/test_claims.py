@@ -63,7 +63,7 @@ def test_a_bound_and_a_chain():
      "|a - b| <= x", "|a - b| <= -1", "|a| - b <= 1", "a > b c", "a@ > b", "a > -5", "a == b"],
 )  # fmt: skip
 def test_what_is_no_relation_is_refused_with_examples(text):
-    with pytest.raises(UserError, match=r"claim\.comparisons\.0: .*write for example 'a > b'"):
+    with pytest.raises(UserError, match=r"claim\.comparisons\.0: .*valid: 'a > b'"):
         claim(text)
 
 
@@ -71,17 +71,17 @@ def test_what_is_no_relation_is_refused_with_examples(text):
     ("keys", "message"),
     [
         ({"metric": "s-BLUE"}, "must name a metric or a column of the training history (did you mean 's-BLEU'?)"),
-        ({"test": None}, "test is missing: name the test set or suite that 's-BLEU' is measured on"),
-        ({"metric": "dev_loss"}, "'dev_loss' is measured in training; leave out test"),
-        ({"step": 100}, "step is for columns of the training history, not for 's-BLEU'"),
-        ({"first_step_below": 1.5}, "first_step_below is for columns of the training history, not for 's-BLEU'"),
-        ({"metric": "dev_loss", "test": None, "step": 9, "first_step_below": 1.5}, "leave out one of them"),
+        ({"test": None}, "test is missing: set the test set or suite for 's-BLEU'"),
+        ({"metric": "dev_loss"}, "'dev_loss' is measured in training; remove test"),
+        ({"step": 100}, "step applies to columns of the training history, not to 's-BLEU'"),
+        ({"first_step_below": 1.5}, "first_step_below applies to columns of the training history, not to 's-BLEU'"),
+        ({"metric": "dev_loss", "test": None, "step": 9, "first_step_below": 1.5}, "remove one of them"),
         (
             {"metric": "entropy_cross"},
-            "'entropy_cross' depends on how many keys a mask leaves; name 'below_uniform_cross'",
+            "'entropy_cross' depends on the number of keys that a mask leaves; use 'below_uniform_cross'",
         ),
-        ({"distances": [1]}, "distances is for the metric 'contrastive accuracy', not for 's-BLEU'"),
-        ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "leave out distances or kind"),
+        ({"distances": [1]}, "distances applies to the metric 'contrastive accuracy', not to 's-BLEU'"),
+        ({"metric": "contrastive accuracy", "distances": [1], "kind": "k"}, "remove distances or kind"),
         ({"comparisons": []}, "claim.comparisons"),
         ({"margin": -1.0}, "claim.margin"),
         ({"min_seeds": 1}, "claim.min_seeds"),

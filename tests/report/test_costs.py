@@ -2,15 +2,15 @@
 
 import csv
 import json
+import math
 
 import pandas as pd
 import pytest
 from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
-from docmt.report.costs import read_costs
+from docmt.report.costs import costs_table, read_costs
 from docmt.report.manifest import Manifest
-from docmt.report.study_tables import costs_table
 from docmt.report.tables import to_latex, to_text
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
@@ -64,13 +64,13 @@ def test_sums_by_stage_in_the_order_of_the_workflow(folder):
     folder.benchmark("annotate", "d/parsed/train/1-of-2", 3600, cpu="3600")
     folder.benchmark("mine", "x", 3600, cpu="3600")
     table = folder.table()
-    assert table.header == ["Stage", "jobs", "core-minutes", "GPU-minutes"]
+    assert table.header == ["Stage", "jobs", "core-minutes"], "no job used a GPU"
     assert table.rows == [
-        ["text", "2", "60.0", "0.0"],
-        ["discourse", "1", "60.0", "0.0"],
-        ["training", "1", "120.0", "0.0"],
-        ["other", "1", "60.0", "0.0"],
-        ["all", "5", "300.0", "0.0"],
+        ["text", "2", "60.0"],
+        ["discourse", "1", "60.0"],
+        ["training", "1", "120.0"],
+        ["other", "1", "60.0"],
+        ["all", "5", "300.0"],
     ]
     assert table.full["stage"].tolist() == ["text", "discourse", "training", "other"]
     assert "300.0" in to_text(table)
@@ -97,7 +97,7 @@ def test_the_unit_suits_the_longest_time(folder, hours, heading, cell):
 def test_jobs_too_short_to_be_measured_have_no_core_hours(folder, mark):
     folder.benchmark("gather", "gather", 36, cpu=mark)
     folder.benchmark("gather", "again", 36, cpu="36")
-    assert folder.table().rows[-1] == ["all", "2", "36.0", "0.0"]
+    assert folder.table().rows[-1] == ["all", "2", "36.0"]
 
 
 def sessions(*seconds):
@@ -110,13 +110,14 @@ def sessions(*seconds):
         ("train", "d/a/seed1", "model.job.json"),
         ("translate", "d/a/seed1/test_t", "decoding/test_t.job.json"),
         ("contrast", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
+        ("score_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
     ],
 )
 @pytest.mark.parametrize(("device", "n_devices", "gpus"), [("cpu", 1, 0), ("cuda", 1, 1), ("cuda", 4, 4)])
 def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_devices, gpus):
     folder.benchmark(rule, name, 1800)
     facts = {"device": device, "n_devices": n_devices}
-    folder.facts(file, {"items": [], "provenance": facts} if rule == "contrast" else facts)
+    folder.facts(file, facts if file.endswith(".job.json") else {"provenance": facts})
     assert folder.hours()[1] == gpus / 2
 
 
@@ -131,7 +132,7 @@ def test_jobs_without_a_record_count_as_cpu(folder):
 def test_damaged_records_of_jobs_are_one_line(folder, content):
     folder.benchmark("train", "d/a/seed1", 5)
     folder.facts("model.job.json", content)
-    with pytest.raises(UserError, match=r"model\.job\.json: not a record of a job"):
+    with pytest.raises(UserError, match=r"model\.job\.json: not a job record"):
         folder.table()
 
 
@@ -158,6 +159,41 @@ def test_resumed_training_counts_earlier_sessions(folder):
     assert folder.hours() == (pytest.approx(220 / 3600), pytest.approx(110 / 3600))
     folder.facts("model.job.json", {"device": "cuda", "n_devices": 1, "sessions": sessions(120)})
     assert folder.hours() == (pytest.approx(100 / 3600), pytest.approx(50 / 3600))
+
+
+def on_gpu(**facts):
+    return {"device": "cuda", "n_devices": 1, **facts}
+
+
+def test_energy_is_summed_by_stage_and_over_sessions(folder):
+    folder.benchmark("annotate", "d/parsed/train/1-of-2", 3600)
+    folder.benchmark("train", "d/a/seed1", 3600)
+    folder.benchmark("train", "d/c/seed1", 3600)
+    folder.benchmark("contrast", "d/a/seed1/p", 3600)
+    parts = [{"from_update": 0, "seconds": 1, "joules": 1.8e6}, {"from_update": 9, "seconds": 1, "joules": 3.6e6}]
+    folder.facts("model.job.json", on_gpu(sessions=parts))
+    folder.facts("model.job.json", {"device": "cpu", "n_devices": 1, "sessions": sessions(1)}, system="c")
+    folder.facts("decoding/suite_p.json", {"provenance": on_gpu(joules=0.9e6)})
+    table = folder.table()
+    assert table.header[-1] == "GPU energy (kWh)"
+    assert [row[-1] for row in table.rows] == ["–", "1.5", "0.2", "1.8"]
+    assert table.full["gpu_kwh"].tolist() == [pytest.approx(x, nan_ok=True) for x in (math.nan, 1.5, 0.25)]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [on_gpu(), on_gpu(sessions=[{"from_update": 0, "seconds": 1}, {"from_update": 9, "seconds": 1, "joules": 1}])],
+)
+def test_unknown_energy_of_a_job_makes_that_of_its_stage_unknown(folder, facts):
+    folder.benchmark("train", "d/a/seed1", 3600)
+    folder.benchmark("train", "d/c/seed1", 3600)
+    folder.benchmark("contrast", "d/a/seed1/p", 3600)
+    folder.facts("model.job.json", facts)
+    folder.facts("model.job.json", on_gpu(joules=360_000), system="c")
+    assert folder.table().header[-1] == "GPU-minutes", "no energy is known"
+    folder.facts("decoding/suite_p.json", {"provenance": on_gpu(joules=360_000)})
+    assert folder.table().header[-1] == "GPU energy (Wh)"
+    assert [row[-1] for row in folder.table().rows] == ["–", "100.0", "–"]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", HEADER, HEADER + "x\t0\n", "\x00\x01"])

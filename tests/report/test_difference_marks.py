@@ -130,7 +130,7 @@ def test_files_of_another_form_are_refused(tmp_path):
 def test_a_difference_that_is_given_twice_is_refused(tmp_path):
     for name, p in (("1", 0.02), ("2", 0.2)):
         (tmp_path / name).write_text(json.dumps({"differences": [vars(difference("a", p))]}))
-    with pytest.raises(UserError, match=r"2: the s-BLEU of a on d/t against base .* give each difference once"):
+    with pytest.raises(UserError, match=r"2: the s-BLEU of a on d/t against base .* pass each difference once"):
         read_differences([tmp_path / "1", tmp_path / "2"])
 
 

@@ -84,7 +84,7 @@ def test_dollars_are_no_formulas():
 
 
 def test_a_system_without_a_place_is_an_error():
-    with pytest.raises(Exception, match=r"report\.figures\.figure_2: 'b512' has no place on the horizontal axis"):
+    with pytest.raises(Exception, match=r"report\.figures\.figure_2: 'b512' has no value for the horizontal axis"):
         draw([score("a64", 1)], facts={name: FACTS[name] for name in ("a64", "a512", "b64")})
 
 
@@ -157,7 +157,7 @@ def test_what_no_history_has_is_named_and_its_panel_left_out():
             {"figures": {"x": {"title": "x", "series": {"A": ["a"]}}}, "curves": {"x": CURVES["loss"]}},
             "both contain 'x'",
         ),
-        ({"curves": {"contrastive_x": CURVES["loss"]}}, "must not begin like those of the report's own pictures"),
+        ({"curves": {"contrastive_x": CURVES["loss"]}}, "must not start like the report's other figures"),
         ({"curves": {"x": CURVES["loss"] | {"panels": {}}}}, "panels"),
         ({"figures": {"x": {"title": "x", "series": {"A": []}}}}, "series"),
         ({"figures": {"x": {"title": "x", "series": {"A": ["a"]}, "x": "Length"}}}, "Instance length"),
@@ -176,6 +176,8 @@ def run_figure(folder, *arguments, name="figure_2"):
 
 def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys):
     scores = write_scores(tmp_path / "scores.json", [score("a64", 30)])
+    assert run_figure(tmp_path, "--scores", str(scores), "--fingerprints", "other") == 2
+    assert "system a64" in capsys.readouterr().err
     assert run_figure(tmp_path, "--scores", str(scores)) == 0
     assert {path.suffix for path in tmp_path.glob("figure_2.*")} == {".svg", ".png", ".csv"}
     (tmp_path / "a-1").mkdir()
@@ -186,7 +188,7 @@ def test_the_command_writes_a_picture_of_scores_or_of_histories(tmp_path, capsys
         {"dataset": "d", "system": "a", "seed": 1, "step": 100, "train_loss": 8.5}
     ]
     assert run_figure(tmp_path, name="figure_2") == 2
-    assert "contain nothing that this picture shows" in capsys.readouterr().err
+    assert "contain no data for this figure" in capsys.readouterr().err
     assert run_figure(tmp_path, name="figure_3") == 2
     assert "did you mean 'figure_2'?" in capsys.readouterr().err
 

@@ -58,14 +58,14 @@ def test_rows_scored_against_different_texts_are_refused(tmp_path):
     one = write(tmp_path / "1.json", ROW | {"data": "a" * 12})
     other = ROW | {"system": "z", "data": "b" * 12}
     two = write(tmp_path / "2.json", other)
-    message = "s-BLEU of dataset d, test t: system z was scored against another text .SHA-256 b+….* than system s "
+    message = "s-BLEU of dataset d, test t: system z was scored against a different text .SHA-256 b+….* than system s "
     with pytest.raises(UserError, match=message):
         gather_rows([one, two])
     elsewhere = [other | change for change in ({"test": "u"}, {"metric": "CXMI"}, {"dataset": "e"})]
     rows = gather_rows([one, write(tmp_path / "3.json", *elsewhere), write(tmp_path / "4.json", ROW | {"seed": 3})])
     assert len(rows) == 5
     write_scores_table(tmp_path / "scores.csv", [rows[0], rows[1] | {"test": "t"}])
-    with pytest.raises(UserError, match="against another text"):
+    with pytest.raises(UserError, match="against a different text"):
         read_scores_table(tmp_path / "scores.csv")
 
 
@@ -121,10 +121,10 @@ def test_values_that_the_long_table_cannot_have_are_refused(tmp_path, bad):
 
 @pytest.mark.parametrize("bad", [{"n": 0}, {"n": None}, {"groups": "1 2"}, {"groups": " ".join(["x"] * 20)}])
 def test_values_without_items_and_odd_groups_are_refused(tmp_path, bad):
-    with pytest.raises(UserError, match=r"scores of dataset d, .* a value needs an n above 0"):
+    with pytest.raises(UserError, match=r"scores of dataset d, .* n must be above 0"):
         gather_rows([write(tmp_path / "1.json", ROW | bad)])
     write_scores_table(tmp_path / "scores.csv", [ROW | bad])
-    with pytest.raises(UserError, match=r"scores of dataset d, .* a value needs an n above 0"):
+    with pytest.raises(UserError, match=r"scores of dataset d, .* n must be above 0"):
         read_scores_table(tmp_path / "scores.csv")
 
 
@@ -152,7 +152,7 @@ def test_scores_of_another_study_are_refused(tmp_path):
     write_scores_table(tmp_path / "scores.csv", gather_rows([one, two], fingerprints=["f01", "f00", "f02"]))
     for read, files in ((gather_scores, [one, two]), (read_scores_table, tmp_path / "scores.csv")):
         assert len(read(files, fingerprints=["f01", "f00"])) == len(read(files)) == 2
-        with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: made with other.* is f01"):
+        with pytest.raises(UserError, match=r"scores of dataset d, system s, seed 2, test t: their fingerprint f01"):
             read(files, fingerprints=["f00"])
     with pytest.raises(UserError, match="seed 1"):
         gather_scores([write(tmp_path / "3.json", ROW)], fingerprints=["f00"])

@@ -198,11 +198,15 @@ SHORTER = ALIGNED | {"d/three": ["Nur eine."]}
             {},
             "line 3: 1 sentences for 2 source sentences",
         ),
-        (lambda runs: write_json(runs / "free-1/decoding/suite_s.json", {"items": []}), {}, "lack item 'item-0'"),
+        (
+            lambda runs: write_json(runs / "free-1/decoding/suite_s.json", {"items": []}),
+            {},
+            "do not contain item 'item-0'",
+        ),
         (
             lambda runs: write_jsonl(runs / "free-1/decoding/generated_g.jsonl", [{"id": "g-0", "sentences": []}]),
             {},
-            "its 1 items are not the items of the suite",
+            "its 1 items differ from the suite",
         ),
         (lambda runs: (runs / "free-1/decoding/test_t.jsonl").unlink(), {}, "free-1/decoding/test_t.jsonl"),
         (lambda _: None, {"languages": {"d": ["en"]}}, "languages of 'd' must be a source and a target language"),

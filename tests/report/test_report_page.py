@@ -122,7 +122,7 @@ def test_scores_and_tables_of_data_are_enough(tmp_path, study):
     ("changes", "message"),
     [
         *(({"run_folder": bad}, "run_folder: must be a path with {") for bad in ("{dataset}/{sytem}", "{dataset.x}")),
-        ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: a number is needed"),
+        ({"runs": {"d": {"s": ["1"]}}}, "manifest.runs.d.s.0: expected a number"),
         ({"overlap": {}}, "manifest.overlap: unknown key; did you mean 'overlaps'?"),
         ({"statistics": {"d": 5}}, "manifest.statistics.d: "),
         ({"run_folder": "bad{seed}"}, "line 3, column 'train_loss' is not a number: 'oops'"),

@@ -57,7 +57,7 @@ def test_a_requeued_job_resumes_and_a_killed_process_ends_both_nodes(study, expe
     log = study.training_log()
     call.job(2)
     assert log.count("ERROR") == 1
-    assert re.search(rf"ERROR training process 1 \(pid {pid} on \S+\) was killed by SIGKILL: all are stopped", log)
+    assert re.search(rf"ERROR training process 1 \(pid {pid} on \S+\) was killed by SIGKILL: all processes", log)
     assert "Traceback" not in log
     assert not set(started.values()) & set(trainers(study))
     assert call.finish() == 0, call.text[-3000:]

@@ -60,7 +60,7 @@ def test_bad_configuration_and_bad_folder_give_one_line(folder, tmp_path, capsys
     assert main(["status", "--configfile", str(SMOKE), "--directory", str(bad)]) == 2
     assert "is a file" in capsys.readouterr().err
     assert main(["status", "--configfile", str(SMOKE), "--directory", str(tmp_path / "nowhere")]) == 2
-    assert "nowhere: no such folder: give the folder of a study" in capsys.readouterr().err
+    assert "nowhere: no such folder: pass the folder of a study" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["status", "clean"])

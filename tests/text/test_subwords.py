@@ -31,7 +31,7 @@ def test_rare_words_are_left_out_above_a_number_and_counted(monkeypatch, caplog)
     assert learn_merges(frequent, merges=20, min_frequency=2) == expected
     assert not caplog.records
     assert learn_merges([*frequent, *rare], merges=20, min_frequency=2) == expected
-    assert f"on the {n_types} most frequent words; 63 rarer ones are left out" in caplog.text
+    assert f"on the {n_types} most frequent words; 63 rarer words are omitted" in caplog.text
 
 
 def test_learning_is_silent_when_standard_error_is_not_a_terminal(capfd):

@@ -93,7 +93,7 @@ def test_lower_case_stays():
     ("change", "message"),
     [
         ({"src_lang": "xx"}, "unknown language 'xx'"),
-        ({"src_lang": "en"}, "two languages"),
+        ({"src_lang": "en"}, "two different languages"),
         ({"format": 99}, "format 1"),
         ({"codes": "nonsense"}, "line 1"),
         ({"codes": f"{HEADER}\na b c\n"}, "line 2"),

@@ -120,7 +120,7 @@ def test_languages_with_general_rules_are_split_as_moses_does_and_restored(lang)
 @pytest.mark.parametrize(
     ("lang", "message"),
     [
-        *((lang, f"language '{lang}' separates no words by blanks") for lang in ("ja", "th")),
+        *((lang, f"language '{lang}' does not separate words by blanks") for lang in ("ja", "th")),
         *((lang, f"unknown language '{lang}'") for lang in ("xx", "", "german")),
     ],
 )

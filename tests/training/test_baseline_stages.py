@@ -85,9 +85,9 @@ def test_the_optimizer_keeps_nothing_of_what_is_frozen():
 
 
 def test_recipes_that_freeze_too_little_or_too_much_are_refused(sentence_model, study_files, tmp_path):
-    with pytest.raises(UserError, match="nothing was copied: name a model with --init"):
+    with pytest.raises(UserError, match="no parameters were copied: pass a model with --init"):
         run_training(study_files, tmp_path, architecture="doct", training=FROZEN)
-    with pytest.raises(UserError, match="none is left to train"):
+    with pytest.raises(UserError, match="nothing is left to train"):
         run_training(study_files, tmp_path, architecture="sentence_transformer", init=sentence_model, training=FROZEN)
     recipe = FROZEN | {"tasks": ["documents", "sentences"]}
     with pytest.raises(UserError, match="the tasks 'sentences' and 'pairs' read no context"):

@@ -176,7 +176,7 @@ def test_positions_that_were_not_learned_are_refused_in_a_graph_too():
     module = LossModule(make_model(**SMALL, form={"learned_positions": 6}), 0.1)
     compiled = CompiledLoss(module, counting("eager")[0])
     for compute in (module, compiled):
-        with pytest.raises(UserError, match="tokens in a row, but the model has learned 6 positions"):
+        with pytest.raises(UserError, match="tokens, but the model has only 6 learned positions"):
             compute(batch_of(module.model.settings, [7, 3], 0))
     assert compiled.compiled is not None
 

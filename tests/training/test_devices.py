@@ -102,11 +102,11 @@ def gpus(monkeypatch):
 @pytest.mark.parametrize(
     ("visible", "devices", "accelerator", "job", "message"),
     [
-        (0, 1, "gpu", None, "asked for 1, but no GPU is visible here"),
-        (4, 2, "gpu", None, r"asked for 2 per node, but 4 GPU\(s\) are visible here: .* --devices 4"),
-        (1, 2, "gpu", None, "asked for 2 per node, but 1 "),
-        (1, 2, "auto", None, "asked for 2 per node, but 1 "),
-        (4, 2, "auto", "17", "asked for 2 per node, but 4 "),
+        (0, 1, "gpu", None, "requested, but none is visible here"),
+        (4, 2, "gpu", None, r"2 GPU\(s\) per node requested, but 4 visible here: .* --devices 4"),
+        (1, 2, "gpu", None, "per node requested, but 1 visible"),
+        (1, 2, "auto", None, "per node requested, but 1 visible"),
+        (4, 2, "auto", "17", "per node requested, but 4 visible"),
     ],
 )
 def test_a_training_refuses_other_devices_than_it_asked_for(
@@ -191,7 +191,7 @@ STEP = {"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NODELIST": "gpu7", "SLURM_JOB_I
         (1, -1, {}, "at least 1"),
         (2, 2, {}, "MASTER_ADDR, MASTER_PORT and NODE_RANK"),
         (2, 1, STEP, r"srun started 3 tasks: .* --ntasks-per-node=2"),
-        (1, 2, {"SLURM_JOB_ID": "123"}, "--nodes 2: this is a Slurm job, but there is no srun on its PATH"),
+        (1, 2, {"SLURM_JOB_ID": "123"}, "--nodes 2: this is a Slurm job, but srun is not on the PATH"),
     ],
 )
 def test_what_cannot_be_launched_is_refused(slurm_step, monkeypatch, tmp_path, devices, nodes, step, message):
@@ -261,7 +261,7 @@ def test_a_gpu_without_bfloat16_trains_in_float32_and_a_cpu_never_in_float16(mon
     (record,) = caplog.records
     assert "this GPU has no bfloat16" in record.getMessage()
     assert ("fastest uses float16" in record.getMessage()) == (precision != "fastest")
-    with pytest.raises(UserError, match="float16 works on a GPU only"):
+    with pytest.raises(UserError, match="float16 works only on a GPU"):
         product_type("float16", is_gpu=False, width=512)
 
 
@@ -315,9 +315,9 @@ def driver(tmp_path, monkeypatch):
     ("version", "cuda", "message"),
     [
         ("535.104.05", "13.0", "driver 535 is too old for torch .*, which needs 580: .* cu126"),
-        ("535.104.05", "12.6", "sees none: check `nvidia-smi`"),
-        ("580.65.06", "13.0", "sees none: check `nvidia-smi`"),
-        (None, "13.0", "sees none: check `nvidia-smi`"),
+        ("535.104.05", "12.6", "finds no GPU: check `nvidia-smi`"),
+        ("580.65.06", "13.0", "finds no GPU: check `nvidia-smi`"),
+        (None, "13.0", "finds no GPU: check `nvidia-smi`"),
         ("580.65.06", None, "is a build for CPUs: install its default build"),
     ],
 )
@@ -437,4 +437,4 @@ def test_a_gpu_of_amd_takes_the_plain_path_and_the_log_says_so(monkeypatch, capl
         devices_module.prepare_cuda("float32")
         assert kernel_for(torch.device("cuda"), torch.bfloat16, 64) == "padded"
     find_flash.cache_clear()
-    assert "a GPU of AMD: attention in padded batches, without docmt's kernels" in caplog.text
+    assert "AMD GPU: attention uses padded batches without docmt's kernels" in caplog.text

@@ -19,7 +19,7 @@ from docmt.models.batch import NO_LABEL
 from docmt.training.loss import LossModule
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
-from docmt.training.updates import Turn, UpdateReader
+from docmt.training.updates import UpdateIndex, UpdateReader
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_an_update_has_the_loss_of_the_unmasked_sentences(build, architecture, u
     for instance_set in (masked, dataclasses.replace(masked, masked=None)):
         task = Task(unit, instance_set, instance_set, context=context)
         reader = UpdateReader([task], model.settings, TrainingSettings(), seed=1)
-        updates.append(reader.read(Turn(task=0, epoch=0, position=0, passes=0)))
+        updates.append(reader.read(UpdateIndex(task=0, epoch=0, position=0, passes=0)))
     update, plain = updates
     batch, whole = update.micro_batches[0].batch, plain.micro_batches[0].batch
     # Sentence by sentence, in the order of the batch. An input belongs to the sentence that it is in.

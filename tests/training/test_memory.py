@@ -145,7 +145,7 @@ def test_a_training_goes_on_in_smaller_parts(study_files, tmp_path, request, cap
     request.getfixturevalue("small_memory")
     _, found = run_training(study_files, tmp_path / "small", **options)
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"update 4: out of memory: at most {limit} tokens at once from here on" for limit in (50, 25)
+        f"update 4: out of memory: using at most {limit} tokens at once from now on" for limit in (50, 25)
     ]
     for name in ("train_loss", "gradient_norm", "dev_loss", "tokens"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4)
@@ -164,13 +164,13 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
     """The others are in an exchange of gradients: the training ends, and resumes."""
     checkpoints = CheckpointFolder(tmp_path)
     fabric = SimpleNamespace(world_size=2, device=torch.device("cuda"))
-    reader = SimpleNamespace(device_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
+    reader = SimpleNamespace(micro_batch_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
     size = MicroBatchSize(reader, checkpoints, fabric)
     trainer = SimpleNamespace(fabric=fabric, state=TrainingState(step=3), micro_batch_size=size)
     checkpoints.save_hint("device_tokens", "4 × cuda", 70)
     assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
-    assert reader.device_tokens is None
-    assert "at most 50 tokens at once after the next start" in caplog.text
+    assert reader.micro_batch_tokens is None
+    assert "at most 50 tokens at once after a restart" in caplog.text
     noted = {kind: checkpoints.load_hint("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
     assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}
 

@@ -13,7 +13,7 @@ from docmt.decoding.settings import DecodingSettings
 from docmt.decoding.translation import Source, Translator
 from docmt.errors import UserError
 from docmt.models.attention.multi_head import FusedAttention
-from docmt.models.initialization import copy_weights, silence_new_parts
+from docmt.models.initialization import copy_weights, zero_init_outputs
 from docmt.models.model_file import save_model
 from docmt.models.presets import ARCHITECTURES
 from docmt.models.published.importing import published_weights
@@ -61,7 +61,7 @@ def grown(folder, trained, architecture):
     torch.manual_seed(5)
     model = build_transformer(settings, len(trained.vocabulary)).eval()
     copy_weights(model, published_weights(folder, settings, trained.vocabulary, ("en", "de")))
-    silence_new_parts(model)
+    zero_init_outputs(model)
     return dataclasses.replace(trained, model=model)
 
 
@@ -175,12 +175,12 @@ def test_an_imported_file_and_its_folder_are_the_same_start(sentence_model, mari
 
 def test_what_cannot_start_silently_is_refused(sentence_model, marian_study, tmp_path):
     folder, trained = sentence_model("marian")
-    with pytest.raises(UserError, match="no gate between them"):
+    with pytest.raises(UserError, match="have no gate"):
         grown(folder, trained, "rst_serial")
     settings = changed_settings(trained.model.settings, "global_context")
     settings = settings.model_copy(update={"context": settings.context.model_copy(update={"norm": True})})
     with pytest.raises(UserError, match="norm false"):
-        silence_new_parts(build_transformer(settings, 20))
+        zero_init_outputs(build_transformer(settings, 20))
     with pytest.raises(UserError, match=r"model.form of the published model is .*swish.*, not"):
         run_training(marian_study, tmp_path, init=folder, model={"dropout": 0.0})
 

@@ -1,5 +1,6 @@
 """Killed and resumed equals uninterrupted, bit by bit; damaged and foreign checkpoints are not used."""
 
+import itertools
 import logging
 import os
 import random
@@ -154,6 +155,16 @@ def test_many_interruptions_in_a_row(study_files, tmp_path, whole):
     )
 
 
+def test_a_resumed_training_keeps_the_energy_of_earlier_sessions(study_files, tmp_path, monkeypatch):
+    counter = itertools.count(0, 1000)
+    monkeypatch.setattr("docmt.models.gpus._millijoules", lambda _: next(counter))
+    with interrupted(5):
+        run_training(study_files, tmp_path)
+    run_training(study_files, tmp_path)
+    sessions = read_json(tmp_path / "model.job.json")["sessions"]
+    assert [session["joules"] for session in sessions] == [3, 4], "saved after updates 2, 4, 5; 6, 8, 10, 12"
+
+
 # Limits
 
 
@@ -230,14 +241,14 @@ NEWEST, NOTE = "step-000000008.pt", "step-000000008.json"
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
     [
-        (NEWEST, flipped, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NEWEST, halved, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: None, "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, damaged or unfinished"),
-        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, damaged or unfinished"),
+        (NEWEST, flipped, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NEWEST, halved, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NEWEST, lambda _: b"", "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: None, "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: b"[]", "step-000000008.pt: skipped, because it is damaged or incomplete"),
+        (NOTE, lambda _: b'{"sha256": 1}', "step-000000008.pt: skipped, because it is damaged or incomplete"),
         ("best-*8.pt", halved, "best weights are missing or damaged"),
-        ("*.pt", flipped, "step-000000006.pt: skipped, damaged or unfinished"),  # all: it starts over
+        ("*.pt", flipped, "step-000000006.pt: skipped, because it is damaged or incomplete"),  # all: it starts over
     ],
 )
 def test_a_damaged_checkpoint_gives_way_to_one_before(

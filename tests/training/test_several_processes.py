@@ -65,7 +65,7 @@ def test_two_processes_have_the_losses_of_one(study_files, tmp_path):
     process = start(study_files, two, VALUES | {"max_steps": 6})
     _, messages = process.communicate(timeout=300)
     assert process.returncode == 0, messages
-    assert "2 devices share each update" in messages
+    assert "2 devices share every update" in messages
     assert messages.count("update 4  epoch") == 1
     found = pd.read_csv(two / "history.csv")
     assert found["step"].tolist() == list(range(1, 7))
@@ -117,7 +117,7 @@ def test_a_signal_reaches_all_processes_and_the_training_goes_on(study_files, tm
     process = start(study_files, tmp_path, {"max_steps": 100_000})
     wait_for(tmp_path, "*/step-*.json", process)
     workers = children(process)
-    with pytest.raises(UserError, match=f"another trainer is running here: host .*, process {workers[0]}, job"):
+    with pytest.raises(UserError, match=f"another training is running here: host .*, process {workers[0]}, job"):
         run_training(study_files, tmp_path, architecture="rst_mix", model={"dropout": 0.0})
     process.send_signal(signal.SIGUSR1)
     _, messages = process.communicate(timeout=300)

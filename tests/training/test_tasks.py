@@ -20,7 +20,7 @@ from core_fixtures import (
 
 from docmt.errors import UserError
 from docmt.instances.building import build_from_files
-from docmt.instances.packing import Marks
+from docmt.instances.packing import BoundaryTokens
 from docmt.instances.settings import InstancesSettings
 from docmt.instances.storage import load_instances
 from docmt.models.model_file import load_model
@@ -28,7 +28,7 @@ from docmt.text.vocabulary import MASK, Vocabulary
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import TaskData, build_tasks
 from docmt.training.trainer import Trainer
-from docmt.training.updates import Turn, UpdateReader
+from docmt.training.updates import UpdateIndex, UpdateReader
 
 PRETRAINING = ["pairs", "restoration"]
 FINE_TUNING = ["documents", "sentences"]
@@ -79,7 +79,7 @@ def test_instances_of_a_vocabulary_in_another_order_are_refused(study, tmp_path,
         settings=InstancesSettings(),
         out=other / "built",
     )
-    with pytest.raises(UserError, match=r"vocabulary\.txt: not the vocabulary that .*built was built with"):
+    with pytest.raises(UserError, match=r"vocabulary\.txt: damaged, or not the vocabulary of .*built"):
         run(study, tmp_path, ALL, **{key: other / "built"})
     assert not (tmp_path / "model.pt").exists()
 
@@ -132,7 +132,7 @@ def test_word_dropout_spares_masks_and_tags(study):
     settings = recipe(["restoration"], word_dropout=0.99)
     n_specials = study.vocabulary.n_specials
     reader = UpdateReader(tasks, model_settings("global_context"), settings, 1, n_specials=n_specials)
-    (part,) = reader.prepare([np.arange(8)], Turn(task=0, epoch=0, position=0, passes=0)).micro_batches
+    (part,) = reader.prepare([np.arange(8)], UpdateIndex(task=0, epoch=0, position=0, passes=0)).micro_batches
     batch = part.batch
     noised, _ = tasks[0].read(np.arange(8), epoch=0)
     plain = tasks[0].collate(noised, np.arange(8), reader.model_settings)
@@ -149,7 +149,7 @@ def test_tasks_take_turns_and_count_their_own_passes(study, tmp_path, monkeypatc
     update, turns = Trainer._step, []
 
     def note(trainer, prepared):
-        task = trainer.state.tasks[prepared.turn.task]
+        task = trainer.state.tasks[prepared.index.task]
         turns.append((task.name, task.epoch, [i for part in prepared.micro_batches for i in part.instances]))
         update(trainer, prepared)
 
@@ -251,7 +251,7 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
     run(study, tmp_path / "pretrained", PRETRAINING)
     tuned, _ = run(study, tmp_path / "tuned", FINE_TUNING, init=tmp_path / "pretrained/model.pt")
     assert tuned.provenance["init"]
-    assert load_model(tmp_path / "tuned/model.pt").marks != Marks()
+    assert load_model(tmp_path / "tuned/model.pt").marks != BoundaryTokens()
 
 
 # Mistakes
@@ -260,10 +260,10 @@ def test_pre_training_goes_over_into_fine_tuning(study, tmp_path):
 @pytest.mark.parametrize(
     ("tasks", "changes", "message"),
     [
-        (["pairs"], {"pairs": None, "monolingual": None}, "includes 'pairs', which needs --pairs FOLDER"),
+        (["pairs"], {"pairs": None, "monolingual": None}, "contains 'pairs', which needs --pairs FOLDER"),
         (["restoration"], {"pairs": None, "monolingual": None}, "'restoration', which needs --monolingual FOLDER"),
-        (["documents"], {"monolingual": None}, "--pairs: training.tasks does not include 'pairs'"),
-        (["pairs"], {}, "--monolingual: training.tasks does not include 'restoration'"),
+        (["documents"], {"monolingual": None}, "--pairs: training.tasks does not contain 'pairs'"),
+        (["pairs"], {}, "--monolingual: training.tasks does not contain 'restoration'"),
     ],
 )
 def test_tasks_and_data_must_fit(study, tasks, changes, message):
@@ -275,7 +275,7 @@ def test_restoration_needs_masks_and_a_language_of_the_documents(study_files, st
     settings, values = recipe(["restoration"]), data(study, pairs=None)
     with pytest.raises(UserError, match="no \\[MASK1\\] and \\[MASK2\\]"):
         build_tasks(settings, values, study_files.vocabulary, study_files.pipeline, seed=1)
-    with pytest.raises(UserError, match="--monolingual-lang zh: neither en nor de"):
+    with pytest.raises(UserError, match="--monolingual-lang zh: must be en or de"):
         run(study, tmp_path, ["restoration"], monolingual_lang="zh")
 
 

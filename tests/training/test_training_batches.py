@@ -44,7 +44,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
     instance_set = load_instances(study_files.instances("sentences"))
 
     def order(seed, epoch):
-        batches = make_reader(study_files, seed=seed).drawn(0, epoch, 0)
+        batches = make_reader(study_files, seed=seed).update_batches(0, epoch, 0)
         assert sorted(np.concatenate(batches)) == list(range(len(instance_set)))
         return [batch.tolist() for batch in batches]
 
@@ -55,7 +55,7 @@ def test_the_order_is_a_function_of_seed_and_epoch(study_files):
 @pytest.mark.parametrize("n_metered", [0, 2, 10**6])
 @pytest.mark.parametrize("n_ranks", [1, 3])
 def test_validation_reads_larger_batches_on_a_gpu_after_the_metered_ones(study_files, n_ranks, n_metered):
-    readers = [make_reader(study_files, n_ranks=n_ranks, device_tokens=n, kernel="varlen") for n in (20, 120)]
+    readers = [make_reader(study_files, n_ranks=n_ranks, micro_batch_tokens=n, kernel="varlen") for n in (20, 120)]
     instance_set = readers[0].tasks[0].dev
     before, after = (reader.validation_batches(reader.tasks[0], n_metered) for reader in readers)
     sizes = [[instance_set.n_tokens()[batch].sum() for batch in batches] for batches in (before, after)]
@@ -177,7 +177,7 @@ def test_fresh_and_copied_parameters_have_their_own_rates(architecture):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"max_steps": None, "max_epochs": None, "patience": None}, "training would never end"),
+        ({"max_steps": None, "max_epochs": None, "patience": None}, "are all null: set one of them"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": "1e-4"}, "write it with a point"),
         ({"warmup": 10}, "did you mean 'warmup_steps'"),

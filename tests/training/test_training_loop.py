@@ -19,7 +19,7 @@ from docmt.training.progress import HISTORY_COLUMNS
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
 from docmt.training.trainer import Trainer
-from docmt.training.updates import Turn, UpdateReader
+from docmt.training.updates import UpdateIndex, UpdateReader
 
 
 def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path):
@@ -43,7 +43,7 @@ def test_history_has_a_row_per_logging_step_and_validation(study_files, tmp_path
     best = history.loc[history["dev_loss"].idxmin()]
     assert trained.provenance["best_step"] == best["step"]
     assert trained.provenance["steps"] == 12
-    assert trained.cutting["max_tokens"] == 512
+    assert trained.instance_settings["max_tokens"] == 512
     assert [path.name for path in tmp_path.glob(".*")] == [".checksums"]
 
 
@@ -90,7 +90,7 @@ def test_word_dropout_ends_after_its_epochs(study_files):
     reader = UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1)
     is_masked = []
     for epoch in range(4):
-        update = reader.prepare([np.arange(8)], Turn(task=0, epoch=epoch, position=0, passes=epoch))
+        update = reader.prepare([np.arange(8)], UpdateIndex(task=0, epoch=epoch, position=0, passes=epoch))
         (batch,) = (part.batch for part in update.micro_batches)
         is_masked.append(bool((batch.src_tokens_S == MASK).any() and (batch.tgt_inputs_N == MASK).any()))
     assert is_masked == [True, True, False, False]
@@ -112,8 +112,8 @@ def test_drop_rst_is_seen_in_training_and_only_when_whole_in_validation(study_fi
         )
         shares = set()
         for position in range(30):
-            turn = Turn(task=0, epoch=0, position=position, passes=0)
-            (part,) = trainer.reader.prepare([np.array([0, 2])], turn).micro_batches
+            index = UpdateIndex(task=0, epoch=0, position=position, passes=0)
+            (part,) = trainer.reader.prepare([np.array([0, 2])], index).micro_batches
             shares.add(part.batch.layout.trees.open_B.mean())
         assert shares == in_training
         assert trainer.dev_batch(task, np.arange(8)).layout.trees.open_B.mean() == in_validation
@@ -146,7 +146,7 @@ def test_a_model_with_another_vocabulary_is_refused(study_files, tmp_path):
         ("vocabulary", "missing.txt", "no such file"),
         ("init", "missing.pt", "no such file"),
         ("seed", -1, "must not be negative"),
-        ("accelerator", "gpu", "no GPU is visible"),
+        ("accelerator", "gpu", "none is visible here"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_trained(study_files, tmp_path, monkeypatch, option, value, message):

@@ -18,13 +18,13 @@ from docmt.instances.storage import load_instances
 from docmt.training.progress import TaskState
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task, TaskData, build_tasks
-from docmt.training.updates import Turn, UpdateReader, read_ahead
+from docmt.training.updates import UpdateIndex, UpdateReader, read_ahead
 
 ALL = ["documents", "sentences", "pairs", "restoration"]
 CPU = torch.device("cpu")
 
 
-def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, device_tokens=None, **values):
+def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, micro_batch_tokens=None, **values):
     recipe = {"tasks": tasks, "max_batch_tokens": 40, "accumulation_steps": 2, "word_dropout": 0.3}
     settings = TrainingSettings.load(RECIPE | recipe | values, where="t")
     sets = {name: load_instances(study.instances(name)) for name in ("documents", "sentences", "monolingual")}
@@ -34,7 +34,7 @@ def make_reader(study, *, tasks=ALL, n_ranks=1, rank=0, device_tokens=None, **va
     data = TaskData(sets["documents"], sets["documents"], pairs, monolingual)
     built = build_tasks(settings, data, study.vocabulary, study.pipeline, seed=1)
     model = model_settings("global_context")
-    return UpdateReader(built, model, settings, 1, n_ranks, rank, device_tokens, study.vocabulary.n_specials)
+    return UpdateReader(built, model, settings, 1, n_ranks, rank, micro_batch_tokens, study.vocabulary.n_specials)
 
 
 def states(reader):
@@ -48,7 +48,7 @@ def content(update):
         for p in update.micro_batches
     ]
     return (
-        (update.turn, update.n_updates, update.weight, update.n_labels, update.n_tokens),
+        (update.index, update.n_updates, update.weight, update.n_labels, update.n_tokens),
         [[array.tolist() for array in part] for part in parts],
     )
 
@@ -87,7 +87,7 @@ def test_updates_go_on_from_any_place(study, n_workers):
             updates = read(make_reader(study), step=step, tasks=tasks, n_workers=n_workers)
             assert content(next(updates)) == expected[-1]
             updates.close()
-        assert update.turn == Turn(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
+        assert update.index == UpdateIndex(step % 4, tasks[step % 4].epoch, tasks[step % 4].position, tasks[0].epoch)
         task = tasks[step % 4]
         task.position += 1
         if task.position == update.n_updates:
@@ -101,9 +101,9 @@ def test_devices_together_read_the_instances_of_one(study, n_ranks, word_dropout
     """With the same noise and the same dropped words, also where noise makes instances longer."""
     alone = make_reader(study, word_dropout=word_dropout)
     readers = [make_reader(study, n_ranks=n_ranks, rank=rank, word_dropout=word_dropout) for rank in range(n_ranks)]
-    for turn in itertools.islice(alone.turns(0, states(alone)), 16):
-        whole = alone.read(turn)
-        shares = [reader.read(turn) for reader in readers]
+    for index in itertools.islice(alone.indices(0, states(alone)), 16):
+        whole = alone.read(index)
+        shares = [reader.read(index) for reader in readers]
         expected = sentences_of(whole)
         found = [sentences_of(share) for share in shares if share.weight]
         assert sum(map(len, found)) == len(expected)
@@ -122,10 +122,10 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
         return apply(noise, instance_set, instances, epoch=epoch)
 
     monkeypatch.setattr(Noise, "apply", note)
-    update = reader.read(Turn(0, 0, 0, 0))
+    update = reader.read(UpdateIndex(0, 0, 0, 0))
     own = np.concatenate([part.instances for part in update.micro_batches])
     assert sorted(noised) == sorted(own.tolist())
-    assert 0 < len(own) < sum(map(len, reader.drawn(0, 0, 0)))
+    assert 0 < len(own) < sum(map(len, reader.update_batches(0, 0, 0)))
 
 
 # Tokens at once
@@ -133,16 +133,16 @@ def test_a_device_noises_its_own_share_alone(study, monkeypatch):
 
 def test_more_or_fewer_tokens_at_once_make_the_same_update(study):
     expected = make_reader(study, accumulation_steps=4)
-    for device_tokens in (20, 60, 80, 10_000):
-        reader = make_reader(study, accumulation_steps=4, device_tokens=device_tokens)
-        for turn in itertools.islice(reader.turns(0, states(reader)), 8):
-            one, other = expected.read(turn), reader.read(turn)
+    for micro_batch_tokens in (20, 60, 80, 10_000):
+        reader = make_reader(study, accumulation_steps=4, micro_batch_tokens=micro_batch_tokens)
+        for index in itertools.islice(reader.indices(0, states(reader)), 8):
+            one, other = expected.read(index), reader.read(index)
             assert sentences_of(other) == sentences_of(one)
             assert (other.n_labels, other.n_tokens) == (one.n_labels, one.n_tokens)
-            tokens = reader.tasks[turn.task].tokens
+            tokens = reader.tasks[index.task].tokens
             for part in other.micro_batches:
-                assert tokens[part.instances].sum() <= device_tokens or len(part.instances) == 1
-            if device_tokens == 10_000:
+                assert tokens[part.instances].sum() <= micro_batch_tokens or len(part.instances) == 1
+            if micro_batch_tokens == 10_000:
                 assert len(other.micro_batches) == 1
 
 
@@ -178,7 +178,7 @@ def test_a_killed_process_is_one_clear_error(study):
     next(updates)
     (pid,) = set(workers()) - before
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(UserError, match=r"a process that prepares batches is gone \(.*the same command resumes"):
+    with pytest.raises(UserError, match=r"a process that prepares batches has died \(.*the same command resumes"):
         list(itertools.islice(updates, 50))
 
 
@@ -200,7 +200,7 @@ def test_extreme_instances_are_read(study):
             UpdateReader([Task("documents", instance_set, instance_set)], model_settings(), settings, 1, n_ranks, rank)
             for rank in range(n_ranks)
         ]
-        shares = [reader.read(Turn(0, 0, 0, 0)) for reader in readers]
+        shares = [reader.read(UpdateIndex(0, 0, 0, 0)) for reader in readers]
         found = [i for share in shares for part in share.micro_batches for i in part.instances.tolist()]
         assert sorted(found) == [0, 1, 2]
         assert sum(share.n_tokens for share in shares) == 2 * lengths.sum() - len(lengths)
@@ -209,11 +209,11 @@ def test_extreme_instances_are_read(study):
 def test_training_with_other_tokens_at_once_has_the_same_losses(study, tmp_path):
     recipe = {"max_batch_tokens": 30, "accumulation_steps": 4, "word_dropout": 0.2, "log_every_steps": 1}
     histories = {}
-    for device_tokens in (None, 30, 15, 90, 1000):
-        folder = tmp_path / str(device_tokens)
-        options = {"training": dict(recipe), "model": {"dropout": 0.0}, "device_tokens": device_tokens}
+    for micro_batch_tokens in (None, 30, 15, 90, 1000):
+        folder = tmp_path / str(micro_batch_tokens)
+        options = {"training": dict(recipe), "model": {"dropout": 0.0}, "micro_batch_tokens": micro_batch_tokens}
         _, history = run_training(study, folder, **options)
-        histories[device_tokens] = history.drop(columns=["seconds", "tokens_per_second"])
+        histories[micro_batch_tokens] = history.drop(columns=["seconds", "tokens_per_second"])
     pd.testing.assert_frame_equal(histories[30], histories[None], check_exact=True)
     for history in histories.values():
         pd.testing.assert_frame_equal(history, histories[None], rtol=1e-4)

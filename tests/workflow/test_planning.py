@@ -56,7 +56,7 @@ def test_demo_is_the_config_that_is_taken_without_a_name(planned):
 @pytest.mark.parametrize(
     "target",
     [
-        *("all", "demo", "corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report"),
+        *("all", "corpora", "text", "discourse", "instances", "training", "decoding", "evaluation", "report"),
         "results/controlled/scores.csv",
         "results/controlled/runs/g_transformer_finetuned/scores.csv",
     ],

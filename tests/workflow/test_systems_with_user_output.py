@@ -55,9 +55,9 @@ def read_rows(path):
         ({"log_probabilities": {"made/test": "a"}}, "no suite 'made/test'"),
         (
             {"hypotheses": {"made/test": "a"}, "recipe": "b"},
-            "has no other keys: leave out recipe",
+            "has no other keys: remove recipe",
         ),
-        ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: a path must contain no braces"),
+        ({"hypotheses": {"made/test": "a{b}"}}, "three.hypotheses.made/test: 'a{b}': a path must not contain braces"),
         ({"use_model_of": "one", "instances": "c"}, "no instances 'c'"),
         ({"seeds": [1]}, "instances is missing"),
     ],

@@ -53,8 +53,8 @@ def test_results_without_the_records_of_snakemake_are_refused_with_two_ways_out(
         done = study.run(*arguments)
         assert done.returncode != 0
         messages = done.stdout + done.stderr
-        (message,) = (line for line in messages.splitlines() if "Snakemake's records" in line)
-        assert f"{study.folder}: has results, such as results/" in message
+        (message,) = (line for line in messages.splitlines() if "Snakemake records" in line)
+        assert f"{study.folder}: contains results, for example results/" in message
         assert "cp -a" in message
         assert "snakemake all --touch --forceall" in message
         assert "Traceback" not in messages
@@ -84,8 +84,17 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     kept = study.run("--forcerun", "gather", changes=FASTER)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
-    assert "system document_transformer, seed 1, test controlled: made with other settings or data" in messages
+    assert "system document_transformer, seed 1, test controlled: their fingerprint" in messages
     assert planned(study, "document_transformer") in messages
+
+
+def test_tables_refuse_paired_tests_of_other_settings(study):
+    changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
+    assert study.run("--touch", changes=changes).returncode == 0
+    kept = study.run("--forcerun", "evaluate", "gather", changes=changes)
+    assert kept.returncode != 0
+    messages = kept.stdout + kept.stderr
+    assert "g_transformer_finetuned/against/sentence_transformer.json: its fingerprint does not belong" in messages
 
 
 def custom(path):

@@ -2,24 +2,23 @@
 
 
 rule fetch_corpus:
-    """Fetch the files of {wildcards.corpus} {wildcards.split}: from the mirror, or from the network."""
+    """Fetch the files of a split in the catalog, from `corpora.mirror` or from the network."""
     output:
-        # A marker, not the folder: if the network fails, Snakemake would delete the folder with its half-fetched files.
+        # A marker, not the folder. If the network fails, Snakemake would delete the folder with half-fetched files.
         touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
         "logs/fetch_corpus/{corpus}/{version}/{split}.log",
     benchmark:
         "results/benchmarks/fetch_corpus/{corpus}/{version}/{split}.tsv"
     wildcard_constraints:
-        corpus=plan.catalog_corpora(),
+        corpus=plan.catalog_pattern(),
         version="[^/]+",
     retries: 2
     localrule: True
     conda:
         "../../environment.yml"
-    resources:
-        **scale_with_attempt(mem_mb=1000, runtime=120),
     params:
+        # Not recorded, because the same file from another place reruns nothing.
         mirror=plan.options("fetched", "mirror", is_recorded=False),
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split}"
@@ -27,9 +26,9 @@ rule fetch_corpus:
 
 
 rule fetch_model:
-    """Fetch the published model {wildcards.published}: from the mirror, or from the network."""
+    """Fetch a published model in the catalog, from `corpora.mirror` or from the network."""
     output:
-        # The last of its files; the others are not named, so that a failure leaves what has been fetched.
+        # The last file. The other files are not declared, so that Snakemake keeps them if the network fails.
         "resources/models/{published}/{version}/config.json",
     log:
         "logs/fetch_model/{published}/{version}.log",
@@ -42,8 +41,6 @@ rule fetch_model:
     localrule: True
     conda:
         "../../environment.yml"
-    resources:
-        **scale_with_attempt(mem_mb=1000, runtime=240),
     params:
         mirror=plan.options("fetched_model", "mirror", is_recorded=False),
     shell:
@@ -52,7 +49,7 @@ rule fetch_model:
 
 
 rule fetch_mtdata:
-    """Fetch {wildcards.dataset_id} by mtdata: from its cache, or from the network."""
+    """Fetch a dataset with mtdata, from its cache or from the network."""
     output:
         "resources/corpora/mtdata/{dataset_id}.tsv",
     log:
@@ -60,23 +57,22 @@ rule fetch_mtdata:
     benchmark:
         "results/benchmarks/fetch_mtdata/{dataset_id}.tsv"
     wildcard_constraints:
-        dataset_id=plan.mtdata_corpora(),
+        dataset_id=plan.mtdata_pattern(),
     retries: 2
     localrule: True
     conda:
         "../../environment.yml"
-    resources:
-        **scale_with_attempt(mem_mb=1000, runtime=120),
     params:
-        settings=plan.settings("fetched_mtdata"),
+        settings=plan.settings("fetched_mtdata"),  # with the id of the dataset
         python=plan.options("fetched_mtdata", "python", is_recorded=False),
     shell:
         "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
 
 
 rule read_corpus:
-    """Read split {wildcards.split} of {wildcards.corpus} into sentences of documents, aligned if it has two sides."""
+    """Read a split of a corpus into sentences, aligned if it has two languages, with a document index."""
     input:
+        # From the catalog: the .fetched file. From mtdata: the .tsv file. Otherwise: your files in `corpora.custom`.
         plan.input("corpus"),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
@@ -88,12 +84,13 @@ rule read_corpus:
     benchmark:
         "results/benchmarks/read_corpus/{corpus}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora_of_files(),
+        corpus=plan.readable_pattern(),
     priority: 30
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("corpus"),
+        # --corpus NAME from the catalog, or else --spec with the settings of the corpus as JSON, and --files FOLDER.
         source=plan.options("corpus", "corpus", "spec", "files"),
         languages=plan.param("corpus", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
@@ -114,9 +111,9 @@ use rule read_corpus as read_monolingual with:
 
 
 rule convert_suite:
-    """Convert the contrastive or generative test set {wildcards.suite} of {wildcards.corpus}."""
+    """Convert a contrastive or generative test set."""
     input:
-        plan.input("corpus_suite"),
+        plan.input("corpus_suite"),  # as in `read_corpus`
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -124,19 +121,19 @@ rule convert_suite:
     benchmark:
         "results/benchmarks/convert_suite/{corpus}/{src}-{tgt}/{suite}.tsv"
     wildcard_constraints:
-        corpus=plan.corpora_of_files(),
+        corpus=plan.readable_pattern(),
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("corpus_suite"),
-        source=plan.options("corpus_suite", "corpus", "spec", "files"),
+        source=plan.options("corpus_suite", "corpus", "spec", "files"),  # as in `read_corpus`
     shell:
         "docmt corpora suite {params.source} --split {wildcards.suite} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule generate_corpus:
-    """Generate the controlled corpus {wildcards.corpus} with its contrastive test sets."""
+    """Generate a controlled corpus with its gold trees and contrastive test sets."""
     output:
         splits=expand(
             "results/corpora/{{corpus}}/en-de/{split}.{end}",
@@ -153,7 +150,7 @@ rule generate_corpus:
     benchmark:
         "results/benchmarks/generate_corpus/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("flat"),
+        corpus=plan.generator_pattern("flat"),
     priority: 30
     conda:
         "../../environment.yml"
@@ -165,29 +162,26 @@ rule generate_corpus:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
-use rule generate_corpus as generate_segments with:
+use rule generate_corpus as generate_nested with:
     output:
-        splits=expand(
-            "results/corpora/{{corpus}}/en-de/{split}.{end}",
-            split=CONTROLLED_SPLITS,
-            end=["en", "de", "documents.tsv", "discourse.jsonl"],
-        ),
+        splits=rules.generate_corpus.output.splits,
         suites=expand(
             "results/corpora/{{corpus}}/en-de/{folder}/{suite}.jsonl",
             folder=["suites", "suites/discourse"],
-            suite=SEGMENTS_SUITES,
+            suite=NESTED_SUITES,
         ),
     log:
-        "logs/generate_segments/{corpus}.log",
+        "logs/generate_nested/{corpus}.log",
     benchmark:
-        "results/benchmarks/generate_segments/{corpus}.tsv"
+        "results/benchmarks/generate_nested/{corpus}.tsv"
     wildcard_constraints:
-        corpus=plan.controlled_corpora("nested"),
+        corpus=plan.generator_pattern("nested"),
 
 
 rule combine_corpora:
-    """Join the corpora of split {wildcards.split} of {wildcards.dataset}."""
+    """Join the corpora of a dataset's split."""
     input:
+        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split
         plan.input("dataset_split", "members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
@@ -211,9 +205,21 @@ rule combine_corpora:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
+use rule combine_corpora as combine_monolingual with:
+    output:
+        text="results/{dataset}/corpora/{lang}/{split}.{lang}",
+        documents="results/{dataset}/corpora/{lang}/{split}.documents.tsv",
+        counts="results/{dataset}/corpora/{lang}/{split}.counts.json",
+    log:
+        "logs/combine_monolingual/{dataset}/{lang}/{split}.log",
+    benchmark:
+        "results/benchmarks/combine_monolingual/{dataset}/{lang}/{split}.tsv"
+
+
 rule filter_corpora:
-    """Join the corpora of split {wildcards.split} of {wildcards.dataset} without pairs that break the rules."""
+    """Join the corpora of a dataset's split, without the pairs that its filters reject."""
     input:
+        # As in `combine_corpora`, with the scores or flags in `external`, and the test splits with `max_test_overlap`.
         plan.input("dataset_split"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
@@ -225,7 +231,7 @@ rule filter_corpora:
     benchmark:
         "results/benchmarks/filter_corpora/{dataset}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
-        dataset=plan.filtered_datasets(),
+        dataset=plan.filtered_pattern(),
     priority: 30
     conda:
         "../../environment.yml"
@@ -239,27 +245,17 @@ rule filter_corpora:
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
-        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} > {log} 2>&1"
+        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
+# Only the splits in `datasets.NAME.filters` match both.
 ruleorder: filter_corpora > combine_corpora
 
 
-use rule combine_corpora as combine_monolingual with:
-    output:
-        text="results/{dataset}/corpora/{lang}/{split}.{lang}",
-        documents="results/{dataset}/corpora/{lang}/{split}.documents.tsv",
-        counts="results/{dataset}/corpora/{lang}/{split}.counts.json",
-    log:
-        "logs/combine_monolingual/{dataset}/{lang}/{split}.log",
-    benchmark:
-        "results/benchmarks/combine_monolingual/{dataset}/{lang}/{split}.tsv"
-
-
 rule count_overlap:
-    """Count what the training data of {wildcards.dataset} share with its development and test data."""
+    """Count sentences and documents that occur in both training and test data."""
     input:
-        plan.input("overlap"),
+        plan.input("overlap"),  # all splits: results/{dataset}/corpora/{src}-{tgt}/*
     output:
         "results/{dataset}/corpora/overlap.json",
     log:

@@ -1,13 +1,16 @@
-# Translations of the test splits, and log probabilities of given targets.
+# Translations of test splits and suites, and log probabilities of candidates and references.
+
+# Model of the system, or of the system in `use_model_of`.
+MODEL = collect(
+    "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
+    owner=plan.model_owner,
+)
 
 
 rule translate:
-    """Translate {wildcards.dataset} {wildcards.split} with {wildcards.system}, seed {wildcards.seed}."""
+    """Translate a test split."""
     input:
-        model=collect(
-            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
-            owner=plan.model_owner,
-        ),
+        model=MODEL,
         instances=collect(
             "results/{{dataset}}/instances/{instances}/{{split}}/manifest.json",
             instances=plan.instances,
@@ -36,13 +39,11 @@ rule translate:
 
 
 rule contrast:
-    """Score the candidates of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
+    """Compute log probabilities for the candidates of a contrastive test set."""
     input:
-        model=collect(
-            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
-            owner=plan.model_owner,
-        ),
-        suite=plan.input("probabilities", "suite"),
+        model=MODEL,
+        suite=plan.input("probabilities", "suite"),  # results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl
+        # If the system reads trees: results/{dataset}/discourse/{trees}/suite_{suite}.*, or gold trees.
         discourse=plan.input("probabilities", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
@@ -60,10 +61,10 @@ rule contrast:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
-        # Only `context`, or everything if the system translates its own context.
+        # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
         discourse=plan.options("probabilities", "discourse"),
-        scoring=plan.options("probabilities", "score", "target_context"),
+        scoring=plan.options("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
         " {params.discourse} {params.scoring} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
@@ -71,21 +72,19 @@ rule contrast:
 
 
 rule generate:
-    """Translate the documents of suite {wildcards.suite} with {wildcards.system}, seed {wildcards.seed}."""
+    """Translate the documents of a generative test set."""
     input:
-        model=collect(
-            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
-            owner=plan.model_owner,
-        ),
-        suite=plan.input("generated_documents", "suite"),
+        model=MODEL,
+        suite=plan.input("generated_documents", "suite"),  # as in `contrast`
         discourse=plan.input("generated_documents", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
-    # No constraint on `system`, because `import_output` does not write these files.
     log:
         "logs/generate/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
         "results/benchmarks/generate/{dataset}/{system}/seed{seed}/{suite}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
     conda:
         "../../environment.yml"
@@ -103,12 +102,10 @@ rule generate:
 
 
 rule score_cxmi:
-    """Measure what context adds for {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.part}."""
+    """Compute what context adds to the log probability of the reference (CXMI)."""
     input:
-        model=collect(
-            "results/{{dataset}}/runs/{owner}/seed{{seed}}/model.pt",
-            owner=plan.model_owner,
-        ),
+        model=MODEL,
+        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `contrast`.
         text=plan.input("cxmi", "text"),
         discourse=plan.input("cxmi", "discourse"),
     output:
@@ -117,6 +114,8 @@ rule score_cxmi:
         "logs/score_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
     benchmark:
         "results/benchmarks/score_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
+    wildcard_constraints:
+        system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
         "../../environment.yml"
     resources:
@@ -125,9 +124,8 @@ rule score_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
-        # Only `context`.
-        settings=plan.settings("cxmi"),
-        # Of a split: prefix and languages. Of a suite: suite.
+        settings=plan.settings("cxmi"),  # only `decoding.context`
+        # Of a split: --prefix and languages. Of a suite: --suite.
         text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
         discourse=plan.options("cxmi", "discourse"),
         test=plan.param("cxmi", "test"),
@@ -138,9 +136,11 @@ rule score_cxmi:
 
 
 rule import_output:
-    """Check what {wildcards.system}, made elsewhere, wrote for {wildcards.dataset}: {wildcards.file}."""
+    """Check and convert the output of an external system for a test split or suite."""
     input:
+        # Your file in `systems.{system}.hypotheses` or `log_probabilities`.
         own=plan.input("user_output", "own"),
+        # The document index of the split, or the file of the suite.
         tested=plan.input("user_output", "tested"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
@@ -156,8 +156,8 @@ rule import_output:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("user_output"),
-        # Of a split: prefix. Of a suite: suite.
         tested=plan.options("user_output", "prefix", "suite"),
     shell:
+        # With `=`, because the name of the file can begin with a hyphen.
         "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

@@ -2,9 +2,9 @@
 
 
 rule read_treebank:
-    """Read the treebank {wildcards.treebank} into documents with EDUs and trees."""
+    """Read a treebank into documents with EDUs and trees."""
     input:
-        fetched=plan.input("treebank", "fetched"),
+        fetched=plan.input("treebank", "fetched"),  # resources/corpora/{treebank}/{version}/all.fetched
     output:
         discourse=expand(
             "results/treebanks/{{treebank}}/{split}.discourse.jsonl",
@@ -20,15 +20,16 @@ rule read_treebank:
     params:
         fingerprint=plan.fingerprint("treebank"),
         format=plan.param("treebank", "format"),
-        files=plan.param("treebank", "files"),
+        files=plan.param("treebank", "files"),  # the folder next to the .fetched file
     shell:
         "docmt discourse treebank --format {params.format} --files {params.files:q}"
         " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule train_segmenter:
-    """Train the EDU segmenter {wildcards.segmenter}."""
+    """Train an EDU segmenter."""
     input:
+        # {train,dev}.discourse.jsonl of its treebank: results/treebanks/{treebank}/, or of a controlled corpus
         train=plan.input("segmenter", "train"),
         dev=plan.input("segmenter", "dev"),
     output:
@@ -52,9 +53,9 @@ rule train_segmenter:
 
 
 rule evaluate_segmenter:
-    """Score the EDU segmenter {wildcards.segmenter} on the test split of its treebank."""
+    """Score an EDU segmenter on the test split of its treebank."""
     input:
-        gold=plan.input("segmenter_evaluation", "gold"),
+        gold=plan.input("segmenter_evaluation", "gold"),  # test.discourse.jsonl of its treebank
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         "results/discourse/segmenters/{segmenter}/evaluation.json",
@@ -72,11 +73,14 @@ rule evaluate_segmenter:
 
 
 rule train_parser:
-    """Train the RST parser {wildcards.parser}."""
+    """Train an RST parser."""
     input:
-        train=plan.input("parser", "train"),
+        train=plan.input("parser", "train"),  # as in `train_segmenter`
         dev=plan.input("parser", "dev"),
-        segmenter=plan.input("parser", "segmenter"),
+        segmenter=collect(
+            "results/discourse/segmenters/{segmenter}/segmenter.pt",
+            segmenter=plan.parser_segmenter,
+        ),
     output:
         "results/discourse/parsers/{parser}/parser.pt",
     log:
@@ -99,9 +103,9 @@ rule train_parser:
 
 
 rule evaluate_parser:
-    """Score the RST parser {wildcards.parser} on the gold EDUs of the test split of its treebank."""
+    """Score an RST parser on the gold EDUs in the test split of its treebank."""
     input:
-        gold=plan.input("parser_evaluation", "gold"),
+        gold=plan.input("parser_evaluation", "gold"),  # test.discourse.jsonl of its treebank
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
         "results/discourse/parsers/{parser}/evaluation.json",
@@ -119,9 +123,10 @@ rule evaluate_parser:
 
 
 rule annotate:
-    """Segment and parse {wildcards.dataset} {wildcards.part}, part {wildcards.shard} of {wildcards.n_shards}."""
+    """Segment and parse the source side of a split or suite, or one shard of it."""
     input:
-        models=plan.input("trees", "models"),
+        models=plan.input("trees", "models"),  # segmenter.pt and, if the parser is trained, parser.pt
+        # Of a split: its source text and document index. Of a suite: its file.
         text=plan.input("trees", "text"),
         documents=plan.input("trees", "documents"),
         suite=plan.input("trees", "suite"),
@@ -153,11 +158,12 @@ rule annotate:
 
 
 rule gather_gold:
-    """Gather the gold trees of {wildcards.dataset} {wildcards.part}."""
+    """Gather the gold trees of a split."""
     input:
-        inputs=plan.input("trees", "inputs"),
-        documents=plan.input("trees", "documents"),
+        inputs=plan.input("trees", "inputs"),  # {split}.discourse.jsonl of all corpora in the split
+        documents=plan.input("trees", "documents"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
     output:
+        # Named as if annotated in one shard.
         "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
         "logs/gather_gold/{dataset}/{trees}/{part}.log",
@@ -175,9 +181,9 @@ rule gather_gold:
 
 
 rule count_trees:
-    """Count EDUs, depths and relations of the trees {wildcards.trees} of {wildcards.dataset}."""
+    """Count EDUs, depths and relations in the trees of a dataset."""
     input:
-        trees=plan.input("tree_statistics", "trees"),
+        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `gather_gold`
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -189,7 +195,7 @@ rule count_trees:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("tree_statistics"),
-        files=plan.param("tree_statistics", "files"),
+        files=plan.param("tree_statistics", "files"),  # NAME=FILE
     shell:
         "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " --fingerprint {params.fingerprint} 2> {log}"

@@ -2,10 +2,14 @@
 
 
 rule evaluate:
-    """Score {wildcards.system}, seed {wildcards.seed}, on all test splits and suites of {wildcards.dataset}."""
+    """Score a run on all test splits and suites."""
     input:
+        # The command gets all inputs with the parameters `tests` and `training`.
+        # texts: splits of the dataset, files in `datasets.{dataset}.references`, and suites
         texts=plan.input("scores", "texts"),
+        # The training split, if a metric reads it, such as APT.
         training=plan.input("scores", "training"),
+        # All files in results/{dataset}/runs/{system}/seed{seed}/decoding/
         outputs=plan.input("scores", "outputs"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores.json",
@@ -18,8 +22,7 @@ rule evaluate:
     params:
         fingerprint=plan.fingerprint("scores"),
         settings=plan.settings("scores"),
-        # JSON: name, text prefix, outputs and baseline files of each test. It names all inputs.
-        tests=plan.param("scores", "tests"),
+        tests=plan.param("scores", "tests"),  # JSON with the name and files of each test
         languages=plan.options("scores", "src_lang", "tgt_lang"),
         training=plan.options("scores", "training"),
     shell:
@@ -29,11 +32,11 @@ rule evaluate:
 
 
 rule evaluate_comet:
-    """Score {wildcards.system}, seed {wildcards.seed}, on {wildcards.dataset} {wildcards.split} with COMET."""
+    """Score a run on a test split with COMET."""
     input:
-        text=plan.input("comet", "text"),
+        text=plan.input("comet", "text"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.*
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
-        # `settings` name the checkpoint. It is an input so that Snakemake waits for it and compares it.
+        # Your file in `evaluation.comet.checkpoint`. `settings` name it for the command.
         model=plan.input("comet", "model"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
@@ -61,9 +64,10 @@ rule evaluate_comet:
 
 
 rule compare:
-    """Test {wildcards.system} against {wildcards.baseline} on all test splits and suites of {wildcards.dataset}."""
+    """Compare a system with a baseline on all test splits and suites, over all seeds."""
     input:
-        texts=plan.input("differences", "texts"),
+        texts=plan.input("differences", "texts"),  # as in `evaluate`
+        # All files in results/{dataset}/runs/{system}/seed*/decoding/ on tests of both systems
         outputs=plan.input("differences", "outputs"),
         baseline=plan.input("differences", "baseline"),
     output:
@@ -77,8 +81,7 @@ rule compare:
     params:
         fingerprint=plan.fingerprint("differences"),
         settings=plan.settings("differences"),
-        # As in `evaluate`.
-        tests=plan.param("differences", "tests"),
+        tests=plan.param("differences", "tests"),  # as in `evaluate`, with files of the baseline
         languages=plan.options("differences", "src_lang", "tgt_lang"),
     shell:
         "docmt evaluate difference --settings {params.settings:q} --tests {params.tests:q} {params.languages}"

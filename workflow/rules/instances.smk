@@ -2,7 +2,7 @@
 
 
 rule build_instances:
-    """Cut the documents of {wildcards.dataset} {wildcards.split} into instances: {wildcards.instances}."""
+    """Cut the documents of a split into instances of whole sentences."""
     input:
         texts=collect(
             "results/{{dataset}}/text/{{split}}.bpe.{lang}", lang=plan.languages
@@ -12,9 +12,9 @@ rule build_instances:
             direction=plan.direction,
         ),
         vocabulary="results/{dataset}/text/vocabulary.txt",
-        discourse=plan.input("instances", "discourse"),
+        discourse=plan.input("instances", "discourse"),  # the split's trees, if the row has `trees`
     output:
-        # Named by its manifest, which has the checksums of its arrays: Snakemake compares contents of files only.
+        # The manifest contains the checksums of the arrays next to it, because Snakemake cannot compare folders.
         "results/{dataset}/instances/{instances}/{split}/manifest.json",
     log:
         "logs/build_instances/{dataset}/{instances}/{split}.log",
@@ -36,9 +36,9 @@ rule build_instances:
 
 
 rule count_instances:
-    """Count sentences, documents, instances and tokens of {wildcards.dataset}."""
+    """Count sentences, documents, instances and tokens of a dataset."""
     input:
-        plan.input("instance_statistics"),
+        plan.input("instance_statistics"),  # results/{dataset}/instances/{instances}/{split}/manifest.json of all
     output:
         "results/{dataset}/instances/statistics.csv",
     log:
@@ -50,7 +50,7 @@ rule count_instances:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("instance_statistics"),
-        folders=plan.param("instance_statistics", "folders"),
+        folders=plan.param("instance_statistics", "folders"),  # NAME=FILE
     shell:
         "docmt instances statistics --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
         " 2> {log}"

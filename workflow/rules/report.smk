@@ -2,8 +2,10 @@
 
 
 rule gather:
-    """Gather scores into one table: of the study, of a dataset, or of a system on it ({wildcards.scope})."""
+    """Gather scores into one table: of the study, of a dataset, or of a system on a dataset."""
     input:
+        # Score files of runs: results/{dataset}/runs/{system}/seed{seed}/scores.json, and the files in scores/ next to
+        # it with COMET or CXMI.
         plan.input("scores_table", "scores"),
     output:
         report(
@@ -17,12 +19,13 @@ rule gather:
     benchmark:
         "results/benchmarks/gather/{scope}.tsv"
     wildcard_constraints:
-        scope=plan.score_scopes(),
+        scope=plan.scope_pattern(),
     localrule: True
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("scores_table"),
+        # --fingerprints: the command refuses scores of other settings.
         score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
         "docmt report collect --scores {input} {params.score_fingerprints} --out {output}"
@@ -30,9 +33,10 @@ rule gather:
 
 
 rule study_table:
-    """Make table {wildcards.table} of the study from the scores of its systems alone."""
+    """Make one table of `report.tables`, as soon as its systems are scored."""
     input:
-        scores=plan.input("table", "scores"),
+        scores=plan.input("table", "scores"),  # score files of its systems, as in `gather`
+        # With a baseline: results/{dataset}/runs/{system}/against/{baseline}.json
         differences=plan.input("table", "differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
@@ -46,7 +50,7 @@ rule study_table:
     params:
         fingerprint=plan.fingerprint("table"),
         settings=plan.settings("table"),
-        columns=plan.options("table", "paper_columns"),
+        columns=plan.options("table", "paper_columns"),  # JSON with the columns of the papers, such as "Fine-tuned"
         differences=plan.options("table", "differences"),
         score_fingerprints=plan.score_fingerprints("table"),
     shell:
@@ -56,9 +60,10 @@ rule study_table:
 
 
 rule study_cases:
-    """Choose the sentences of case study {wildcards.cases}."""
+    """Choose the sentences of one case study."""
     input:
-        text=plan.input("case_study", "text"),
+        text=plan.input("case_study", "text"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
+        # Translations with the first seed: results/{dataset}/runs/{system}/seed{seed}/decoding/test_{test}.jsonl
         system=plan.input("case_study", "system"),
         baseline=plan.input("case_study", "baseline"),
     output:
@@ -80,8 +85,9 @@ rule study_cases:
 
 
 rule study_figure:
-    """Draw figure {wildcards.figure} of the study from the scores or histories of its systems alone."""
+    """Draw one figure of `report.figures` or `report.curves`, as soon as its systems are scored or trained."""
     input:
+        # In `report.figures`: score files of its systems. In `report.curves`: history.csv of its systems.
         scores=plan.input("figure", "scores"),
         histories=plan.input("figure", "histories"),
     output:
@@ -98,14 +104,17 @@ rule study_figure:
         settings=plan.settings("figure"),
         columns=plan.options("figure", "paper_columns"),
         shown=plan.options("figure", "scores", "manifest"),
+        score_fingerprints=plan.score_fingerprints("figure"),
     shell:
         "docmt report figure --settings {params.settings:q} {params.columns} --name {wildcards.figure}"
-        " {params.shown} --out results/figures/{wildcards.figure} --fingerprint {params.fingerprint} 2> {log}"
+        " {params.shown} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule judge_claims:
-    """Judge all claims of the study, or one of them from the scores and histories of its systems alone."""
+    """Judge all claims, or one of them as soon as its systems are scored."""
     input:
+        # As in `study_figure`.
         scores=plan.input("judged_claims", "scores"),
         histories=plan.input("judged_claims", "histories"),
     output:
@@ -131,20 +140,23 @@ rule judge_claims:
 
 
 rule render:
-    """Make tables, pictures and the page."""
+    """Make the report page with all tables, figures and claims."""
     input:
+        # The manifest names all files but `scores`.
         scores="results/report/scores.csv",
-        histories=plan.input("report", "histories"),
+        histories=plan.input("report", "histories"),  # history.csv of all trainings
+        # results/{dataset}/instances/statistics.csv of datasets with instances
         statistics=plan.input("report", "statistics"),
         overlaps=expand(
             "results/{dataset}/corpora/overlap.json", dataset=plan.config.datasets
         ),
-        counts=plan.input("report", "counts"),
+        counts=plan.input("report", "counts"),  # .counts.json of all splits that are read or filtered
         roundtrips=expand(
             "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
         ),
+        # Statistics of trees in results/{dataset}/discourse/, and evaluation.json of their segmenters and parsers
         trees=plan.input("report", "trees"),
-        differences=plan.input("report", "differences"),
+        differences=plan.input("report", "differences"),  # as in `study_table`
         cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
         summary="results/report/summary.txt",
@@ -181,8 +193,9 @@ rule render:
 
 
 rule render_reader:
-    """Make the page in which one reads translations and items of suites."""
+    """Make the page with all translations and suite items."""
     input:
+        # Texts, suites, trees and outputs of all scored runs. The manifest names them.
         shown=plan.input("reader", "shown"),
     output:
         report(

@@ -2,7 +2,7 @@
 
 
 rule tokenize:
-    """Normalize and tokenize the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
+    """Normalize and tokenize one side of a split."""
     input:
         collect(
             "results/{{dataset}}/corpora/{direction}/{{split}}.{{lang}}",
@@ -29,7 +29,7 @@ rule tokenize:
 
 
 rule learn_truecaser:
-    """Learn how {wildcards.lang} words are written inside sentences of {wildcards.dataset}."""
+    """Learn how words in a language are written inside sentences."""
     input:
         collect(
             "results/{{dataset}}/text/{split}.tok.{{lang}}",
@@ -54,7 +54,7 @@ rule learn_truecaser:
 
 
 rule truecase:
-    """Truecase the {wildcards.lang} side of {wildcards.dataset} {wildcards.split}."""
+    """Truecase one side of a split."""
     input:
         model="results/{dataset}/text/truecaser.{lang}.json",
         text="results/{dataset}/text/{split}.tok.{lang}",
@@ -76,9 +76,11 @@ rule truecase:
 
 
 rule learn_bpe:
-    """Learn BPE merges on both sides of the training split of {wildcards.dataset}."""
+    """Learn BPE merges on both sides of the training text."""
     input:
+        # results/{dataset}/text/{split}.true.{lang} for all training splits and both languages
         inputs=plan.input("codes", "inputs"),
+        # With `text.pretrained`: the model's config.json or files. `settings` name the folder.
         pretrained=plan.input("codes", "pretrained"),
     output:
         "results/{dataset}/text/bpe.codes",
@@ -101,7 +103,7 @@ rule learn_bpe:
 
 
 rule apply_bpe:
-    """Split the {wildcards.lang} side of {wildcards.dataset} {wildcards.split} into subwords."""
+    """Split one side of a split into subwords."""
     input:
         codes="results/{dataset}/text/bpe.codes",
         text="results/{dataset}/text/{split}.true.{lang}",
@@ -123,10 +125,11 @@ rule apply_bpe:
 
 
 rule learn_vocabulary:
-    """List the subwords of both sides of the training split of {wildcards.dataset}."""
+    """List the subwords on both sides of the training text."""
     input:
+        # results/{dataset}/text/{split}.bpe.{lang} for all training splits and both languages
         inputs=plan.input("vocabulary", "inputs"),
-        pretrained=plan.input("vocabulary", "pretrained"),
+        pretrained=plan.input("vocabulary", "pretrained"),  # as in `learn_bpe`
     output:
         "results/{dataset}/text/vocabulary.txt",
     log:
@@ -138,7 +141,8 @@ rule learn_vocabulary:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("vocabulary"),
-        tags=plan.options("vocabulary", "tags"),
+        tags=plan.options("vocabulary", "tags"),  # both languages, for datasets with pre-training data
+        # Only with `text.pretrained`.
         pretrained=plan.options(
             "vocabulary", "pretrained", "keep", "src_lang", "tgt_lang"
         ),
@@ -148,7 +152,7 @@ rule learn_vocabulary:
 
 
 rule pack_pipeline:
-    """Pack settings, truecasers and codes of {wildcards.dataset} into one file."""
+    """Pack settings, truecasers and BPE codes into one file."""
     input:
         truecasers=collect(
             "results/{{dataset}}/text/truecaser.{lang}.json", lang=plan.languages
@@ -173,8 +177,9 @@ rule pack_pipeline:
 
 
 rule count_roundtrip:
-    """Count the lines of {wildcards.dataset} that are restored unchanged from subwords."""
+    """Count the lines that are restored from subwords without changes."""
     input:
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} of all parallel splits
         files=plan.input("roundtrip", "files"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
@@ -187,7 +192,7 @@ rule count_roundtrip:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("roundtrip"),
-        inputs=plan.param("roundtrip", "inputs"),
+        inputs=plan.param("roundtrip", "inputs"),  # LANG=FILE of the development and test splits
     shell:
         "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
         " --fingerprint {params.fingerprint} > {log} 2>&1"

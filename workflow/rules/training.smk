@@ -1,11 +1,11 @@
 # Training: one model per run (dataset × system × seed).
 #
-# Not declared: checkpoints/ and loggers/ beside the model. Snakemake deletes the outputs of a job that fails, and a
-# killed training resumes from its checkpoints.
+# checkpoints/ and loggers/ next to the model are not declared as outputs. Snakemake deletes the outputs of a failed
+# job, but a killed training resumes from its checkpoints.
 
 
 rule train:
-    """Train {wildcards.system} on {wildcards.dataset} with seed {wildcards.seed}."""
+    """Train one model (dataset × system × seed)."""
     input:
         train=collect(
             "results/{{dataset}}/instances/{instances}/train/manifest.json",
@@ -15,10 +15,12 @@ rule train:
             "results/{{dataset}}/instances/{instances}/dev/manifest.json",
             instances=plan.instances,
         ),
+        # The manifests of `sentences` and `monolingual`, if one of the recipe's tasks needs them.
         pairs=plan.input("model", "pairs"),
         monolingual=plan.input("model", "monolingual"),
         vocabulary="results/{dataset}/text/vocabulary.txt",
         pipeline="results/{dataset}/text/pipeline.json",
+        # With `init`: model.pt of the other system, or config.json of a published model.
         init=plan.input("model", "init"),
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
@@ -39,18 +41,21 @@ rule train:
     priority: plan.training_priority
     conda:
         "../../environment.yml"
-    # No `threads`: 1 is the default. On a CPU, several small models train faster side by side than one after another.
+    # On a CPU, several small models train faster side by side than one after another.
+    threads: 1
     resources:
-        **training_resources(workflow),  # nodes, devices of each, gpu (of all nodes together), mem_mb, slurm_extra, micro_batch_tokens
+        # nodes, devices (per node), gpu (all nodes), mem_mb, slurm_extra, micro_batch_tokens: from `set-resources`.
+        # They are not parameters, because they do not change the model.
+        **training_resources(workflow),
         runtime=1440,
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("model"),
-        settings=plan.settings("model"),  # model and training
+        settings=plan.settings("model"),
         pairs=plan.options("model", "pairs"),
         monolingual=plan.options("model", "monolingual", "monolingual_lang"),
         init=plan.options("model", "init"),
-        # Not recorded: loggers only watch.
+        # Not recorded, because loggers do not change the model.
         loggers=plan.options("model", "loggers", is_recorded=False),
         folder=subpath(output.model, parent=True),
     shell:
@@ -59,4 +64,5 @@ rule train:
         " {params.monolingual} --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
-        " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint} 2> {log}"
+        " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint}"
+        " 2> {log}"

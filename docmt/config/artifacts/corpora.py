@@ -58,7 +58,7 @@ class CorporaArtifacts(Declarations):
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
-    @artifact("generate_corpus", "generate_segments", stage="corpora")
+    @artifact("generate_corpus", "generate_nested", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """All splits and suites of a generated corpus, with gold trees."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
@@ -159,7 +159,7 @@ class CorporaArtifacts(Declarations):
             return [self.fetched_model(name)]
         if not Path(name).is_dir():
             hint = nearest(name, list(load_models()))
-            raise UserError(f"{where}: {name}: neither a folder in {Path.cwd()} nor a model of the catalog; {hint}")
+            raise UserError(f"{where}: {name}: not a folder in {Path.cwd()}, and not a model in the catalog; {hint}")
         paths = (path for pattern in names for path in Path(name).glob(pattern))
         # config.json is first for all weight names, because the rule `train` derives the folder from it.
         found = [path.as_posix() for path in sorted(paths, key=lambda path: (path.name != CONFIG, path))]

@@ -201,7 +201,7 @@ class StudyArtifacts(ScoreArtifacts):
             parts += [self.probabilities(*run, suite) for run, (names, _) in kinds.items() for suite in names]
             parts += [self.generated_documents(*run, suite) for run, (_, names) in kinds.items() for suite in names]
             parts += [made for named in trees.values() for made in named.values()]
-        if self._ties:
+        if self._ties_option:
             manifest["ties"] = self.config.evaluation.contrast.ties
         report = self.config.report
         settings = report.model_dump(mode="json", include={"title", "labels", "reader", "baseline"})

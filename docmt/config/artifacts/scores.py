@@ -157,7 +157,7 @@ class ScoreArtifacts(RunArtifacts):
         return scoring_packages(self.config.evaluation.metrics)
 
     @property
-    def _ties(self) -> list[str]:
+    def _ties_option(self) -> list[str]:
         # The default is left out, because the key was added after the first fingerprints.
         ties = self.config.evaluation.contrast.ties
         return [] if ties == NO_RULES.ties else ["--ties", ties]

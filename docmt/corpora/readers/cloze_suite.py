@@ -16,10 +16,10 @@ WORD = re.compile(r"\w+")
 
 
 class ClozeSuite(SuiteFormat):
-    """A contrastive test set from parallel documents: which of two forms comes next in the reference?
+    """A contrastive test set from parallel documents, to choose the form that comes next in the reference.
 
-    An item is a sentence in context whose reference has forms of one kind only, for example *du* and *dich*, not *ihr*
-    and *euch*. Its candidates end in the first of these forms, and in its counterpart.
+    An item is a sentence whose reference has forms of only one kind, for example *du* and *dich*, but not *ihr* and
+    *euch*. The correct candidate is the reference up to the first form, and a wrong one ends in its counterpart.
     """
 
     reader: FormatName[Literal["cloze_suite"]]
@@ -36,7 +36,7 @@ class ClozeSuite(SuiteFormat):
     other_source_words: list[str] = []
     """Lower-case words that the source must not contain, because a form could translate them."""
     has_polite_capitals: bool = False
-    """Capitals can be polite (*Ihr*), so that each counterpart is a candidate with and without a capital."""
+    """Make each counterpart a candidate with and without a capital, because capitals can be polite (*Ihr*)."""
     context_sentences: int = Field(default=10, ge=1)
     """Maximum number of sentences before the tested one."""
     context: Literal["own", "foreign"] = "own"
@@ -45,10 +45,10 @@ class ClozeSuite(SuiteFormat):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.forms) != 2 or len({*map(len, self.forms.values())}) != 1:
-            raise ValueError("forms must have two kinds with as many forms each")
+            raise ValueError("forms must have two kinds with the same number of forms")
         one, other = map(set, self.forms.values())
         if shared := sorted(one & other):
-            raise ValueError(f"forms: {shared[0]!r} is of both kinds")
+            raise ValueError(f"forms: {shared[0]!r} is in both kinds")
         words = [*one, *other, *self.source_words, *self.other_source_words]
         if capital := next((word for word in words if word != word.lower()), None):
             raise ValueError(f"{capital!r} must be in lower case")

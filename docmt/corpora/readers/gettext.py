@@ -140,7 +140,7 @@ def _read_texts(path: Path) -> Iterator[tuple[str, str]]:
         return
     found = matching_files(path)
     if not found:
-        raise UserError(f"{path}: no file has such a name")
+        raise UserError(f"{path}: this cannot be a file name")
     for name, file in found:
         yield name, read_text(file)
 
@@ -172,7 +172,7 @@ def _pages(
             entry.occurrences = [("", "")]
     n_characters = sum(len(entry.occurrences) * len(entry.msgid + entry.msgstr) for entry in entries)
     if n_characters > max(MAX_UNCHECKED_CHARACTERS, MAX_COPIES * len(text)):
-        raise UserError(f"{where}: its references repeat its text more than {MAX_COPIES} times: this is not a catalog")
+        raise UserError(f"{where}: references repeat the text more than {MAX_COPIES} times: this is not a catalog")
     pages: dict[str, list[tuple[int, int, Message]]] = defaultdict(list)
     # `order` breaks ties, since several messages can be on one line.
     for order, entry in enumerate(entries):

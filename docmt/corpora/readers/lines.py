@@ -122,7 +122,7 @@ class IndexedLines(DocumentFormat):
             except (RecursionError, ValueError):  # thousands of brackets; a number of thousands of digits
                 places = None
             if not isinstance(places, list) or any(type(place) is not int or place < 0 for place in places):
-                raise UserError(f"{index}: line {number} is not a list of line numbers such as [0, 1, 2]")
+                raise UserError(f"{index}: line {number} must be a list of line numbers such as [0, 1, 2]")
             for place in places:
                 if place >= len(src):
                     raise UserError(
@@ -139,7 +139,7 @@ class IndexedLines(DocumentFormat):
 class Conllu(SideFormat):
     """CoNLL-U (the role is the language), as a file or as a tar or tar.gz of files. Documents begin at `# newdoc`.
 
-    The text of a sentence is its `# text`, or else its words.
+    The text of a sentence is its `# text`, otherwise its words.
     """
 
     n_languages = (1,)

@@ -112,8 +112,8 @@ def _check_sentences(name: str, paths: Sequence[Path], documents: Sequence[SideD
     shorter = min(n_src, n_tgt)
     src_line, tgt_line = ([*side.lines, (side.lines or [side.line])[-1] + 1][shorter] for side in (src, tgt))
     raise UserError(
-        f"document {name}: {n_src} sentences in {src_path}, {n_tgt} in {tgt_path}; they diverge no later than "
-        f"line {src_line} of the first file and line {tgt_line} of the second: align the files"
+        f"document {name}: {n_src} sentences in {src_path}, {n_tgt} in {tgt_path}; they diverge at or before line "
+        f"{src_line} of the first file and line {tgt_line} of the second: align the files"
     )
 
 

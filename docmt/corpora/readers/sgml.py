@@ -99,7 +99,7 @@ class WmtXml(DocumentFormat):
             if self.translator is not None:
                 tgt_sides = [side for side in tgt_sides if side.get("translator") == self.translator]
             if not (src_sides and tgt_sides):
-                raise UserError(f"{path}: document {name} lacks a side ({src_lang} <src>, {tgt_lang} <ref>)")
+                raise UserError(f"{path}: document {name} needs two sides, {src_lang} <src> and {tgt_lang} <ref>")
             collector.drop("another reference", len(references) - 1)
             src, tgt = (
                 [(segment.get("id"), "".join(segment.itertext())) for segment in side.iter("seg")]

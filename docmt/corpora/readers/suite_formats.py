@@ -43,7 +43,7 @@ class VoitaSuite(SuiteFormat):
                     candidates = [candidate.split(VOITA_BREAK) for candidate in value["dst"]]
                     correct, distance = value["true_ind"], value["ctx_dist"]
                 except (KeyError, TypeError, AttributeError):
-                    raise UserError(f"{where} lacks `src`, `dst`, `true_ind` or `ctx_dist`") from None
+                    raise UserError(f"{where}: `src`, `dst`, `true_ind` or `ctx_dist` is missing") from None
                 name = f"{phenomenon}/{number:05d}"
                 yield _contrastive(name, src, candidates, correct=correct, distance=distance, where=where)
 
@@ -88,7 +88,7 @@ class BawdenSuite(SuiteFormat):
         for phenomenon, path in files.items():
             blocks = read_json(path)
             if not isinstance(blocks, dict):
-                raise UserError(f"{path} holds no blocks with `src` and `trg`")
+                raise UserError(f"{path}: contains no blocks with `src` and `trg`")
             number = 0
             for block_name, block in blocks.items():
                 where = f"{path}: block {block_name}"
@@ -104,7 +104,7 @@ class BawdenSuite(SuiteFormat):
                         item = _contrastive(name, src, candidates, correct=0, distance=1, where=where)
                         yield item | {"kind": kind if "trg" in block else block.get("type")}
                 except (KeyError, TypeError, AttributeError):
-                    raise UserError(f"{where} lacks `src` and `trg`, or `examples` of them") from None
+                    raise UserError(f"{where}: `src` and `trg` (or `examples` with them) are missing") from None
 
 
 class CtxproGenerative(SuiteFormat):
@@ -122,7 +122,8 @@ class CtxproGenerative(SuiteFormat):
         values, lines = _read_list(items_path), read_lines(inputs_path)
         if len(values) != len(lines):
             raise UserError(
-                f"{len(values)} items in {items_path}, {len(lines)} lines in {inputs_path}: both must agree"
+                f"{len(values)} items in {items_path}, but {len(lines)} lines in {inputs_path}: the numbers must "
+                "be equal"
             )
         for number, (value, line) in enumerate(zip(values, lines, strict=True), start=1):
             src = [sentence.strip() for sentence in line.split(CTXPRO_BREAK)]
@@ -131,9 +132,9 @@ class CtxproGenerative(SuiteFormat):
                 expected, reference = value["expected"], value["ref segment"]
             except (KeyError, TypeError, AttributeError):
                 keys = "`src segment`, `ref segment`, `expected` or `rule`"
-                raise UserError(f"{items_path}: item {number} lacks {keys}") from None
+                raise UserError(f"{items_path}: item {number} has no keys {keys}") from None
             if src[-1] != payload:
-                raise UserError(f"{inputs_path}: line {number} does not end in the payload of item {number}")
+                raise UserError(f"{inputs_path}: line {number} does not end with the source sentence of item {number}")
             yield {
                 "id": f"{self.phenomenon}/{number:05d}",
                 "phenomenon": self.phenomenon,

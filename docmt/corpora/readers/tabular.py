@@ -20,7 +20,7 @@ from docmt.files import iterate_jsonl, iterate_lines, read_json, read_text
 # Line number (or row number), document id, and sentence pair.
 Row = tuple[int, str, tuple[str, str]]
 # Pages of a ParaDocs line, and its first and last line numbers on both.
-Place = tuple[str, tuple[int, int], tuple[int, int]]
+PageLines = tuple[str, tuple[int, int], tuple[int, int]]
 PARADOCS_CELLS = 18
 
 
@@ -47,11 +47,12 @@ class TsvLines(DocumentFormat):
             cells = line.removesuffix("\r").split("\t")
             if len(cells) < n_needed:
                 raise UserError(
-                    f"{path}: line {number} has {len(cells)} cells, {n_needed} are needed: separate by tabs"
+                    f"{path}: line {number} has {len(cells)} cells, but {n_needed} are needed: separate cells by tabs"
                 )
             if len(cells) != (n_cells := n_cells or len(cells)):
                 raise UserError(
-                    f"{path}: line {number} has {len(cells)} cells, lines before {n_cells}: is a tab in a sentence?"
+                    f"{path}: line {number} has {len(cells)} cells, but the lines before it have {n_cells}: does a "
+                    "sentence contain a tab?"
                 )
             name = f"{n_blocks:05d}" if self.id_column is None else cells[self.id_column - 1]
             rows.append((number, name, (cells[self.columns[0] - 1], cells[self.columns[1] - 1])))
@@ -72,7 +73,7 @@ class NamedColumns(DocumentFormat):
         """Return the columns to read, the id first."""
         columns = [name for name in (self.id, self.source, self.target) if name is not None]
         if missing := [name for name in columns if name not in header]:
-            raise UserError(f"{where} has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
+            raise UserError(f"{where}: has no column {missing[0]!r}; it has {', '.join(header) or 'none'}")
         return columns
 
 
@@ -101,7 +102,7 @@ class DialogueCsv(NamedColumns):
             for row in reader:
                 number = reader.line_num
                 if len(row) != len(header):
-                    raise UserError(f"{path}: line {number} has {len(row)} cells, the header has {len(header)}")
+                    raise UserError(f"{path}: line {number} has {len(row)} cells, but the header has {len(header)}")
                 *names, source, target = (row[cell] for cell in cells)
                 rows.append((number, names[0] if names else f"{len(rows) + 1:08d}", (source, target)))
         except csv.Error as error:
@@ -129,7 +130,7 @@ class NamedLines(DocumentFormat):
 
 
 class ParaDocs(DocumentFormat):
-    """ParaDocs files (role `both`), filtered as by their publishers (Wicks et al. 2024)."""
+    """ParaDocs files (role `both`), filtered as published (Wicks et al. 2024)."""
 
     reader: FormatName[Literal["paradocs"]]
     max_frequency: int = 100
@@ -168,16 +169,16 @@ class ParaDocs(DocumentFormat):
                 elif line.strip():
                     collector.drop("frequent, empty, misplaced or in another language")
             if not collector.counts.documents:
-                raise UserError(f"{path}: contains no documents of {self.min_sentences} sentences or more")
+                raise UserError(f"{path}: contains no documents with at least {self.min_sentences} sentences")
 
         return documents(), collector.counts
 
-    def _is_next(self, place: Place, last: Place) -> bool:
+    def _is_next(self, place: PageLines, last: PageLines) -> bool:
         """True if a line continues the document of the last line."""
         (page, starts, _), (last_page, _, ends) = place, last
         return page == last_page and all(start - end <= self.max_gap for start, end in zip(starts, ends, strict=True))
 
-    def _place(self, line: str, path: Path, number: int) -> Place | None:
+    def _place(self, line: str, path: Path, number: int) -> PageLines | None:
         """Return pages and line numbers. None if the filter leaves the line out and thus ends a document."""
         cells = line.split("\t")
         try:
@@ -189,7 +190,7 @@ class ParaDocs(DocumentFormat):
                 return None
             starts, ends = (int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))
         except ValueError:
-            raise UserError(f"{path}: line {number} is not one of ParaDocs, which has {PARADOCS_CELLS} cells") from None
+            raise UserError(f"{path}: line {number} is not a ParaDocs line, which has {PARADOCS_CELLS} cells") from None
         return f"{cells[16]}-{cells[17]}".strip(), starts, ends
 
 

@@ -25,14 +25,14 @@ def read_members(path: Path, suffix: str, *, what: str) -> list[tuple[str, str]]
                 is_wanted = member.isfile() and member.name.endswith(suffix)
                 # A few bytes of a sparse member can expand to any size.
                 if is_wanted and member.issparse():
-                    raise UserError(f"{path}: {member.name} is sparse (holes that take no space): pack it again")
+                    raise UserError(f"{path}: {member.name} is a sparse file: pack it again without --sparse")
                 # tarfile also decompresses archives without the suffix `.gz`.
                 n_bytes += member.size
                 check_expansion(n_bytes, len(data), where=str(path))
                 if is_wanted and (stream := archive.extractfile(member)):
                     files[member.name] = stream.read()
     except CORRUPT_TAR as error:
-        raise UserError(f"{path}: not a tar of {what} files ({error}): fetch it again") from None
+        raise UserError(f"{path}: not a tar archive of {what} files ({error}): fetch it again") from None
     return [(name, decode(files[name], where=f"{path}:{name}")) for name in sorted(files)]
 
 

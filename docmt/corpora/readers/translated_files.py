@@ -82,7 +82,7 @@ class SrtPairs(DocumentFormat):
                 n_begun += 1
             shown = [other for other in shown if tgt[other].end > cue.begin]
             if len(shown) > MAX_SHOWN:
-                raise UserError(f"{where}: shows more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: not subtitles?")
+                raise UserError(f"{where}: more than {MAX_SHOWN:,} cues at {cue.begin:.1f} s: are these subtitles?")
             mates = []
             for other in shown:
                 shorter = min(cue.end - cue.begin, tgt[other].end - tgt[other].begin)
@@ -177,7 +177,7 @@ def read_units(text: str, *, where: str) -> list[Element]:
     except defusedxml.ElementTree.ParseError as error:
         raise UserError(f"{where}: not XML ({error})") from None
     if (name := _local_name(root)) != "tmx":
-        raise UserError(f"{where}: is XML, but not TMX (its root is <{name}>)")
+        raise UserError(f"{where}: is XML, but not TMX (the root element is <{name}>)")
     return root.findall(".//{*}tu")
 
 

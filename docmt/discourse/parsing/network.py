@@ -21,14 +21,14 @@ from docmt.discourse.constituents import Node
 from docmt.discourse.discourse_documents import N_LEVELS, DiscourseDocument
 from docmt.discourse.parsing.transitions import (
     FORMS,
-    MERGE_TEMPLATES,
     N_ACTIONS,
+    NODE_TEMPLATES,
     STATE_TEMPLATES,
     Constituent,
     DocumentProfile,
     State,
-    merge_values,
-    state_values,
+    node_features,
+    state_features,
 )
 from docmt.discourse.settings import NeuralSettings
 
@@ -48,7 +48,7 @@ class SpanInputs(NamedTuple):
 # Pairs in a state: nuclei of S2 and S1, neighbors at their boundary, S1 and Q1 (twice), S2 and Q1, S3 and S2.
 STATE_INPUTS = SpanInputs(11, ((5, 2), (4, 0), (2, 8), (1, 8), (5, 8), (7, 5)), STATE_TEMPLATES, 2)
 # Pairs in a node: nuclei, neighbors at the boundary, first EDUs of the children.
-MERGE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), MERGE_TEMPLATES, 1)
+NODE_INPUTS = SpanInputs(6, ((2, 5), (1, 3), (0, 3)), NODE_TEMPLATES, 1)
 
 
 def state_slots(profile: DocumentProfile, state: State) -> list[int]:
@@ -70,7 +70,7 @@ def state_slots(profile: DocumentProfile, state: State) -> list[int]:
     return slots
 
 
-def merge_slots(node: Constituent) -> list[int]:
+def node_slots(node: Constituent) -> list[int]:
     """Return the EDUs that represent a node: first, last and nucleus EDU of both children."""
     return [edu for child in node.children for edu in (child.first, child.last, child.nucleus)]
 
@@ -151,22 +151,22 @@ def make_example(
     # Structural values with and without paragraphs, since training hides the paragraphs of random documents.
     actions = [FORMS.index(node.nuclearity) for node in tree.postorder()]
     names = [node.relation for node in tree.postorder() if not node.is_leaf]
-    step_values, node_values, slots, node_slots = [], [], [], []
+    step_values, node_values, slots, slots_of_nodes = [], [], [], []
     for variant in (document, replace(document, paragraphs=None)):
         profile, state = DocumentProfile(variant), State(len(document.edus))
         rows, slots = [], []
         for action in actions:
-            rows.append(state_values(profile, state))
+            rows.append(state_features(profile, state))
             slots.append(state_slots(profile, state))
             state.apply(action)
         step_values.append(np.array(rows, dtype=np.int16))
-        node_values.append(np.array(merge_values(profile, state.nodes), dtype=np.int16))
-        node_slots = list(map(merge_slots, state.nodes))
+        node_values.append(np.array(node_features(profile, state.nodes), dtype=np.int16))
+        slots_of_nodes = list(map(node_slots, state.nodes))
     labels = [relations.index(name) for name in names]
     return ParserExample(
         edu_inputs(document, states, numbers),
         Decisions(np.array(slots), (step_values[0], step_values[1]), np.array(actions)),
-        Decisions(np.array(node_slots), (node_values[0], node_values[1]), np.array(labels)),
+        Decisions(np.array(slots_of_nodes), (node_values[0], node_values[1]), np.array(labels)),
     )
 
 
@@ -331,7 +331,7 @@ class ParserNetwork(nn.Module):
         dropout = settings.hidden_dropout, settings.feature_dropout
         self.actions = SpanClassifier(width, STATE_INPUTS, settings, n_classes=N_ACTIONS, dropout=dropout)
         dropout = settings.relation_dropout, settings.relation_feature_dropout
-        self.relations = SpanClassifier(width, MERGE_INPUTS, settings, n_classes=n_relations, dropout=dropout)
+        self.relations = SpanClassifier(width, NODE_INPUTS, settings, n_classes=n_relations, dropout=dropout)
 
 
 class EnsembleClassifier:

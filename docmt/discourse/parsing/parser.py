@@ -40,7 +40,7 @@ from docmt.discourse.parsing.network import (
     edge_words,
     edu_inputs,
     make_example,
-    merge_slots,
+    node_slots,
     number_words,
     state_slots,
 )
@@ -52,9 +52,9 @@ from docmt.discourse.parsing.transitions import (
     SN,
     DocumentProfile,
     State,
-    merge_values,
+    node_features,
     possible,
-    state_values,
+    state_features,
 )
 from docmt.discourse.segmentation.segmenter import Segmenter, SegmenterOutput, adam, averaged, weights_refused
 from docmt.discourse.settings import NeuralSettings, ParserSettings
@@ -123,7 +123,7 @@ class NeuralParser(Parser):
         def score(states: list[State], numbers: list[int]) -> list[list[float]]:
             pairs = list(zip(states, numbers, strict=True))
             slots = torch.tensor([place(state_slots(profiles[number], state), number) for state, number in pairs])
-            values = torch.tensor([state_values(profiles[number], state) for state, number in pairs])
+            values = torch.tensor([state_features(profiles[number], state) for state, number in pairs])
             return self.ensemble.actions.log_probabilities(cache, slots, values, torch.tensor(numbers)).tolist()
 
         # First structure and nuclearity of all documents, then relations.
@@ -134,9 +134,9 @@ class NeuralParser(Parser):
         numbers = [number for number, state in enumerate(final) for _ in state.nodes]
         relations: list[str] = []
         if numbers:
-            slots = [place(merge_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
+            slots = [place(node_slots(node), number) for number, state in enumerate(final) for node in state.nodes]
             pairs = zip(profiles, final, strict=True)
-            values = [row for profile, state in pairs for row in merge_values(profile, state.nodes)]
+            values = [row for profile, state in pairs for row in node_features(profile, state.nodes)]
             classifier = self.ensemble.relations
             rows = torch.tensor(slots), torch.tensor(values), torch.tensor(numbers)
             best = classifier.log_probabilities(classifier.cache(encoded, lengths), *rows).argmax(-1)
@@ -287,7 +287,7 @@ def load_parser(name: str) -> Parser:
         return FileParser(Path(argument))
     if adapter == "isanlp":
         return IsanlpParser.load(argument or ISANLP_VERSION)
-    choices = f"give a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
+    choices = f"pass a model file, {', '.join(BASELINES)}, isanlp:VERSION or file:PATH"
     raise UserError(f"parser {name!r}: no such file; {choices}")
 
 
@@ -312,7 +312,7 @@ def train_parser(*, train: Path, dev: Path, segmenter: Path, settings: ParserSet
     trees = [training_tree(document, coarse) for document in documents]
     relations = sorted({node.relation for tree in trees for node in tree.postorder() if not node.is_leaf})
     if not relations:
-        raise UserError("parser training: no document has two EDUs or more, so there is nothing to learn")
+        raise UserError("parser training: no document has two or more EDUs to learn from")
     gold = read_discourse(dev)
     parser = train_neural(documents, trees, model, settings, relations=relations, seed=seed)
     # On gold EDUs: with paragraphs, if any document has them, and without.

@@ -4,9 +4,9 @@ A stack, a queue, Shift and three Reduce actions parse a document with n EDUs in
 relations to the finished tree.
 
 Features are positions, sizes, forms, boundaries and punctuation, as small integers without lexical information. A
-template has a name, a size, and a value in [0, size). `state_values` describes a parser state, and `merge_values` the
-internal nodes of the finished tree. The last two templates for states and the last one for nodes are boundary levels.
-The parser conjoins all other features with them. Models depend on the template order.
+template has a name, a size, and a value in [0, size). `state_features` describes a parser state, and `node_features`
+the internal nodes of the finished tree. The last two templates for states and the last one for nodes are boundary
+levels. The parser conjoins all other features with them. Models depend on the template order.
 """
 
 import hashlib
@@ -344,7 +344,7 @@ STATE_TEMPLATES, _compute_state = _compile([
     ("boundary s2 s1", N_LEVELS, "boundary_s2_s1"),
     ("boundary s1 q1", N_LEVELS, "boundary_s1_q1"),
 ])  # fmt: skip
-MERGE_TEMPLATES, _compute_merge = _compile([
+NODE_TEMPLATES, _compute_node = _compile([
     ("forms", N_ACTIONS, "left.form right.form"),
     *_each("form", N_ACTIONS, "left right"),
     ("form parent", 2 * N_FORMS, "form_parent"),
@@ -372,7 +372,7 @@ MERGE_TEMPLATES, _compute_merge = _compile([
 ])  # fmt: skip
 
 
-def state_values(profile: DocumentProfile, state: State) -> list[int]:
+def state_features(profile: DocumentProfile, state: State) -> list[int]:
     """Return one value per template in `STATE_TEMPLATES`."""
     units, front, n_stack = profile.units, state.next, len(state.stack)
     top = [profile.span_of(node) for node in reversed(state.stack[-3:])]
@@ -415,8 +415,8 @@ def _compare(left: int, right: int) -> int:
     return 3 if left < 0 or right < 0 else (left > right) - (left < right) + 1
 
 
-def merge_values(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list[list[int]]:
-    """Return one value per template in `MERGE_TEMPLATES` for all nodes, children before parents."""
+def node_features(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list[list[int]]:
+    """Return one value per template in `NODE_TEMPLATES` for all nodes, children before parents."""
     # From the root down: depth per node, and parent form with the side of the node.
     depth, form_parent = dict.fromkeys(nodes[-1:], 0), dict.fromkeys(nodes[-1:], 2 * NO_FORM)
     for node in reversed(nodes):
@@ -436,5 +436,5 @@ def merge_values(profile: DocumentProfile, nodes: Sequence[Constituent]) -> list
             cohesion=cohesion_class(left.vector, right.vector),
             boundary=profile.units.level(node.first, node.last),
         )
-        rows.append(_compute_merge(values))
+        rows.append(_compute_node(values))
     return rows

@@ -234,7 +234,7 @@ def read_examples(path: Path) -> list[SentenceExample]:
         triples = zip(document.sentences, inner_starts(document), trees, strict=True)
         examples += [SentenceExample(words, tuple(starts), tree) for words, starts, tree in triples if words]
     if not examples:
-        raise UserError(f"{path}: no sentence with words")
+        raise UserError(f"{path}: contains no sentence with words")
     return examples
 
 

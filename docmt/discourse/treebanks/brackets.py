@@ -76,14 +76,14 @@ def parse_brackets(text: str, *, where: str) -> RstFile:
         line += match[0].count("\n")
         position = match.end()
     if len(stack) > 1:
-        raise UserError(f"{where}: the bracket of line {stack[-1].line} is never closed")
+        raise UserError(f"{where}: the bracket in line {stack[-1].line} is never closed")
     if [part.role for part in top.below] != ["Root"]:
         raise UserError(f"{where}: expected one Root, found {len(top.below)} trees")
     tree = top.nodes[0]
     if tree.first != 0 or sorted(texts) != list(range(tree.last + 1)):
         missing = sorted(set(range(max(texts) + 1)) - set(texts))
         found = f"{len(texts)} up to {max(texts) + 1}" + (f" without {missing[0] + 1}" if missing else "")
-        raise UserError(f"{where}: the leaves must be EDUs 1 to n, each once; they are {found}")
+        raise UserError(f"{where}: the leaves must be EDUs 1 to n without duplicates, not {found}")
     return RstFile(tree, tuple(texts[edu] for edu in range(tree.last + 1)), n_wrong_spans=n_wrong_spans)
 
 

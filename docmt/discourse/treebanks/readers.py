@@ -131,7 +131,7 @@ def read_conllu(file: TreebankFile) -> list[ConlluSentence]:
             sentences.append(ConlluSentence(words, syntax, starts, opens))
             rows, opens = [], False
     if not sentences:
-        raise UserError(f"{file.where}: no sentence")
+        raise UserError(f"{file.where}: contains no sentences")
     return sentences
 
 
@@ -139,7 +139,7 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
     """Build a document from sentences and a tree from the file `where`."""
     for number, sentence in enumerate(sentences, start=1):
         if sentence.edu_starts[:1] != (0,):
-            raise UserError(f"{name}: sentence {number} does not begin an EDU: no Discourse= there in its CoNLL-U")
+            raise UserError(f"{name}: sentence {number} must begin with an EDU: it has no Discourse= in the CoNLL-U")
     inner = (sentence.edu_starts[1:] for sentence in sentences)
     edus = edus_from_starts(inner, (len(sentence.words) for sentence in sentences))
     if len(edus) != len(rst.texts):
@@ -152,7 +152,7 @@ def gum_document(name: str, sentences: list[ConlluSentence], rst: RstFile, *, wh
         if "".join(edu_words) != _characters(text):
             raise UserError(
                 f"{where}: EDU {edu + 1} is {text!r}, but the words of the document are {' '.join(edu_words)!r}: "
-                "the files are not of the same version"
+                "the files have different versions"
             )
     return document
 
@@ -170,10 +170,10 @@ def read_gcdt(folder: Path) -> Treebank:
     words = read_files(folder, archive="tokenized", suffix=".txt")
     trees = read_files(folder, archive="dis", suffix=".dis")
     if lonely := sorted(set(words) ^ set(trees)):
-        raise UserError(f"{folder}: document {lonely[0]} has only one of the two files, words (.txt) and tree (.dis)")
+        raise UserError(f"{folder}: document {lonely[0]} needs both files, words (.txt) and tree (.dis)")
     for name, file in trees.items():
         if file.folder not in SPLITS or words[name].folder != file.folder:
-            raise UserError(f"{file.where}: must be in a folder train, dev or test, like its words")
+            raise UserError(f"{file.where}: must be below train/, dev/ or test/, like the file with its words")
         rst = treebank.read_tree(file, parse_brackets, inventory="gcdt")
         # The .dis files contain character references from the original XML.
         rst = RstFile(rst.tree, tuple(map(html.unescape, rst.texts)))
@@ -209,7 +209,7 @@ def read_rs3(folder: Path, *, lang: str) -> Treebank:
         document = assemble(name, rst.texts, list(map(ends_sentence, rst.texts)), rst, lang=lang)
         treebank.splits[split].append(replace(document, paragraphs=None))
     if not has_folders and len(files) < EVERY:
-        raise UserError(f"{folder}: {len(files)} files are too few to be divided: put them into train/, dev/ and test/")
+        raise UserError(f"{folder}: {len(files)} files are too few to split: move them into train/, dev/ and test/")
     return treebank
 
 
@@ -273,8 +273,8 @@ def _ends_in_text(parts: list[str], text: TreebankFile, treebank: Treebank) -> l
         levels[len(characters)] = SENTENCE if line.strip() else PARAGRAPH_LEVEL
     if characters != "".join(map(_characters, parts)):
         raise UserError(
-            f"{text.where}: not the text of the EDUs: take the file of the same edition, or remove it to have "
-            "sentences end where EDUs end in . ? or !"
+            f"{text.where}: differs from the text of the EDUs: use a file from the same edition, or remove it. "
+            "Sentences then end with EDUs that end in . ? or !"
         )
     ends, position = [], 0
     for part in parts:

@@ -59,7 +59,7 @@ def parse_rs3(text: str, *, where: str) -> RstFile:
     except ParseError as error:
         raise UserError(f"{where}: not XML ({error})") from None
     except DefusedXmlException:
-        message = f"{where}: declares a document type or entities, which docmt does not read: remove them"
+        message = f"{where}: declares a document type or entities, which are not supported: remove them"
         raise UserError(message) from None
     texts: list[str] = []
     elements = _elements(root, texts, where=where)
@@ -99,7 +99,7 @@ def _elements(root: Element, texts: list[str], *, where: str) -> dict[str, _Elem
             texts.append(" ".join("".join(item.itertext()).split()))
         elements[name] = element
     if not texts:
-        raise UserError(f"{where}: no segments")
+        raise UserError(f"{where}: contains no segments")
     return elements
 
 
@@ -119,17 +119,17 @@ def _link(elements: dict[str, _Element], types: dict[str, set[str]], *, where: s
         is_multinuclear = parent.is_multinuclear_group and MULTINUCLEAR in types[element.relation]
         is_nucleus = element.relation == SPAN or is_multinuclear
         if is_nucleus and parent.edu is not None:
-            raise UserError(f"{where}: element {element.name} is a nucleus of segment {parent.name}: it needs a group")
+            raise UserError(f"{where}: element {element.name} is a nucleus of {parent.name}, which must be a group")
         if is_nucleus and parent.nuclei and not parent.is_multinuclear_group:
             both = f"{parent.nuclei[0].name} and {element.name}"
             raise UserError(f"{where}: span group {parent.name} has two nuclei, {both}: set its type to multinuc")
         (parent.nuclei if is_nucleus else parent.satellites).append(element)
     if not tops:
-        raise UserError(f"{where}: no root, so there is a cycle")
+        raise UserError(f"{where}: has no root, because the tree contains a cycle")
     for element in elements.values():
         if element.edu is None and not element.nuclei:
             several = any(MULTINUCLEAR in types[child.relation] for child in element.satellites)
-            mend = "set its type to multinuc" if several and not element.is_multinuclear_group else "give it one"
+            mend = "set its type to multinuc" if several and not element.is_multinuclear_group else "add one"
             raise UserError(f"{where}: group {element.name} has no nucleus: {mend}")
     return tops
 
@@ -176,7 +176,7 @@ def _build(order: list[_Element], *, where: str) -> tuple[Node, int]:
         done[element.name] = node, cut_off
     tree, cut_off = done.pop(order[-1].name)
     if cut_off:
-        raise UserError(f"{where}: EDU {cut_off[0].node.first + 1} has no place in the tree")
+        raise UserError(f"{where}: EDU {cut_off[0].node.first + 1} is not connected to the tree")
     return tree, len(lifted)
 
 

@@ -65,8 +65,8 @@ class Treebank:
         """Parse a file and count repairs and omissions."""
         rst = parse(file.text, where=file.where)
         for what, n in (
-            ("spans whose numbers are not those of their leaves", rst.n_wrong_spans),
-            ("documents of several trees, which were joined", int(rst.n_trees > 1)),
+            ("spans whose numbers differ from their leaves", rst.n_wrong_spans),
+            ("documents with several trees, which were joined", int(rst.n_trees > 1)),
             ("constituents lifted because edges cross", rst.n_lifted),
             ("secondary edges", rst.n_secondary_edges),
         ):
@@ -104,8 +104,8 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
     # Check all splits before writing, so that the folder is complete or empty.
     for split, documents in treebank.splits.items():
         if not documents:
-            reasons = "; ".join(f"{len(names)} left out: {reason}" for reason, names in treebank.left_out.items())
-            raise UserError(f"{treebank.name}: no documents in split {split} ({reasons or 'none in its files'})")
+            reasons = "; ".join(f"{len(names)} omitted: {reason}" for reason, names in treebank.left_out.items())
+            raise UserError(f"{treebank.name}: no documents in split {split} ({reasons or 'its files contain none'})")
     for split, documents in treebank.splits.items():
         write_discourse(folder / f"{split}.discourse.jsonl", documents)
         if treebank.syntax:
@@ -115,7 +115,7 @@ def write_treebank(folder: Path, treebank: Treebank) -> None:
     for what, n in treebank.notes.items():
         logger.warning("%s: %d %s", treebank.name, n, what)
     for reason, names in treebank.left_out.items():
-        logger.warning("%s: %d documents left out (%s)", treebank.name, len(names), reason)
+        logger.warning("%s: omitted %d documents (%s)", treebank.name, len(names), reason)
 
 
 def read_files(
@@ -131,7 +131,7 @@ def read_files(
         files = [TreebankFile(str(path), path.stem, path.parent.name, read_text(path)) for path in paths]
     if required and not files:
         names = " or ".join(suffixes)
-        raise UserError(f"{folder}: no {names} files: put {archive}.tar.gz there, or these files in plain folders")
+        raise UserError(f"{folder}: no {names} files: put {archive}.tar.gz or the unpacked files there")
     found: dict[str, TreebankFile] = {}
     for file in files:
         if required and file.name in found:
@@ -194,7 +194,7 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
             if not word or not rest.startswith(word):
                 is_inside = word and position > start and word.startswith(rest)
                 problem = f"ends inside the word {word!r}" if is_inside else f"does not continue with {word!r}"
-                raise UserError(f"{where}: EDU {number} ({text!r}) is not the document's text: it {problem}")
+                raise UserError(f"{where}: EDU {number} ({text!r}) does not match the document text: it {problem}")
             rest, position = rest[len(word) :], position + 1
         if position == start:
             raise UserError(f"{where}: EDU {number} is empty")
@@ -204,7 +204,7 @@ def align_edus(texts: Sequence[str], sentences: Sequence[Sequence[str]], *, wher
         edus.append(Edu(first[0], first[1], last[1] + 1))
     if position < len(words):
         sentence, _, word = words[position]
-        raise UserError(f"{where}: its EDUs end before {word!r} in sentence {sentence + 1}: they do not cover the text")
+        raise UserError(f"{where}: its EDUs end before {word!r} in sentence {sentence + 1}: they must cover the text")
     return tuple(edus)
 
 

@@ -25,10 +25,10 @@ from docmt.models.attention.patterns import (
     SIDES,
     AttentionUnits,
     Grouping,
-    Index,
+    IndexKind,
     Side,
     Slot,
-    find_part,
+    find_pattern,
     first_before,
     part_names,
     positions_within,
@@ -101,11 +101,11 @@ class BatchTrees:
         pairs = zip(batches, src_lengths, strict=True)
         return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
 
-    def opened(self, open_B: np.ndarray) -> "BatchTrees":
+    def without_tree_mask(self, open_B: np.ndarray) -> "BatchTrees":
         """Return the trees with more open instances, bool [B]."""
         return replace(self, open_B=self.open_B | open_B)
 
-    def marked(self, marks: tuple[int, int]) -> "BatchTrees":
+    def with_boundaries(self, marks: tuple[int, int]) -> "BatchTrees":
         """Return the trees for sentences with another number of boundary tokens (before, after) than (1, 1)."""
         if marks == (1, 1):
             return self
@@ -163,7 +163,7 @@ class AttentionLayout:
         self.documents_B = self.sentences_B if documents_B is None else documents_B
         self.context: Context = context
         self.groupings: dict[tuple[Slot, str], Grouping] = {}
-        self.indexes: dict[tuple[Side, Index], Tensor] = {}
+        self.indexes: dict[tuple[Side, IndexKind], Tensor] = {}
 
     @classmethod
     def of_source(
@@ -206,9 +206,9 @@ class AttentionLayout:
         layout.indexes = {key: tensor for key, tensor in self.indexes.items() if key[1] == "row"}
         return layout
 
-    def opened(self, open_B: np.ndarray) -> "AttentionLayout":
+    def without_tree_mask(self, open_B: np.ndarray) -> "AttentionLayout":
         """Return the layout with more instances open to RST attention, bool [B]."""
-        return self._copy(None if self.trees is None else self.trees.opened(open_B))
+        return self._copy(None if self.trees is None else self.trees.without_tree_mask(open_B))
 
     def map_tensors(self, function: Callable[[Any], Any], *, kind: type = Tensor) -> "AttentionLayout":
         """Return a copy with `function` applied to all cached index tensors, as `map_leaves` does."""
@@ -266,13 +266,13 @@ class AttentionLayout:
 
     def resolve(self, pattern: str) -> str:
         """Return the pattern that applies to this batch: without trees, tree patterns become `global`."""
-        return "global" if self.trees is None and find_part(pattern).needs_trees else pattern
+        return "global" if self.trees is None and find_pattern(pattern).needs_trees else pattern
 
     def grouping(self, slot: Slot, pattern: str) -> Grouping:
         """Return the grouping for a slot and a single pattern. Fusions have one grouping per part."""
         key = slot, self.resolve(pattern)
         if key not in self.groupings:
-            part = find_part(key[1])
+            part = find_pattern(key[1])
             self.groupings[key] = part.see(self._tree_units(slot) if part.needs_trees else self._sentence_units(slot))
         return self.groupings[key]
 
@@ -305,14 +305,14 @@ class AttentionLayout:
         """Return a grouping with one row per target sentence instead of one row per target token."""
         return self._copy(self.trees, tgt_lengths_G=np.ones_like(self.tgt_lengths_G)).grouping(slot, pattern)
 
-    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
-        """Return an index tensor for a side, int64, cached per device. See `Index`."""
+    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
+        """Return an index tensor for a side, int64, cached per device. See `IndexKind`."""
         tensor = self.indexes.get((side, kind))
         if tensor is None or tensor.device != device:
             tensor = self.indexes[side, kind] = torch.from_numpy(self._make_index(side, kind)).to(device)
         return tensor
 
-    def _make_index(self, side: Side, kind: Index) -> np.ndarray:
+    def _make_index(self, side: Side, kind: IndexKind) -> np.ndarray:
         lengths_G = self.sentence_lengths(side)
         if kind == "in_batch":
             return np.repeat(np.arange(len(lengths_G)), lengths_G)
@@ -321,7 +321,7 @@ class AttentionLayout:
         if kind == "row":
             return self.rows_before[0]
         if kind == "is_word":
-            before, after = self.settings.src_marks
+            before, after = self.settings.n_src_boundaries
             positions = positions_within(lengths_G)
             is_word = (positions >= before) & (positions < np.repeat(lengths_G - after, lengths_G))
             return is_word.astype(np.int64)
@@ -340,9 +340,9 @@ class AttentionLayout:
         lengths = self.instance_lengths(side) if is_instance else self.sentence_lengths(side)
         return int(lengths.max(initial=0))
 
-    def index_kinds(self) -> set[tuple[Side, Index]]:
+    def index_kinds(self) -> set[tuple[Side, IndexKind]]:
         """Return side and kind of all indexes that the model needs."""
-        kinds: set[tuple[Side, Index]] = {(side, self.settings.positions) for side in ("src", "tgt")}
+        kinds: set[tuple[Side, IndexKind]] = {(side, self.settings.positions) for side in ("src", "tgt")}
         if self.settings.form.learned_sentences is not None:
             kinds.add(("src", "number"))
         if (context := self.settings.context) is not None and self.reads_context:
@@ -377,7 +377,7 @@ class CompiledLayout:
     """
 
     groupings: dict[tuple[Slot, str], CompiledGrouping]
-    indexes: dict[tuple[Side, Index], Tensor]
+    indexes: dict[tuple[Side, IndexKind], Tensor]
     n_sentences: int
     padded_sizes: tuple[int, int, int]
     reads_context: bool
@@ -413,5 +413,5 @@ class CompiledLayout:
     def positions(self, side: Side, device: torch.device, *, within: Positions | None = None) -> Tensor:
         return self.index(side, within or self.default, device)
 
-    def index(self, side: Side, kind: Index, device: torch.device) -> Tensor:
+    def index(self, side: Side, kind: IndexKind, device: torch.device) -> Tensor:
         return self.indexes[side, kind]

@@ -314,7 +314,7 @@ class FusedAttention(nn.Module, ABC):
         query_ND = query_ND.to(product_dtype(query_ND))  # once for all parts
         return self.fuse(query_ND, lambda part, part_query_ND: part(part_query_ND, memory_MD, groupings))
 
-    def silence(self) -> None:
+    def zero_init_outputs(self) -> None:
         """Initialize the new parts so that the output equals the first part's output before this call, bit by bit.
 
         Requires a gate. It starts half open and constant, the first part's output is doubled (an exact operation), and

@@ -12,7 +12,7 @@ For example, in cross-attention with the pattern `group`, a target sentence sees
 number. An instance has two sentences, with 2 and 1 target tokens (queries) and 3 and 2 source tokens (keys):
 
 >>> units = AttentionUnits(query_lengths_U=np.array([2, 1]), key_lengths_U=np.array([3, 2]), units_B=np.array([2]))
->>> grouping = find_part("group").see(units)
+>>> grouping = find_pattern("group").see(units)
 >>> grouping.query_lengths_G, grouping.key_lengths_G, grouping.key_rows
 (array([2, 1]), array([3, 2]), array([0, 1, 2, 3, 4]))
 >>> grouping.dense_mask(n_keys=5).astype(int)
@@ -22,7 +22,7 @@ array([[1, 1, 1, 0, 0],
 
 With the pattern `global`, both sentences form one group. Queries then see all keys in their instance:
 
->>> find_part("global").see(units).query_lengths_G
+>>> find_pattern("global").see(units).query_lengths_G
 array([3])
 
 `layout.py` makes the units for the slots in a batch, `multi_head.py` has the modules with parameters, and `kernels.py`
@@ -58,7 +58,7 @@ SIDES: dict[Slot, tuple[Side, Side]] = {
     "drafted": ("tgt", "tgt"),  # keys: all target tokens, then the tokens of the drafts
 }
 """Sides for queries and keys by slot."""
-Index = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "padded_row"]
+IndexKind = Literal["instance", "sentence", "in_batch", "number", "row", "is_word", "padded_row"]
 """Integers per item on a side, for embeddings and context modules:
 
 - `instance`, `sentence`: position in the instance or sentence
@@ -378,8 +378,8 @@ need parameters or layers of their own. docs/models.md shows how to add a patter
 """
 
 NO_GATE = (
-    "init_new_parameters 'zero': this model has several attentions in one place with no gate between them, so it "
-    "cannot start as the sentence model that it is initialized from; use an architecture with gates"
+    "init_new_parameters 'zero': several attentions in one layer have no gate, so the model cannot start like its "
+    "`init` model: use an architecture with gates"
 )
 
 
@@ -391,12 +391,12 @@ def part_names(name: str) -> tuple[str, ...]:
 
 def pattern_slots(name: str) -> list[str]:
     """Return the attentions that can have a pattern or fusion."""
-    return [slot for slot in SLOTS if all(slot in find_part(part).slots for part in part_names(name))]
+    return [slot for slot in SLOTS if all(slot in find_pattern(part).slots for part in part_names(name))]
 
 
-def find_part(name: str) -> Pattern:
+def find_pattern(name: str) -> Pattern:
     """Return a pattern by name. Raises ValueError for a fusion, because it has parts instead of a grouping."""
     pattern = PATTERNS[name]
     if isinstance(pattern, Fusion):
-        raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: ask for one of these")
+        raise ValueError(f"{name} is a fusion of {' and '.join(pattern.parts)}: use one of these")
     return pattern

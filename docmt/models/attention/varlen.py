@@ -165,7 +165,7 @@ def tried_short_groups(device: torch.device, dtype: torch.dtype, heads: int, wid
     except (torch.OutOfMemoryError, MemoryError):
         raise
     except Exception as error:  # a compiler or a driver that Triton cannot use, whatever it raises
-        log.warning("flash attention also computes short groups: Triton's kernels fail: %s", str(error).split("\n")[0])
+        log.warning("flash attention computes short groups, because Triton kernels fail: %s", str(error).split("\n")[0])
         return None
     return kernels
 

@@ -99,7 +99,7 @@ def find_family(folder: Path) -> PublishedFamily:
         if is_50 or config.get("decoder_start_token_id") == config.get("eos_token_id", 2):
             name = "mbart50"
     if name not in FAMILIES:
-        raise UserError(f"{where}: model_type {name!r}: docmt reads {', '.join(FAMILIES)}")
+        raise UserError(f"{where}: model_type {name!r} is not supported; known: {', '.join(FAMILIES)}")
     family = FAMILIES[name]
     # The format takes a missing `scale_embedding` for false, but in M2M100.
     values = {"scale_embedding": name == "m2m_100"} | config
@@ -108,10 +108,10 @@ def find_family(folder: Path) -> PublishedFamily:
         required["decoder_start_token_id"] = values[family.start]
     for key, value in required.items():
         if values.get(key, value) != value:
-            raise UserError(f"{where}: {key} is {values[key]!r}, but docmt computes with {value!r}")
+            raise UserError(f"{where}: {key} is {values[key]!r}, but docmt supports only {value!r}")
     for key in ("attention_heads", "ffn_dim"):
         if config[f"encoder_{key}"] != config[f"decoder_{key}"]:
-            raise UserError(f"{where}: {key} of encoder and decoder differ, which docmt cannot compute")
+            raise UserError(f"{where}: {key} differ between encoder and decoder, which docmt does not support")
     return family
 
 
@@ -121,7 +121,7 @@ def read_settings(folder: Path) -> ModelSettings:
     try:
         family, name = find_family(folder), config["activation_function"]
         if name not in ACTIVATIONS:
-            raise UserError(f"{where}: activation_function {name!r}: docmt has {', '.join(ACTIVATIONS)}")
+            raise UserError(f"{where}: activation_function {name!r} is not supported; known: {', '.join(ACTIVATIONS)}")
         # null would mean sinusoids here
         positions = (
             {"learned_positions": config["max_position_embeddings"] or 0} if family.has_learned_positions else {}
@@ -213,7 +213,7 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
         tensor = published[name]
         if not is_plain(tensor) or not (numbers := tensor.float()).isfinite().all():
             raise UserError(
-                f"{name} of the published weights has other values than finite numbers: get its files again"
+                f"{name} in the published weights contains NaN or infinite values: download the files again"
             )
         return numbers
 
@@ -226,7 +226,7 @@ def convert_weights(published: dict[str, Any], settings: ModelSettings, rows: li
         weights["embedding.weight"] = table[index.clamp(min=0)].masked_fill(is_new[:, None], 0)
         weights["output_bias"] = bias[index.clamp(min=0)].masked_fill(is_new, NEVER)
     except KeyError as error:
-        raise UserError(f"the published weights have no {error.args[0]}: the folder has other weights") from None
+        raise UserError(f"the published weights contain no {error.args[0]}: config.json does not match") from None
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0][:120]
         raise UserError(f"the published weights do not fit the vocabulary or config.json ({reason})") from None

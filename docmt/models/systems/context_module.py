@@ -174,8 +174,8 @@ class ContextModule(nn.Module):
         """Return the decoder's attentions to separate previous sentences."""
         return []
 
-    def silence(self) -> None:
-        """Initialize so that the model computes like its sentence model. Only for kinds with the trait `can_be_silent`.
+    def zero_init_outputs(self) -> None:
+        """Initialize so that the model computes like its sentence model (trait `can_start_without_effect`).
 
         By default nothing is changed. This suits modules without effect at first, such as the global context encoder
         without its layer norm.

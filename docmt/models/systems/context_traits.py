@@ -7,7 +7,7 @@ sentence model does not have. A new module is a subclass of `ContextModule`, wit
 
 from dataclasses import dataclass
 
-from docmt.models.attention.patterns import Index, Side, Slot
+from docmt.models.attention.patterns import IndexKind, Side, Slot
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,16 @@ class ContextTraits:
         sentences: default number of previous sentences, or 0 if its range is not limited by this.
         sees_target: true if a target sentence depends on others.
         drafts: true for a second decoder, for which the sentence model drafts a translation.
-        can_be_silent: true if the module can be initialized so that the model computes like its sentence model.
+        can_start_without_effect: true if the module can be initialized so that the model equals its sentence model.
     """
 
     settings: tuple[str, ...] = ()
     attentions: tuple[tuple[Slot, str], ...] = ()
-    indexes: tuple[tuple[Side, Index], ...] = ()
+    indexes: tuple[tuple[Side, IndexKind], ...] = ()
     sentences: int = 0
     sees_target: bool = False
     drafts: bool = False
-    can_be_silent: bool = False
+    can_start_without_effect: bool = False
 
 
 CONTEXTS: dict[str, ContextTraits] = {
@@ -38,7 +38,7 @@ CONTEXTS: dict[str, ContextTraits] = {
         settings=("layers", "positions", "norm"),
         attentions=(("context", "global"),),
         indexes=(("src", "in_batch"),),
-        can_be_silent=True,
+        can_start_without_effect=True,
     ),
     "doct": ContextTraits(
         settings=("sentences",),

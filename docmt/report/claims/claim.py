@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from docmt.evaluation.metrics import ACCURACIES, ACCURACY, METRICS
 from docmt.settings import NAME, Settings, nearest
 
-HINT = "write for example 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
+HINT = "valid: 'a > b', 'a >= b >= c', '|a - b| <= 1', 'a > 50' or 'a@large - a@small > b@large - b@small'"
 TERM = re.compile(rf"({NAME})(?:@({NAME}))?")
 NUMBER = re.compile(r"\d+(\.\d+)?")
 OPERATOR = re.compile(r"\s(<=|>=|<|>)\s")
@@ -59,7 +59,7 @@ def parse_comparison(text: str) -> list[ClaimedDifference]:
         return [_compare(text, inside, "0", kind="within", bound=float(bound))]
     sides = OPERATOR.split(text)
     if len(sides) < 3:
-        raise ValueError(f"it has no comparison; {HINT}")
+        raise ValueError(f"contains no comparison; {HINT}")
     differences = []
     for left, operator, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
         high, low = (left, right) if operator.startswith(">") else (right, left)
@@ -89,7 +89,7 @@ def _compare(
                 raise ValueError(f"cannot read {word!r}; {HINT}")
     used = {term: weight for term, weight in weights.items() if weight}
     if not used:
-        raise ValueError(f"{text!r} compares nothing; {HINT}")
+        raise ValueError(f"{text!r} contains no system, or the same one on both sides; {HINT}")
     return ClaimedDifference(text, used, constant, kind, bound)
 
 
@@ -104,7 +104,7 @@ def _is_of_history(name: str) -> bool:
 def _metric(name: str) -> str:
     if name.startswith(ENTROPY):
         better = name.replace(ENTROPY, BELOW_UNIFORM)
-        raise ValueError(f"{name!r} depends on how many keys a mask leaves; name {better!r}")
+        raise ValueError(f"{name!r} depends on the number of keys that a mask leaves; use {better!r}")
     if not _is_of_history(name) and name not in METRICS:
         known = [*METRICS, *LOSSES, f"{BELOW_UNIFORM}cross"]
         raise ValueError(f"must name a metric or a column of the training history ({nearest(name, known)})")
@@ -131,9 +131,9 @@ class Claim(Settings):
     phenomenon: str | None = None
     """Phenomenon in a suite. Default: the whole suite."""
     distances: list[int] = []
-    """Contrastive item distances. Default: all."""
+    """Distances of the contrastive items to include. Default: all."""
     kind: str | None = None
-    """Contrastive item kind. Default: all."""
+    """Kind of the contrastive items to include. Default: all."""
     step: int | Literal["best", "last"] = "best"
     """Training history row: an update, `best` (lowest validation loss) or `last`."""
     first_step_below: float | None = None
@@ -151,8 +151,8 @@ class Claim(Settings):
     min_seeds: int = Field(default=3, ge=2)
     """Minimum number of seeds per system."""
     control: str | None = None
-    """Another claim that is required for a comparison, for example `a > 90`, because the systems must have learned
-    enough. Unless it is supported, the verdict is *control failed*. Default: no control."""
+    """Another claim that must be supported first, for example `a > 90`, so that systems have learned enough.
+    Otherwise the verdict is *control failed*. Default: no control."""
     remark: str = ""
     """Remark for readers, for example a difference from the paper's systems."""
 
@@ -174,17 +174,17 @@ class Claim(Settings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.is_of_history and self.test is not None:
-            raise ValueError(f"{self.metric!r} is measured in training; leave out test")
+            raise ValueError(f"{self.metric!r} is measured in training; remove test")
         if not self.is_of_history and self.test is None:
-            raise ValueError(f"test is missing: name the test set or suite that {self.metric!r} is measured on")
+            raise ValueError(f"test is missing: set the test set or suite for {self.metric!r}")
         for name, default in (("step", "best"), ("first_step_below", None)):
             if not self.is_of_history and getattr(self, name) != default:
-                raise ValueError(f"{name} is for columns of the training history, not for {self.metric!r}")
+                raise ValueError(f"{name} applies to columns of the training history, not to {self.metric!r}")
         if self.first_step_below is not None and self.step != "best":
-            raise ValueError("first_step_below and step exclude each other: leave out one of them")
+            raise ValueError("first_step_below and step exclude each other: remove one of them")
         items = [name for name in ("phenomenon", "distances", "kind") if getattr(self, name)]
         if items and self.metric not in ACCURACIES:
-            raise ValueError(f"{items[0]} is for the metric {ACCURACY!r}, not for {self.metric!r}")
+            raise ValueError(f"{items[0]} applies to the metric {ACCURACY!r}, not to {self.metric!r}")
         if self.distances and self.kind is not None:
-            raise ValueError("suites are split by distance or by kind, not by both: leave out distances or kind")
+            raise ValueError("suites can be split by distance or by kind, not by both: remove distances or kind")
         return self

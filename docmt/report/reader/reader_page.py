@@ -107,8 +107,10 @@ def fit(data: dict[str, Any], max_bytes: float) -> str:
         else:
             high, n_high = share, len(packed)
     if len(best) > max_bytes:
-        log.warning("reader: larger than `report.reader.max_megabytes`, even with one document of each test set")
-    log.info("reader: %d of %d documents and items, to keep it small", _count(sample(data, low)), _count(data))
+        log.warning("reader: larger than report.reader.max_megabytes, even with one document per test set")
+    log.info(
+        "reader: %d of %d documents and items (report.reader.max_megabytes)", _count(sample(data, low)), _count(data)
+    )
     return best
 
 

@@ -68,13 +68,13 @@ def test_a_model_finds_the_segmenter_and_parser_of_its_study(files, tmp_path, ca
     run.mkdir(parents=True)
     shutil.copy(files / "model.pt", run)
     without, messages = translate(run / "model.pt")
-    assert "reads trees, but there is no --discourse" in messages
+    assert "reads discourse trees, but --discourse is not set" in messages
     for kind in ("segmenter", "parser"):
         (results / f"{kind}s/one").mkdir(parents=True)
         shutil.copy(files / f"{kind}.pt", results / f"{kind}s/one")
     found, messages = translate(run / "model.pt")
     assert found == translate(tmp_path / "bundled.pt")[0] != without
-    assert f"trees by {results}/segmenters/one/segmenter.pt and" in messages
+    assert f"using trees from {results}/segmenters/one/segmenter.pt and" in messages
     assert "reads trees, but" not in messages
     shutil.copytree(results / "parsers/one", results / "parsers/two")  # either could have made the trees
     assert translate(run / "model.pt")[0] == without
@@ -134,7 +134,7 @@ def test_what_does_not_belong_together_is_refused(files, tmp_path, study_files, 
     save_model(tmp_path / "model.pt", TrainedModel(model, study_files.vocabulary, study_files.pipeline, {}, {}))
     command = ["models", "add-parser", "--model", f"{tmp_path}/model.pt", "--segmenter", f"{files}/segmenter.pt"]
     assert main([*command, "--parser", "chain", "--out", f"{tmp_path}/out.pt"]) == 2
-    assert "reads no trees" in capsys.readouterr().err
+    assert "does not read trees" in capsys.readouterr().err
     assert bundle(files, tmp_path / "out.pt", parser=f"{files}/segmenter.pt") == 2
     assert "not a parser" in capsys.readouterr().err
     assert bundle(files, tmp_path / "out.pt", parser="missing.pt") == 2

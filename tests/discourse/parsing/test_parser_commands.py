@@ -112,7 +112,7 @@ def test_damaged_and_foreign_files_are_one_line(folder, tmp_path):
     torch.save(content, tmp_path / "other.pt")
     with pytest.raises(UserError, match="do not match"):
         load_parser(str(tmp_path / "other.pt"))
-    with pytest.raises(UserError, match=r"parser 'chian': no such file; give a model file, chain, random, isanlp"):
+    with pytest.raises(UserError, match=r"parser 'chian': no such file; pass a model file, chain, random, isanlp"):
         load_parser("chian")
 
 
@@ -148,5 +148,5 @@ def test_training_without_trees_or_with_unknown_relations_is_one_line(folder, tm
     with pytest.raises(UserError, match="is not one of controlled"):
         train(folder, tmp_path / "parser.pt", relations="controlled")
     write_discourse(tmp_path / "train.discourse.jsonl", [random_document(1, n_sentences=0, with_tree=False)])
-    with pytest.raises(UserError, match="nothing to learn"):
+    with pytest.raises(UserError, match="two or more EDUs to learn from"):
         train(tmp_path, tmp_path / "parser.pt")

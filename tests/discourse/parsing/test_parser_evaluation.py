@@ -97,7 +97,7 @@ def test_identity_of_both_measures_on_binary_trees():
 
 
 def test_other_words_are_one_clear_line():
-    with pytest.raises(UserError, match=r"document 'd' has other words than gold document 'd'"):
+    with pytest.raises(UserError, match=r"document 'd' has different words than gold document 'd'"):
         evaluate([(GOLD, replace(GOLD, sentences=(("a", "b"), ("c", "x"))))])
 
 

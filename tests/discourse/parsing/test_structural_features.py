@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from parsing_fixtures import random_document
 
-from docmt.discourse.parsing.network import MERGE_INPUTS, STATE_INPUTS, merge_slots, state_slots
+from docmt.discourse.parsing.network import NODE_INPUTS, STATE_INPUTS, node_slots, state_slots
 from docmt.discourse.parsing.transitions import (
-    MERGE_TEMPLATES,
     NN,
+    NODE_TEMPLATES,
     NS,
     SHIFT,
     SN,
@@ -17,10 +17,10 @@ from docmt.discourse.parsing.transitions import (
     DocumentProfile,
     State,
     ending,
-    merge_values,
+    node_features,
     opening,
     possible,
-    state_values,
+    state_features,
 )
 
 
@@ -37,7 +37,7 @@ def test_values_and_slots_stay_in_their_ranges(seed):
     chance = random.Random(seed)
     state = State(len(document.edus))
     while True:
-        assert in_range(state_values(profile, state), STATE_TEMPLATES)
+        assert in_range(state_features(profile, state), STATE_TEMPLATES)
         slots = state_slots(profile, state)
         assert len(slots) == STATE_INPUTS.n_slots
         assert all(-1 <= slot < len(document.edus) for slot in slots)
@@ -45,8 +45,8 @@ def test_values_and_slots_stay_in_their_ranges(seed):
             break
         can_shift, can_reduce = possible(state)
         state.apply(chance.choice([SHIFT] * can_shift + [NN, NS, SN] * can_reduce))
-    assert all(in_range(values, MERGE_TEMPLATES) for values in merge_values(profile, state.nodes))
-    assert all(len(merge_slots(node)) == MERGE_INPUTS.n_slots for node in state.nodes)
+    assert all(in_range(values, NODE_TEMPLATES) for values in node_features(profile, state.nodes))
+    assert all(len(node_slots(node)) == NODE_INPUTS.n_slots for node in state.nodes)
 
 
 def test_hidden_paragraphs_change_nothing_but_values_on_paragraphs():
@@ -54,8 +54,8 @@ def test_hidden_paragraphs_change_nothing_but_values_on_paragraphs():
     state = State(len(document.edus))
     for _ in range(4):
         state.apply(SHIFT)
-    with_paragraphs = state_values(DocumentProfile(document), state)
-    without = state_values(DocumentProfile(replace(document, paragraphs=None)), state)
+    with_paragraphs = state_features(DocumentProfile(document), state)
+    without = state_features(DocumentProfile(replace(document, paragraphs=None)), state)
     changed = {
         name
         for (name, _), a, b in zip(STATE_TEMPLATES, with_paragraphs, without, strict=True)

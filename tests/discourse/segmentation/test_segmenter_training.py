@@ -119,10 +119,13 @@ def test_examples_come_from_files(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda value: value | {"document": "other"}, "syntax of 'other'"),
-        (lambda value: value | {"sentences": value["sentences"][1:]}, "with 4 sentences"),
-        (lambda value: {"document": "d"}, "not the syntax of a document"),
-        (lambda value: json.loads(json.dumps(value).replace('"PRP", ', "", 1)), "sentence 1: the syntax does not have"),
+        (lambda value: value | {"document": "other"}, "found 'other'"),
+        (lambda value: value | {"sentences": value["sentences"][1:]}, "4 sentences, but the document"),
+        (lambda value: {"document": "d"}, "not syntax in the format of docs/files.md"),
+        (
+            lambda value: json.loads(json.dumps(value).replace('"PRP", ', "", 1)),
+            "sentence 1: the syntax must",
+        ),
         (lambda value: json.loads(json.dumps(value).replace("-1", "0", 1)), "sentence 1"),
     ],
 )

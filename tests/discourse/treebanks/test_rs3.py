@@ -137,11 +137,11 @@ def test_secondary_edges_are_counted_and_signals_passed_over():
     ("rows", "message"),
     [
         ([], "no segments"),
-        ([(1, "a", 2, "cause"), (2, "b", 1, "cause")], "no root, so there is a cycle"),
+        ([(1, "a", 2, "cause"), (2, "b", 1, "cause")], "has no root, because the tree contains a cycle"),
         ([(1, "a", 2, "cause"), (2, "b", 1, "cause"), (3, "c")], "is part of a cycle of parents"),
         ([(1, "a", 7, "cause"), (2, "b")], "element 1 has the unknown parent 7"),
         ([(1, "a", 2, "cuase"), (2, "b")], "element 1: unknown relation 'cuase'; did you mean 'cause'"),
-        ([(1, "a", 2, SPAN), (2, "b")], "element 1 is a nucleus of segment 2: it needs a group"),
+        ([(1, "a", 2, SPAN), (2, "b")], "element 1 is a nucleus of 2, which must be a group"),
         ([(1, "a", 9, SPAN), (2, "b", 9, SPAN), (9, "span")], "span group 9 has two nuclei, 1 and 2"),
         ([(1, "a", 9, "cause"), (9, "span")], "group 9 has no nucleus"),
         ([(1, "a"), (1, "b")], "a duplicate one"),

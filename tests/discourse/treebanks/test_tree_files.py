@@ -97,9 +97,9 @@ def changed_dis(old, new):
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [
-        (parse_brackets, changed_dis("(leaf 4)", "(leaf 5)"), "line 3: .*(span 2 4|without gap)"),
+        (parse_brackets, changed_dis("(leaf 4)", "(leaf 5)"), "line 3: .*(span 2 4|a gap or overlap)"),
         (parse_brackets, changed_dis("(leaf 3)", "(leaf 2)"), "line 5: duplicate leaf 2"),
-        (parse_brackets, changed_dis("(leaf 1)", "(leaf 2)"), "duplicate leaf|without gap"),
+        (parse_brackets, changed_dis("(leaf 1)", "(leaf 2)"), "duplicate leaf|a gap or overlap"),
         (parse_brackets, changed_dis("(span 2 4)", ""), "line 3: Nucleus has neither"),
         (parse_brackets, changed_dis("(text _!two_!)", ""), "line 5: leaf 3 must have a text"),
         (parse_brackets, changed_dis("( Nucleus (span", "( Satellite (span"), "at least one N"),
@@ -110,7 +110,7 @@ def changed_dis(old, new):
         (parse_brackets, DIS + DIS, "duplicate leaf"),
         (parse_brackets, "( Root (leaf 2) (text _!x_!) )", "must be EDUs 1 to n"),
         (parse_brackets, "( Nucleus (leaf 1) (text _!x_!) )", "one Root"),
-        (parse_brackets, DIS.rstrip()[:-1], "the bracket of line 1 is never closed"),
+        (parse_brackets, DIS.rstrip()[:-1], "the bracket in line 1 is never closed"),
         (parse_brackets, DIS + ")", r"line 10: '\)' is outside"),
         (parse_conllu, "", "no sentence"),
         (parse_conllu, "# newdoc id = a\n", "no sentence"),

@@ -70,7 +70,7 @@ def test_masked_documents_are_left_out(tmp_path):
         ({"dis": DIS.replace("causal-cause", "causal-cuase")}, r"GUM_news_a\.dis: EDUs 2 to 2: .*'causal-cause'"),
         ({"dis": "( Root (leaf 1) (text _!We left_!) )"}, r"a tree over 1 EDUs, but the CoNLL-U file has 3"),
         ({"dis": DIS[:-2]}, "never closed"),
-        ({"conllu": conllu("We left *because")}, "GUM_news_a: sentence 1 does not begin an EDU"),
+        ({"conllu": conllu("We left *because")}, "GUM_news_a: sentence 1 must begin with an EDU"),
     ],
 )
 def test_files_that_do_not_fit_are_named(tmp_path, changes, message):
@@ -118,10 +118,10 @@ def test_gcdt_words_come_from_the_tokenized_files(tmp_path):
 
 
 def test_gcdt_names_files_that_do_not_fit(tmp_path):
-    with pytest.raises(UserError, match=r"x\.dis: EDU 3 .* is not the document's text|y\.dis|EDU 2"):
+    with pytest.raises(UserError, match=r"x\.dis: EDU 3 .* does not match the document text|y\.dis|EDU 2"):
         read_gcdt(gcdt(tmp_path, words="我们 走 了 因为 下雪 。\nR & D\n"))
     (gcdt(tmp_path) / "tokenized/train/x.txt").unlink()
-    with pytest.raises(UserError, match="document x has only one of the two files"):
+    with pytest.raises(UserError, match="document x needs both files"):
         read_gcdt(tmp_path)
 
 
@@ -152,9 +152,9 @@ def test_a_treebank_of_rs3_files_is_read_with_its_forests(tmp_path, suffix, caps
     assert document.dependencies.relations == ("root", "causal-cause", "joint")
     assert document.paragraphs is None
     counts = json.loads((tmp_path / "rs3-out/counts.json").read_text(encoding="utf-8"))
-    assert counts["notes"]["documents of several trees, which were joined"] == 3
+    assert counts["notes"]["documents with several trees, which were joined"] == 3
     assert counts["left_out"] == {"in none of the folders train, dev and test": ["d"]}
-    assert "rs3: 3 documents of several trees, which were joined" in capsys.readouterr().err
+    assert "rs3: 3 documents with several trees, which were joined" in capsys.readouterr().err
 
 
 def test_rs3_files_without_folders_for_splits_are_divided(tmp_path):
@@ -171,9 +171,13 @@ def test_rs3_files_without_folders_for_splits_are_divided(tmp_path):
 @pytest.mark.parametrize(
     ("names", "more", "message"),
     [
-        (["all/a"], ["--lang", "en"], "1 files are too few to be divided: put them into train/, dev/ and test/"),
+        (
+            ["all/a"],
+            ["--lang", "en"],
+            "1 files are too few to split",
+        ),
         (["train/a", "dev/b", "test/c"], ["--lang", "xx"], "unknown language 'xx'"),
-        (["train/a", "dev/b", "test/c"], [], "--format rs3 needs --lang"),
+        (["train/a", "dev/b", "test/c"], [], "pass --lang with --format rs3"),
         ([], ["--lang", "en"], "no .rs3 or .rs4 files"),
     ],
 )
@@ -190,13 +194,13 @@ def test_a_split_without_documents_is_refused(tmp_path, capsys):
     (folder / "splits.md").write_text(splits_md(train=["x"], dev=["GUM_news_c"], test=["y"]), encoding="utf-8")
     assert main(["discourse", "treebank", "--format", "gum", "--files", str(folder), "--out", str(tmp_path / "o")]) == 2
     error = capsys.readouterr().err
-    assert "gum: no documents in split train (2 left out: listed in splits.md, but not in the files; " in error
+    assert "gum: no documents in split train (2 omitted: listed in splits.md, but not in the files; " in error
     assert not (tmp_path / "o").exists()
 
 
 def test_wrong_span_numbers_are_notes(tmp_path):
     treebank = read_gum(gum_archives(tmp_path, dis=DIS.replace("(span 1 2)", "(span 1 3)")))
-    assert treebank.notes == {"spans whose numbers are not those of their leaves": 3}
+    assert treebank.notes == {"spans whose numbers differ from their leaves": 3}
     assert treebank.splits == read_gum(gum_archives(tmp_path)).splits
 
 
@@ -210,7 +214,7 @@ def test_wrong_span_numbers_are_notes(tmp_path):
         (["We le", "ft because it rained .", "Sad !"], "EDU 1 .* ends inside the word 'left'"),
         (["We left", "because it snowed .", "Sad !"], "EDU 2 .* does not continue with 'rained'"),
         (["We left", "because it rained ."], "its EDUs end before 'Sad' in sentence 2"),
-        (["We left", "because it rained .", "Sad !", "x"], "EDU 4 .* not the document's text"),
+        (["We left", "because it rained .", "Sad !", "x"], "EDU 4 .* does not match the document text"),
         (["We left", "because it rained .", "", "Sad !"], "EDU 3 is empty"),
     ],
 )
@@ -272,7 +276,7 @@ def test_rst_dt_without_text_ends_sentences_at_full_stops_and_paragraph_marks(tm
     [
         ({"edus": "We left\nbecause it snowed.\nSad!\n"}, r"wsj_0600\.out\.edus: line 2 is 'because it snowed\.'"),
         ({"edus": "We left\nbecause it rained.\n"}, r"wsj_0600\.out\.edus: 2 EDUs, but the tree has 3"),
-        ({"text": "Another text."}, r"wsj_0600\.out: not the text of the EDUs"),
+        ({"text": "Another text."}, r"wsj_0600\.out: differs from the text of the EDUs"),
     ],
 )
 def test_rst_dt_names_files_that_do_not_fit(tmp_path, changes, message):

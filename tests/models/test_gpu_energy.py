@@ -1,0 +1,63 @@
+"""Energy of GPUs, read from a library with NVML's functions."""
+
+import shutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from docmt.models import gpus
+from docmt.models.gpus import DeviceMeter
+
+NVML = r"""
+#include <string.h>
+
+static unsigned long long counter = 5000000000ULL;  /* millijoules, more than 32 bits hold */
+static int card;
+
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    *handle = &card;
+    return strcmp(uuid, "GPU-0c1d") ? 6 : 0;  /* NVML_ERROR_NOT_FOUND */
+}
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *energy) {
+    *energy = counter += 2500;
+    return handle == &card ? RESULT : 2;
+}
+"""
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """A function that installs a driver. `result` is NVML's error number or 0, and `uuid` is what torch reports."""
+
+    def install(*, result=0, uuid="0c1d"):
+        (tmp_path / "nvml.c").write_text(NVML.replace("RESULT", str(result)))
+        command = ["cc", "-shared", "-fPIC", "-o", tmp_path / "nvml.so", tmp_path / "nvml.c"]
+        subprocess.run(command, check=True)
+        monkeypatch.setattr(gpus, "NVML", str(tmp_path / "nvml.so"))
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(uuid=uuid))
+
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    return install
+
+
+def test_energy_is_the_increase_of_the_counter(driver):
+    driver()
+    meter = DeviceMeter("cuda")
+    assert meter.joules() == 2.5
+    assert meter.facts() == {"device": "cuda", "n_devices": 1, "joules": 5.0}
+
+
+@pytest.mark.parametrize("problem", [{"result": 3}, {"uuid": "part-of-a-card"}])
+def test_energy_without_a_counter_is_unknown(driver, problem):
+    driver(**problem)
+    assert DeviceMeter("cuda").facts() == {"device": "cuda", "n_devices": 1}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_energy_without_the_driver_is_unknown(monkeypatch, device):
+    monkeypatch.setattr(gpus, "NVML", "libmissing.so")
+    assert DeviceMeter(device).facts() == {"device": device, "n_devices": 1}
