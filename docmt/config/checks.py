@@ -182,7 +182,10 @@ def _check_trees(config: Config, system: str) -> None:
         if trees.gold:
             for reference in [*itertools.chain.from_iterable(dataset.parts().values()), *dataset.suites]:
                 if reference.split("/")[0] not in config.corpora.controlled:
-                    raise UserError(f"{where}.gold: {reference!r} of dataset {name!r} is not generated: no gold trees")
+                    raise UserError(
+                        f"{where}.gold: {reference!r} in dataset {name!r} is not a generated corpus, so it has no gold "
+                        "trees: use a segmenter and a parser"
+                    )
             rows = [config.corpora.filters[row] for row in dataset.filters.values()]
             if any(row.on_failure != "mask" or row.max_test_overlap is not None for row in rows):
                 raise UserError(f"{where}.gold: trees need whole documents: filters of {name!r} need on_failure mask")

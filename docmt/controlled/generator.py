@@ -65,7 +65,7 @@ def generate_corpus(settings: ControlledSettings, out: Path) -> None:
 def generate_split(settings: ControlledSettings, split: str, *, seen: set[tuple[str, ...]]) -> list[Generated]:
     """Generate the documents of a split. Their sources are not in `seen`, and are added to it.
 
-    All documents have their own random seed, so document i does not depend on their number.
+    Every document has a separate random seed, so document i does not depend on the number of documents.
     """
     count = getattr(settings, f"n_{split}_documents")
     documents = []

@@ -148,7 +148,7 @@ KIN_FRAMES = (
 
 
 class Sense(NamedTuple):
-    """A sense of an ambiguous word, and the sentences that decide for it."""
+    """A sense of an ambiguous word, and sentences that select this sense."""
 
     noun: Noun
     topics: tuple[Phrase, ...]

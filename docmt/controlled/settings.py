@@ -76,7 +76,7 @@ class SelectionSettings(CorpusSize):
         return self
 
     def min_length(self) -> int:
-        """Return the minimum length in sentences. One noun serves up to MAX_PRONOUN_DISTANCE pronouns."""
+        """Return the minimum number of sentences in a document. One noun has at most MAX_PRONOUN_DISTANCE pronouns."""
         n_introductions = max(1, math.ceil(self.min_pronouns / MAX_PRONOUN_DISTANCE))
         return 1 + n_introductions + self.min_pronouns + self.min_deictic
 
@@ -108,7 +108,7 @@ class SegmentsSettings(CorpusSize):
     min_sentences: int = Field(default=10, ge=8)
     """Minimum number of sentences per document."""
     max_sentences: int = Field(default=40, ge=30, le=1000)
-    """Maximum number of sentences per document. The deepest nesting of the suites needs about 20."""
+    """Maximum number of sentences per document. Suite items with the deepest nesting have about 20 sentences."""
     n_deictic: float = Field(default=2.0, gt=0)
     """Mean number of sentences with `you` or `your` per document."""
     weights: SegmentWeights = SegmentWeights()

@@ -40,7 +40,9 @@ def score_references(
         trees = bundled_trees(scorer.trained, names, [reference.src for reference in references])
     if trees is not None:
         if [document.id for document in trees] != [*names]:
-            raise UserError("the trees do not match the documents in this order: parse the documents again")
+            raise UserError(
+                "the trees must have the ids of the test documents, in the same order: parse the documents again"
+            )
         references = [
             replace(reference, trees=align_trees(tree, reference.src, scorer.trained))
             for reference, tree in zip(references, trees, strict=True)

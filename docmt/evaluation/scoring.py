@@ -48,7 +48,7 @@ class ScoringSettings(Settings):
     aligner_runs: int = Field(default=3, ge=1, le=100)
     """Number of random word alignments for the mean APT."""
     aligner_sentences: int = Field(default=20_000, ge=0)
-    """Number of training sentence pairs, from the first, to align together with the test set for APT."""
+    """Number of sentence pairs at the start of the training text that are aligned together with the test set (APT)."""
 
 
 @dataclass(frozen=True)

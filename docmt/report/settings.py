@@ -85,7 +85,9 @@ class PaperTable(Settings):
     def _check_average(self) -> Self:
         for metric in self.metrics if self.average else []:
             if metric in ACCURACIES:
-                raise ValueError(f"only translation scores can be averaged; remove {metric!r} or average")
+                raise ValueError(
+                    f"only translation scores can be averaged; remove {metric!r} from metrics, or set no `average`"
+                )
         return self
 
 
@@ -121,8 +123,8 @@ class ScoreFigure(Settings):
     series: dict[str, Annotated[list[str], Field(min_length=1)]] = Field(min_length=1)
     """Systems of each line, by its name in the legend."""
     x: PaperColumn | None = None
-    """System property on the horizontal axis, taken from the configuration. Words are spaced evenly. Default:
-    `x_values`."""
+    """System property on the horizontal axis, taken from the configuration (see `columns` of a table). Values that
+    are not numbers are spaced evenly. Default: `x_values`."""
     x_values: dict[str, int | float | str] = {}
     """Horizontal axis positions by system, in place of `x`."""
     x_label: str | None = None

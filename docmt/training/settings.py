@@ -31,12 +31,12 @@ class TrainingSettings(Settings):
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """Training tasks, one update each in turn. The first determines epochs and validation loss. `documents`: parallel
-    documents. `sentences`: the sentences of these documents without context. `pairs`: `sentences` of the dataset.
-    `restoration`: `monolingual` of the dataset, noised (cross-task pre-training)."""
+    documents. `sentences`: the sentences of these documents without context. `pairs`: the sentence pairs in
+    `sentences` of the dataset. `restoration`: `monolingual` of the dataset, noised (cross-task pre-training)."""
     restoration: RestorationSettings = RestorationSettings()
     """Noise for the task `restoration`."""
     learning_rate: float = Field(default=5e-4, gt=0)
-    """Peak learning rate of new parameters."""
+    """Peak learning rate of parameters that are not copied from `init`."""
     pretrained_learning_rate: float = Field(default=1e-4, gt=0)
     """Peak learning rate of parameters copied from `init`."""
     init_new_parameters: Literal["random", "zero"] = "random"
@@ -85,9 +85,9 @@ class TrainingSettings(Settings):
     checkpoint_every_steps: int | None = Field(default=None, ge=1)
     """Number of updates between additional checkpoints. Default: none."""
     precision: Literal["auto", "fastest", "float32", "tf32", "bfloat16", "float16"] = "auto"
-    """`auto`: bfloat16 on GPUs, float32 on CPUs. `fastest`: also bfloat16 on CPUs that train faster with it, and
-    float16 on GPUs without bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products. `float32`: never TF32.
-    `float16`: with loss scaling, only on GPUs."""
+    """`auto`: bfloat16 on GPUs that support it, otherwise float32. `fastest`: also bfloat16 on CPUs that train faster
+    with it, and float16 on GPUs without bfloat16 (V100, T4). `tf32`: float32 with TF32 matrix products. `float32`:
+    never TF32. `float16`: with loss scaling, only on GPUs."""
     compile: Literal["auto", "off"] = "auto"
     """`auto`: `torch.compile` on GPUs with flash attention and triton. Results are equal up to rounding and the random
     numbers of dropout."""

@@ -123,5 +123,5 @@ def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
 
 
 def test_trees_of_other_documents_are_refused(overfitted):
-    with pytest.raises(UserError, match="trees do not match"):
+    with pytest.raises(UserError, match="trees must have the ids"):
         scored(scorer(load_model(overfitted("g_transformer"))), trees=[])

@@ -79,7 +79,7 @@ class ContraProGenerative(SuiteFormat):
 
 
 class BawdenSuite(SuiteFormat):
-    """Contrastive test sets of Bawden et al. (2018): JSON with example blocks per phenomenon (the role)."""
+    """Contrastive test sets of Bawden et al. (2018): a JSON file per phenomenon, which is the role of the file."""
 
     reader: FormatName[Literal["bawden_suite"]]
 

@@ -190,7 +190,10 @@ class ParaDocs(DocumentFormat):
                 return None
             starts, ends = (int(cells[9]), int(cells[11])), (int(cells[10]), int(cells[12]))
         except ValueError:
-            raise UserError(f"{path}: line {number} is not a ParaDocs line, which has {PARADOCS_CELLS} cells") from None
+            raise UserError(
+                f"{path}: line {number} is not a ParaDocs line, which has {PARADOCS_CELLS} cells, with numbers in "
+                "cells 10 to 16"
+            ) from None
         return f"{cells[16]}-{cells[17]}".strip(), starts, ends
 
 

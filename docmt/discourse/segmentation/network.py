@@ -99,7 +99,7 @@ class WordTypes:
 
 
 def number_types(sentences: Iterable[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
-    """Return the distinct word forms in order of appearance, and the words in sentences as their indices."""
+    """Return the distinct word forms in order of appearance, and every sentence as indices into them."""
     numbers: dict[str, int] = {}
     encoded = [[numbers.setdefault(word, len(numbers)) for word in sentence] for sentence in sentences]
     return list(numbers), encoded
@@ -134,7 +134,7 @@ class SentenceBatch:
 
     @classmethod
     def pad(cls, sentences: Sequence[Sequence[int]]) -> "SentenceBatch":
-        """Pad sentences of word type numbers with their first number."""
+        """Pad every sentence (indices of word forms) with its first index."""
         lengths = [len(numbers) for numbers in sentences]
         longest = max(lengths)
         rows = [[*numbers, *[numbers[0]] * (longest - len(numbers))] for numbers in sentences]

@@ -135,7 +135,7 @@ class Distances(nn.Module, ABC):
 
     @abstractmethod
     def add(self, key_PHK: Tensor, value_PHK: Tensor, distances_P: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values in group order from projected ones and their distances, int64 [P]."""
+        """Return keys and values that depend on the distances, int64 [P]. All are in group order."""
 
     def finish(self, output_NHE: Tensor) -> Tensor:
         """Return the attention output as the output projection reads it, [N, H, K]."""

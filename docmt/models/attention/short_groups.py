@@ -214,7 +214,9 @@ def backward(
 
 
 def tile(n_rows: int, n_groups: int, width: int, capability: tuple[int, int]) -> tuple[int, int]:
-    """Return the fastest tile for groups with this mean length (docs/experiments/gpu.md).
+    """Return rows and warps of the fastest tile for groups with a mean of n_rows / n_groups rows.
+
+    See docs/experiments/gpu.md.
 
     On GPUs other than Hopper, the backward pass with a large tile needs more than the 255 registers per thread.
     """

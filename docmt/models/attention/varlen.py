@@ -37,7 +37,7 @@ MAX_HEAD_WIDTH = 128
 TOLERANCE = 0.03
 """Maximum relative difference from flash attention. bfloat16 rounds by 0.004."""
 Adjust = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Returns keys and values in group order, [P, H, K], from projected ones and their distances, int64 [P]."""
+"""Adds distances, int64 [P], to keys and values, [P, H, K]. All are in group order."""
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ class Transformer(nn.Module):
             yield f"decoder.{i}.cross_attention", layer.cross_attention
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
-        """Return scores for all symbols, [N, V], with the shared table."""
+        """Return scores for all symbols, [N, V], with the shared embedding matrix."""
         return F.linear(hidden_ND, self.embedding.weight, self.output_bias)
 
 
