@@ -38,13 +38,13 @@ corpora:
       splits:                          # paths are relative to this folder
 $splits
 text: $text
-instances:                             # how documents are cut
+instances:                             # texts that a model reads at once
   sentences: {max_sentences: 1}
   documents: {max_tokens: 512}         # whole sentences of one document, up to 512 subwords
 training:
   scratch:
     {learning_rate: $rate, warmup_steps: $warmup, word_dropout: 0.0, max_steps: $steps, validate_every_steps: $every}
-  finetune:                            # after `scratch`: new output layers start at zero, and learn faster
+  finetune:                            # from `scratch`: new attention starts without effect, and learns faster
     {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, init_new_parameters: zero,
      max_steps: $more, validate_every_steps: $half}
 datasets:
