@@ -113,7 +113,7 @@ METRICS: dict[str, Metric] = {
     "d-BLEU (instances)": sacre_metric("the same, as in the code of G-Transformer", bleu, "instances"),
     "d-BLEU (documents)": sacre_metric("the same", bleu, "documents"),
     "tokenized s-BLEU": words_metric(
-        "Moses words, no smoothing: the number of Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
+        "Moses words, no smoothing: equal to Moses' `multi-bleu.perl`", sacre=multi_bleu, unit="sentences"
     ),
     "tokenized d-BLEU (instances)": words_metric("Moses words, no smoothing", sacre=multi_bleu, unit="instances"),
     DOC2DOC: words_metric(
@@ -137,7 +137,7 @@ METRICS: dict[str, Metric] = {
     "APT": Metric("accuracy of pronouns", score_apt, needs=(ALIGNER, TRAINING)),
     CXMI: Metric("gain in log probability of a reference sentence from context, in nats", needs=(MODEL,)),
     LOG_PROBABILITY: Metric("mean over reference sentences, in nats; comes with CXMI", needs=(MODEL,), always=True),
-    COMET: Metric("with the section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
+    COMET: Metric("a trained metric, section `evaluation.comet`", unit="sentences", needs=("its own environment",)),
     ACCURACY: Metric("share of contrastive items in which the correct candidate wins", digits=1),
     GENERATIVE: Metric("share of items whose translation contains the expected words", digits=1),
 }
