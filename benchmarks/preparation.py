@@ -31,7 +31,7 @@ from docmt.models.settings import ModelSettings
 from docmt.text.vocabulary import BOS, EOS
 from docmt.training.settings import TrainingSettings
 from docmt.training.tasks import Task
-from docmt.training.updates import Turn, UpdateReader
+from docmt.training.updates import UpdateIndex, UpdateReader
 
 N_SYMBOLS = 8000
 FIRST_WORD = 20
@@ -52,7 +52,7 @@ def random_instances(folder: Path, n_documents: int) -> InstanceSet:
 
     instances = np.arange(0, n + 1, SENTENCES_PER_DOCUMENT)
     documents = np.arange(n_documents, dtype=np.int32)
-    save_instances(folder, InstanceSet(*side(), *side(), instances, documents, {"counts": {}}))
+    save_instances(folder, InstanceSet(*side(), *side(), instances, documents, {"counts": {}, "document_ids": []}))
     return load_instances(folder)
 
 
@@ -64,7 +64,7 @@ def measure(task: Task, architecture: str, max_tokens: int, kernel: Kernel, n_ba
     times = []
     for position in range(min(n_batches, reader.n_updates(0, 0))):
         started = time.thread_time()
-        reader.read(Turn(task=0, epoch=0, position=position, passes=0))
+        reader.read(UpdateIndex(task=0, epoch=0, position=position, passes=0))
         times.append(time.thread_time() - started)
     return 1000 * statistics.median(times)
 

@@ -62,7 +62,7 @@ def translate(study: Path, folder: Path, size: int) -> list[str]:
     words = (study / "results/corpora/controlled/en-de/train.en").read_text(encoding="utf-8").split()
     (folder / "sentence.txt").write_text(" ".join(words[:size]) + "\n", encoding="utf-8")
     model = str(study / "results/controlled/runs/sentence_transformer/seed1/model.pt")
-    return ["docmt", "translate", "--model", model, "--format", "lines", "sentence.txt", "--out", "sentence.de"]
+    return ["docmt", "translate", "--model", model, "sentence.txt", "--out", "sentence.de"]
 
 
 ROWS = {

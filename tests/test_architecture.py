@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -239,3 +240,15 @@ def test_functions_fit_on_a_screen(file):
         if isinstance(node, ast.FunctionDef):
             first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
             assert node.end_lineno - first.lineno < 60, node.name
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "scripts"])
+def test_benchmarks_and_scripts_import_names_that_exist(folder):
+    """The type checker only reads the package, so a renaming there could break them unnoticed."""
+    for file in (ROOT / folder).glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("docmt"):
+                module = importlib.import_module(node.module)
+                for name in node.names:
+                    found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                    assert found, f"{file.name}: {node.module}.{name.name}"

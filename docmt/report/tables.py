@@ -257,7 +257,7 @@ class Table:
         n_groups = self.kinds.count("group")
         return frozenset(i for i, n in enumerate(self._repeats) if i and n < n_groups)
 
-    @property
+    @cached_property
     def muted(self) -> frozenset[int]:
         """Rows that are not systems in the study."""
         return frozenset(i for i, row in enumerate(records(self.frame)) if row.get("is_muted"))
@@ -267,7 +267,7 @@ class Table:
         """Cell links by row and column."""
         return {(i, j): cell.link for i, row in enumerate(self.cells) for j, cell in enumerate(row) if cell.link}
 
-    @property
+    @cached_property
     def kinds(self) -> list[Kind]:
         """Column kinds."""
         return [column.kind for column in self.shown]

@@ -39,6 +39,8 @@ def test_a_row_per_system_in_the_order_of_the_settings_with_what_the_config_says
     table = lay_out(rows, columns=["Bi-sent", "Mo-doc", "Input"], metrics=["s-BLEU", "METEOR"], labels={"a": "#1"})
     assert table.header == ["System", "Bi-sent", "Input", "s-BLEU", "METEOR"], "what no system has is no column"
     assert table.rows == [["#1", "✗", "sentences", "20.00", "7.00"], ["b", "✓", "documents", "30.00", "–"]]
+    # The page asks for these once per cell or row.
+    assert all(getattr(table, name) is getattr(table, name) for name in ("rows", "cells", "breaks", "muted", "kinds"))
     assert best_cells(table) == {(1, 3)}
     assert table.kinds[:3] == ["label"] * 3
     assert table.full["Bi-sent"].tolist() == ["✗", "✓"]
