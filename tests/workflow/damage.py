@@ -93,21 +93,24 @@ class Laboratory:
         self.chance = random.Random(seed)
         self.made = {}
 
-    def run(self, n_trials):
-        """Damage files at random, all kinds of damage equally often. What a damage would not change is skipped."""
+    def run(self, n_trials, rules=()):
+        """Damage files at random, all kinds of damage equally often. What a damage would not change is skipped.
+
+        `rules` limits the damage to inputs of some rules.
+        """
         before = Path.cwd()
         os.chdir(self.folder)
         try:
             trials = []
             while len(trials) < n_trials:
-                if trial := self._try(DAMAGES[len(trials) % len(DAMAGES)]):
+                if trial := self._try(DAMAGES[len(trials) % len(DAMAGES)], rules or self.rules):
                     trials.append(trial)
             return trials
         finally:
             os.chdir(before)
 
-    def _try(self, damage):
-        rule = self.chance.choice(self.rules)
+    def _try(self, damage, rules):
+        rule = self.chance.choice(rules)
         job = self.chance.choice([job for job in self.jobs if job.rule == rule])
         path = self.chance.choice([file for file in self.files if job.reads(file)])
         changed = self._damaged(damage, path)

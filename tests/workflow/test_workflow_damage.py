@@ -24,7 +24,9 @@ def test_no_damage_changes_a_result_silently(finished, dry_run, n_trials, tmp_pa
     outcomes = collections.Counter((trial.damage, trial.outcome) for trial in trials)
     assert all(outcomes[damage, "named"] > n_trials / len(DAMAGES) / 2 for damage in DAMAGES), outcomes
     if n_trials > 500:
-        assert {trial.job.rule for trial in trials if trial.outcome == "named"} == set(laboratory.rules)
+        # A rule that reads few of its files, such as `count_instances`, can be missed by chance.
+        for rule in set(laboratory.rules) - {trial.job.rule for trial in trials if trial.outcome == "named"}:
+            assert "named" in {trial.outcome for trial in laboratory.run(100, [rule])}, rule
 
 
 def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
