@@ -1,6 +1,7 @@
 """Short error messages from Snakemake, and a last line after Ctrl-C."""
 
 import atexit
+import io
 import logging
 import re
 import signal
@@ -15,14 +16,15 @@ LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
 def shorten_messages(describe_progress: Callable[[], str]) -> None:
     """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
-    After Ctrl-C, the jobs end with errors that Snakemake would print. The errors are dropped, and the last line is
-    `describe_progress()`.
+    After Ctrl-C, the jobs end with errors. They are only written to Snakemake's log file, and the last line in the
+    terminal is `describe_progress()`.
     """
+    logger = logging.getLogger("snakemake.logging")
     interrupted = False
 
     def shorten(record: logging.LogRecord) -> bool:
         if record.levelno < logging.ERROR:
-            return not interrupted
+            return True
         for name in ("msg", "shellcmd"):
             if isinstance(text := getattr(record, name, None), str):
                 setattr(record, name, LONG_ARGUMENT.sub("'{…}'", text))
@@ -31,15 +33,19 @@ def shorten_messages(describe_progress: Callable[[], str]) -> None:
                 f"docmt: error: another run is at work in {Path.cwd()}: wait until it has ended; if it was killed, "
                 "remove its lock with `docmt run --unlock`"
             )
-        return not interrupted
+        return True
 
     def interrupt(*_: object) -> None:
         nonlocal interrupted
         if not interrupted:
+            for handler in logger.handlers:
+                if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
+                    # Other threads can be inside a filter, but not write to the old stream afterwards.
+                    handler.setStream(io.StringIO())
             print("docmt: stopping; trainings save a checkpoint first", file=sys.stderr)
             atexit.register(lambda: print(f"docmt: stopped: {describe_progress()}", file=sys.stderr))
         interrupted = True
         raise KeyboardInterrupt
 
-    logging.getLogger("snakemake.logging").addFilter(shorten)
+    logger.addFilter(shorten)
     signal.signal(signal.SIGINT, interrupt)

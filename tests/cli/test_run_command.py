@@ -273,7 +273,8 @@ def test_null_removes_a_row(called, tmp_path):
 
 def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_another(tmp_path):
     words = [sys.executable, "-m", "docmt", "run", str(SMOKE), "corpora", "--cores", "1"]
-    (tmp_path / "docmt").write_text(f"#!/bin/sh\nexec sleep 300 # '{'x' * 99}'\n")
+    # The job ends with an error after a second, as a training that saves.
+    (tmp_path / "docmt").write_text("#!/bin/sh\ntrap 'sleep 1; exit 130' INT\nwhile :; do sleep 0.2; done\n")
     (tmp_path / "docmt").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with subprocess.Popen(
@@ -293,6 +294,8 @@ def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_a
         "docmt: stopped: 0 of 63 results are made; the same command resumes",
     ]
     assert "Error" not in "".join(lines)
+    logs = "".join(log.read_text() for log in (tmp_path / ".snakemake/log").glob("*.log"))
+    assert "Error in rule generate_corpus" in logs
 
 
 def test_errors_of_jobs_do_not_quote_settings(tmp_path):
