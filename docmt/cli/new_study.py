@@ -44,7 +44,7 @@ instances:                             # texts that a model reads at once
 training:
   scratch:
     {learning_rate: $rate, warmup_steps: $warmup, word_dropout: 0.0, max_steps: $steps, validate_every_steps: $every}
-  finetune:                            # from `scratch`: new attention starts without effect, and learns faster
+  finetune:                            # after `scratch`: new attention starts without effect, and learns faster
     {learning_rate: 5.0e-4, pretrained_learning_rate: 2.0e-4, warmup_steps: 50, init_new_parameters: zero,
      max_steps: $more, validate_every_steps: $half}
 datasets:

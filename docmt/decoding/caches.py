@@ -269,7 +269,7 @@ class SourceKVCache(ABC):
         self.bias: Tensor | None = None
 
     def advance(self, sentences_BM: Tensor) -> None:
-        """Set the sentences of the rows in the next step, numbered over the batch."""
+        """Set each row's source sentence in the next step, by number in the batch."""
         # The comparison would make a GPU wait.
         if self.group_of is None or (sentences_BM.is_cpu and torch.equal(sentences_BM, self.sentences_BM)):
             return

@@ -125,7 +125,7 @@ METRICS: dict[str, Metric] = {
     "chrF": sacre_metric("chrF2 of sacreBLEU", chrf, "sentences"),
     "chrF++": sacre_metric("chrF2++ of sacreBLEU", partial(chrf, word_order=2), "sentences", on_request=True),
     "TER": sacre_metric("TER of sacreBLEU", ter, "sentences", on_request=True, lower_is_better=True),
-    "length ratio": Metric("words of the hypotheses per word of the reference", score_bleu, always=True),
+    "length ratio": Metric("words of the hypotheses in % of the reference", score_bleu, always=True),
     "sentence count preserved": Metric(
         "share of instances with as many sentences as the source; only for unaligned systems", score_bleu, always=True
     ),

@@ -23,7 +23,7 @@ class InstancesSettings(Settings):
     subset_seed: int = 1
     """Random seed of the subset."""
     shuffled: bool = False
-    """Distribute training sentence pairs randomly over documents, without trees. A control for document models: the
+    """Distribute training sentence pairs randomly over documents (not with `trees`). A control for document models: the
     same sentences without useful context."""
 
 

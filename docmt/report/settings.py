@@ -177,7 +177,7 @@ class ReportSettings(Settings):
     title: str = "Document-level machine translation"
     """Page heading."""
     metrics: list[str] = Field(default=[name for name, metric in METRICS.items() if metric.is_main], min_length=1)
-    """Main table columns, in order. Empty columns are omitted."""
+    """Main table columns, in order, if they are filled and comparable."""
     tables: dict[Annotated[str, AfterValidator(_table_name)], PaperTable] = {}
     """Tables as in a paper, by name, shown first. Target for one table: `results/tables/NAME.txt`."""
     cases: dict[Annotated[str, AfterValidator(_table_name)], CaseTable] = {}

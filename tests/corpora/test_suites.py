@@ -254,7 +254,7 @@ LINES, PRONOUNS = {"reader": "contrapro_suite"}, {"reader": "contrapro_generativ
         (LINES, {"en": PAIR, "de": PAIR + "C <SEP> d\n"}, "1 lines"),
         (LINES, {"en": "A b\n", "de": PAIR}, "line 1"),
         (LINES | {"counts": {"documents": 2}}, {"en": PAIR, "de": PAIR}, "1 documents, but 2 are expected"),
-        (LINES, contrapro_files() | {"fields": [{"a": 1}]}, "item 1 is not an item of ContraPro"),
+        (LINES, contrapro_files() | {"fields": [{"a": 1}]}, "item 1 lacks a key of ContraPro"),
         (PRONOUNS, {"en": PAIR * 2, "de": PAIR + "A <SEP> c\n"}, "do not replace er, sie or es"),
         (CTXPRO, {"items": [ITEM], "inputs": "x<eos> a\ny\n"}, "1 items in .*, but 2 lines"),
         (CTXPRO, {"items": [ITEM], "inputs": "a<eos> x\n"}, "line 1 does not end with the source sentence of item 1"),

@@ -231,7 +231,7 @@ def _contrapro_distances(path: Path | None) -> dict[tuple[str, str, str], set[in
                 for error in value["errors"]:
                     found[*sides, _letters(error["contrastive"])].add(value["ante distance"])
             except (KeyError, TypeError):
-                raise UserError(f"{file}: item {number} is not an item of ContraPro") from None
+                raise UserError(f"{file}: item {number} lacks a key of ContraPro's items") from None
     return found
 
 

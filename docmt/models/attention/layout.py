@@ -102,7 +102,7 @@ class BatchTrees:
         return cls.join([cls.of_open_instance(lengths) if trees is None else trees for trees, lengths in pairs])
 
     def without_tree_mask(self, open_B: np.ndarray) -> "BatchTrees":
-        """Return the trees with more open instances, bool [B]."""
+        """Return the trees, also open where `open_B` is true."""
         return replace(self, open_B=self.open_B | open_B)
 
     def with_boundaries(self, marks: tuple[int, int]) -> "BatchTrees":

@@ -151,7 +151,7 @@ class Claim(Settings):
     min_seeds: int = Field(default=3, ge=2)
     """Minimum number of seeds per system."""
     control: str | None = None
-    """Another claim that must be supported first, for example `a > 90`, so that systems have learned enough.
+    """Name of a claim that must be supported first, so that systems have learned enough. It has no control itself.
     Otherwise the verdict is *control failed*. Default: no control."""
     remark: str = ""
     """Remark for readers, for example a difference from the paper's systems."""
