@@ -61,24 +61,17 @@ def as_argument(settings: Any) -> str:
 class CommandGroup(App):
     """A group of commands, added with the method `command`, or a single command."""
 
-    @property
-    def help(self) -> str:
-        """Docstring of a single command (also where its group sets a shorter text), or description of a group."""
-        return (self.default_command.__doc__ if self.default_command else self._help) or ""
-
-    @help.setter
+    @App.help.setter
     def help(self, value: str) -> None:
-        self._help = value
-
-    def command(self, obj: Any = None, name: Any = None, **keywords: Any) -> Any:
-        """Add a function as a command. The section `Example:` in its docstring ends the help."""
-        if inspect.isfunction(obj):
-            keywords.setdefault("help_epilogue", example_of(obj))
-            join_lines(obj)
-        return super().command(obj, name, **keywords)
+        """Set the description of a group. The help of a single command is its docstring."""
+        if self.default_command is None:
+            self._help = value
 
     def default(self, obj: Any = None, **keywords: Any) -> Any:
-        """Make a function the only command."""
+        """Make a function the only command. `command` also calls this, for the group that it makes of a function.
+
+        The section `Example:` in the docstring ends the help.
+        """
         if inspect.isfunction(obj):
             self.help_epilogue = self.help_epilogue or example_of(obj)
             join_lines(obj)

@@ -19,7 +19,7 @@ README = """\
 | command in this folder | |
 |---|---|
 | `docmt config check my.yaml` | check the configuration and its files |
-| `docmt run my.yaml --dry-run` | list the jobs with their reasons |
+| `docmt run my.yaml --dry-run` | count the jobs by rule, with a reason |
 | `docmt run my.yaml` | run the jobs on all cores, or resume after an interruption |
 | `docmt run my.yaml --profile slurm` | run the jobs on a Slurm cluster (adapt `slurm/config.yaml` first) |
 | `docmt status` | show training progress and failed jobs |

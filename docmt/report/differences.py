@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from docmt.errors import UserError
 from docmt.evaluation.significance import MIN_ITEMS, MIN_SEGMENTS, PairedDifference
 from docmt.files import read_json
+from docmt.report.score_files import other_study
 from docmt.report.settings import ReportSettings
 from docmt.report.summary import ScoreKey
 
@@ -64,10 +65,7 @@ def _read(path: Path, fingerprints: Sequence[str]) -> Iterator[Difference]:
     if not isinstance(rows, list):
         raise UserError(f"{path}: not an output of `docmt evaluate difference`: key 'differences' is missing")
     if fingerprints and content.get("provenance", {}).get("fingerprint") not in fingerprints:
-        raise UserError(
-            f"{path}: its fingerprint does not belong to this study, so settings or data differ: remove the file and "
-            "run Snakemake again, without --rerun-triggers"
-        )
+        raise other_study(f"{path}: its fingerprint")
     for row in rows:
         try:
             yield ROW.validate_python(row)

@@ -136,11 +136,15 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
                 f"({known['data']}…): score both on the same test set"
             )
         if expected and row["fingerprint"] not in expected:
-            raise UserError(
-                f"scores of {describe(row)}: their fingerprint {row['fingerprint']} does not belong to this study, "
-                "so settings or data differ: remove the score file and run Snakemake again, without "
-                "--rerun-triggers"
-            )
+            raise other_study(f"scores of {describe(row)}: their fingerprint {row['fingerprint']}")
+
+
+def other_study(fingerprint: str) -> UserError:
+    """Return the error for a file with another fingerprint than the study's. The text names file and fingerprint."""
+    return UserError(
+        f"{fingerprint} does not belong to this study, so settings or data differ: remove the file and run Snakemake "
+        "again, without --rerun-triggers"
+    )
 
 
 def write_scores_table(path: Path, rows: Iterable[dict[str, Any]]) -> None:

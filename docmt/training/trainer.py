@@ -104,7 +104,8 @@ class Trainer:
 
         Raises Interrupted after SIGTERM, SIGUSR1 or SIGINT. The state after the current update is saved.
         """
-        is_resumed, self.meter = self._resume(), DeviceMeter(self.fabric.device)
+        is_resumed = self._resume()
+        self.meter = DeviceMeter(self.fabric.device)
         self.state.sessions.append(Session(self.state.step))
         with self.signals, contextlib.closing(self.writer), contextlib.closing(self.loggers):
             # On a CPU, the first session has already shown that memory suffices.
