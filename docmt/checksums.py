@@ -1,8 +1,8 @@
 """Checksums of the files that docmt writes: a file that was damaged or swapped is refused where it is read.
 
 The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha256sum`: after `cd DIR`,
-`sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is a user's own, or was
-written by an older docmt. A record without a file is what Snakemake leaves of a temporary file.
+`sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is the user's. A record
+without a file is what Snakemake leaves of a temporary file.
 """
 
 import contextlib

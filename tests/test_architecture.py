@@ -44,7 +44,6 @@ BASE = (
     "logs",
     "processes",
     "provenance",
-    "renamed",
     "settings",
     "slurm",
     "snakemake",

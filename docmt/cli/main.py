@@ -17,7 +17,6 @@ from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 from docmt.provenance import FINGERPRINT_VARIABLE
-from docmt.renamed import rename_command
 
 COLLECT_EVERY = 100_000
 """New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
@@ -105,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic searches every installed package for plugins, which docmt does not use.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
-        words = rename_command(sys.argv[1:] if arguments is None else arguments)
+        words = sys.argv[1:] if arguments is None else arguments
         code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()  # otherwise Python would report a full disk after the exit code is determined
         return code

@@ -84,7 +84,7 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        check_user_files(load_config(values, announce=False))  # Snakemake announces former names
+        check_user_files(load_config(values))
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:

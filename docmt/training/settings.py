@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from cyclopts import Parameter
 from pydantic import Field, model_validator
@@ -26,8 +26,6 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
-
-    later: ClassVar[tuple[str, ...]] = ("init_new_parameters", "freeze", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """Training tasks, one update each in turn. The first determines epochs and validation loss. `documents`: parallel
