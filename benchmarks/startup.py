@@ -35,8 +35,8 @@ text truecase --model {TEXT}/truecaser.en.json --input {TEXT}/dev.true.en --out 
 text apply-bpe --codes {TEXT}/bpe.codes --input {TEXT}/dev.true.en --out OUT/bpe
 instances build --texts {TEXT}/dev.bpe.en {TEXT}/dev.bpe.de --documents {CORPORA}/dev.documents.tsv \
  --vocabulary {TEXT}/vocabulary.txt --settings {{}} --out OUT/instances
-instances statistics --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
-discourse statistics --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
+instances count --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
+discourse count-trees --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
 decode translate --model {RUN}/model.pt --instances results/controlled/instances/sentences/dev --out OUT/dev.jsonl
 decode score-candidates --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
 evaluate run --settings {{"metrics":["s-BLEU"]}} --tests {TRANSLATED} --src-lang en --tgt-lang de {KEYS} \

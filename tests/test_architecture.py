@@ -42,6 +42,7 @@ BASE = (
     "gpu_locks",
     "languages",
     "logs",
+    "paths",
     "processes",
     "provenance",
     "settings",

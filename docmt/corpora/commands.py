@@ -134,7 +134,7 @@ def read(
 
 
 @commands.command
-def suite(
+def convert_suite(
     *,
     corpus: CorpusName = None,
     spec: Spec = None,
@@ -145,7 +145,7 @@ def suite(
     """Convert a contrastive or generative test set to JSON lines with one item per line.
 
     Example:
-        docmt corpora suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
+        docmt corpora convert-suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
 
     Args:
         split: name of the split.
@@ -229,11 +229,11 @@ def filter(
 
 
 @commands.command
-def overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang: TgtLang, out: OutFile) -> None:
+def count_overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang: TgtLang, out: OutFile) -> None:
     """Count test sentences and documents that also occur in the training data.
 
     Example:
-        docmt corpora overlap --train ende/train --tests ende/test_talks ende/test_news --src-lang en --tgt-lang de
+        docmt corpora count-overlap --train ende/train --tests ende/test_talks ende/test_news --src-lang en --tgt-lang de
         --out overlap.json
 
     Args:

@@ -44,11 +44,11 @@ def build(
 
 
 @commands.command
-def statistics(*, folders: list[str], out: OutFile) -> None:
+def count(*, folders: list[str], out: OutFile) -> None:
     """Count instances. Writes a CSV file with one row per folder.
 
     Example:
-        docmt instances statistics --folders ende/documents/train=instances/train --out statistics.csv
+        docmt instances count --folders ende/documents/train=instances/train --out statistics.csv
 
     Args:
         folders: folders of instances, or their manifests, written DATASET/INSTANCES/SPLIT=FOLDER.

@@ -103,8 +103,8 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
     (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
-    assert planned >= {"import_output", "evaluate", "render_reader"}
-    assert not planned & {"train", "translate", "contrast", "build_instances"}
+    assert planned >= {"import_output", "evaluate_run", "report_reader"}
+    assert not planned & {"train", "translate", "score_candidates", "instances_build"}
     done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stderr[-5000:]
     report = tmp_path / "results/report"

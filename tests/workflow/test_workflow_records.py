@@ -41,9 +41,9 @@ def test_a_copy_with_times_in_any_order_is_up_to_date(copied):
 def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copied):
     with open(copied.folder / file, "ab") as opened:
         opened.write(b"\n")
-    rules = ("train", "translate", "contrast", "evaluate")
+    rules = ("train", "translate", "score_candidates", "evaluate_run")
     if file == TRANSLATIONS:
-        rules = ("translate", "evaluate")
+        rules = ("translate", "evaluate_run")
     assert copied.jobs() == of_run("document_transformer", *rules) - {job} | REPORT
 
 
@@ -81,7 +81,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     """`--touch` makes Snakemake take old results for new ones: the fingerprints in the scores are the old ones."""
     touched = study.run("--touch", changes=FASTER)
     assert touched.returncode == 0, touched.stderr
-    kept = study.run("--forcerun", "gather", changes=FASTER)
+    kept = study.run("--forcerun", "report_collect", changes=FASTER)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
     assert "system document_transformer, seed 1, test controlled: their fingerprint" in messages
@@ -91,7 +91,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
 def test_tables_refuse_paired_tests_of_other_settings(study):
     changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
     assert study.run("--touch", changes=changes).returncode == 0
-    kept = study.run("--forcerun", "evaluate", "gather", changes=changes)
+    kept = study.run("--forcerun", "evaluate_run", "report_collect", changes=changes)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
     assert "g_transformer_finetuned/against/sentence_transformer.json: its fingerprint does not belong" in messages

@@ -46,7 +46,7 @@ def test_a_system_decodes_the_models_of_another(finished):
 def test_every_rule_leaves_a_log_and_a_benchmark(finished):
     logs = {path.name for path in (finished.folder / "logs").iterdir()}
     assert logs == {path.name for path in (finished.folder / "results/benchmarks").iterdir()}
-    assert {"generate_corpus", "train", "render"} <= logs
+    assert {"controlled_generate", "train", "report_render"} <= logs
 
 
 def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path):

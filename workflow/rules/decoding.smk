@@ -38,7 +38,7 @@ rule translate:
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule contrast:
+rule score_candidates:
     """Compute log probabilities for the candidates of a contrastive test set."""
     input:
         model=MODEL,
@@ -49,9 +49,9 @@ rule contrast:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
-        "logs/contrast/{dataset}/{system}/seed{seed}/{suite}.log",
+        "logs/score_candidates/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/contrast/{dataset}/{system}/seed{seed}/{suite}.tsv"
+        "results/benchmarks/score_candidates/{dataset}/{system}/seed{seed}/{suite}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
@@ -72,18 +72,18 @@ rule contrast:
         " 2> {log}"
 
 
-rule generate:
+rule translate_suite:
     """Translate the documents of a generative test set."""
     input:
         model=MODEL,
-        suite=plan.input("generated_documents", "suite"),  # as in `contrast`
+        suite=plan.input("generated_documents", "suite"),  # as in `score_candidates`
         discourse=plan.input("generated_documents", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
-        "logs/generate/{dataset}/{system}/seed{seed}/{suite}.log",
+        "logs/translate_suite/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/generate/{dataset}/{system}/seed{seed}/{suite}.tsv"
+        "results/benchmarks/translate_suite/{dataset}/{system}/seed{seed}/{suite}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
@@ -102,19 +102,19 @@ rule generate:
         " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule score_cxmi:
+rule evaluate_cxmi:
     """Compute what context adds to the log probability of the reference (CXMI)."""
     input:
         model=MODEL,
-        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `contrast`.
+        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `score_candidates`.
         text=plan.input("cxmi", "text"),
         discourse=plan.input("cxmi", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
-        "logs/score_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
+        "logs/evaluate_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
     benchmark:
-        "results/benchmarks/score_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
+        "results/benchmarks/evaluate_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     conda:

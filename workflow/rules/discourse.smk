@@ -23,7 +23,7 @@ rule read_treebank:
         format=plan.param("treebank", "format"),
         files=plan.param("treebank", "files"),  # the folder next to the .fetched file
     shell:
-        "docmt discourse treebank --format {params.format} --files {params.files:q}"
+        "docmt discourse read-treebank --format {params.format} --files {params.files:q}"
         " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
 
 
@@ -159,7 +159,7 @@ rule annotate:
         " 2> {log}"
 
 
-rule gather_gold:
+rule merge_trees:
     """Gather the gold trees of a split."""
     input:
         inputs=plan.input("trees", "inputs"),  # {split}.discourse.jsonl of all corpora in the split
@@ -168,9 +168,9 @@ rule gather_gold:
         # Named as if annotated in one shard.
         "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
-        "logs/gather_gold/{dataset}/{trees}/{part}.log",
+        "logs/merge_trees/{dataset}/{trees}/{part}.log",
     benchmark:
-        "results/benchmarks/gather_gold/{dataset}/{trees}/{part}.tsv"
+        "results/benchmarks/merge_trees/{dataset}/{trees}/{part}.tsv"
     wildcard_constraints:
         trees=plan.row_pattern("discourse.trees", where="gold"),
     priority: 20
@@ -179,14 +179,14 @@ rule gather_gold:
     params:
         fingerprint=plan.fingerprint("trees"),
     shell:
-        "docmt discourse merge --inputs {input.inputs} --documents {input.documents} --out {output}"
+        "docmt discourse merge-trees --inputs {input.inputs} --documents {input.documents} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule count_trees:
     """Count EDUs, depths and relations in the trees of a dataset."""
     input:
-        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `gather_gold`
+        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `merge_trees`
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -200,5 +200,5 @@ rule count_trees:
         fingerprint=plan.fingerprint("tree_statistics"),
         files=plan.param("tree_statistics", "files"),  # NAME=FILE
     shell:
-        "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
+        "docmt discourse count-trees --files {params.files:q} --out {output.statistics} --relations {output.relations}"
         " --fingerprint {params.fingerprint} 2> {log}"

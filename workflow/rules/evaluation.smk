@@ -1,7 +1,7 @@
 # Evaluation: scores of one run, and paired tests of a system against a baseline.
 
 
-rule evaluate:
+rule evaluate_run:
     """Score a run on all test splits and suites."""
     input:
         # The command gets all inputs with the parameters `tests` and `training`.
@@ -14,9 +14,9 @@ rule evaluate:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores.json",
     log:
-        "logs/evaluate/{dataset}/{system}/seed{seed}.log",
+        "logs/evaluate_run/{dataset}/{system}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/evaluate/{dataset}/{system}/seed{seed}.tsv"
+        "results/benchmarks/evaluate_run/{dataset}/{system}/seed{seed}.tsv"
     conda:
         "../../environment.yml"
     params:
@@ -63,25 +63,25 @@ rule evaluate_comet:
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule compare:
+rule evaluate_difference:
     """Compare a system with a baseline on all test splits and suites, over all seeds."""
     input:
-        texts=plan.input("differences", "texts"),  # as in `evaluate`
+        texts=plan.input("differences", "texts"),  # as in `evaluate_run`
         # All files in results/{dataset}/runs/{system}/seed*/decoding/ on tests of both systems
         outputs=plan.input("differences", "outputs"),
         baseline=plan.input("differences", "baseline"),
     output:
         "results/{dataset}/runs/{system}/against/{baseline}.json",
     log:
-        "logs/compare/{dataset}/{system}/{baseline}.log",
+        "logs/evaluate_difference/{dataset}/{system}/{baseline}.log",
     benchmark:
-        "results/benchmarks/compare/{dataset}/{system}/{baseline}.tsv"
+        "results/benchmarks/evaluate_difference/{dataset}/{system}/{baseline}.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("differences"),
         settings=plan.settings("differences"),
-        tests=plan.param("differences", "tests"),  # as in `evaluate`, with files of the baseline
+        tests=plan.param("differences", "tests"),  # as in `evaluate_run`, with files of the baseline
         languages=plan.options("differences", "src_lang", "tgt_lang"),
     shell:
         "docmt evaluate difference --settings {params.settings:q} --tests {params.tests:q} {params.languages}"

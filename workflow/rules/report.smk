@@ -1,7 +1,7 @@
 # Report: long tables of scores, and the tables, pictures and pages made from scores, histories and translations.
 
 
-rule gather:
+rule report_collect:
     """Gather scores into one table: of the study, of a dataset, or of a system on a dataset."""
     input:
         # Score files of runs: results/{dataset}/runs/{system}/seed{seed}/scores.json, and the files in scores/ next to
@@ -15,9 +15,9 @@ rule gather:
             caption="../captions/scores.rst",
         ),
     log:
-        "logs/gather/{scope}.log",
+        "logs/report_collect/{scope}.log",
     benchmark:
-        "results/benchmarks/gather/{scope}.tsv"
+        "results/benchmarks/report_collect/{scope}.tsv"
     wildcard_constraints:
         scope=plan.scope_pattern(),
     localrule: True
@@ -32,18 +32,18 @@ rule gather:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule study_table:
+rule report_table:
     """Make one table of `report.tables`, as soon as its systems are scored."""
     input:
-        scores=plan.input("table", "scores"),  # score files of its systems, as in `gather`
+        scores=plan.input("table", "scores"),  # score files of its systems, as in `report_collect`
         # With a baseline: results/{dataset}/runs/{system}/against/{baseline}.json
         differences=plan.input("table", "differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
-        "logs/study_table/{table}.log",
+        "logs/report_table/{table}.log",
     benchmark:
-        "results/benchmarks/study_table/{table}.tsv"
+        "results/benchmarks/report_table/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -60,7 +60,7 @@ rule study_table:
         " --out results/tables/{wildcards.table} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
-rule study_cases:
+rule report_cases:
     """Choose the sentences of one case study."""
     input:
         text=plan.input("case_study", "text"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
@@ -70,9 +70,9 @@ rule study_cases:
     output:
         multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
     log:
-        "logs/study_cases/{cases}.log",
+        "logs/report_cases/{cases}.log",
     benchmark:
-        "results/benchmarks/study_cases/{cases}.tsv"
+        "results/benchmarks/report_cases/{cases}.tsv"
     conda:
         "../../environment.yml"
     params:
@@ -85,7 +85,7 @@ rule study_cases:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule study_figure:
+rule report_figure:
     """Draw one figure of `report.figures` or `report.curves`, as soon as its systems are scored or trained."""
     input:
         # In `report.figures`: score files of its systems. In `report.curves`: history.csv of its systems.
@@ -94,9 +94,9 @@ rule study_figure:
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
     log:
-        "logs/study_figure/{figure}.log",
+        "logs/report_figure/{figure}.log",
     benchmark:
-        "results/benchmarks/study_figure/{figure}.tsv"
+        "results/benchmarks/report_figure/{figure}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
@@ -112,18 +112,18 @@ rule study_figure:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule judge_claims:
+rule report_claims:
     """Judge all claims, or one of them as soon as its systems are scored."""
     input:
-        # As in `study_figure`.
+        # As in `report_figure`.
         scores=plan.input("judged_claims", "scores"),
         histories=plan.input("judged_claims", "histories"),
     output:
         multiext("results/{claims}", ".txt", ".md", ".csv"),
     log:
-        "logs/judge_claims/{claims}.log",
+        "logs/report_claims/{claims}.log",
     benchmark:
-        "results/benchmarks/judge_claims/{claims}.tsv"
+        "results/benchmarks/report_claims/{claims}.tsv"
     wildcard_constraints:
         claims=f"claims(/({plan.row_pattern('report.claims')}))?",
     localrule: True
@@ -140,7 +140,7 @@ rule judge_claims:
         " --out results/{wildcards.claims} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
 
 
-rule render:
+rule report_render:
     """Make the report page with all tables, figures and claims."""
     input:
         # The manifest names all files but `scores`.
@@ -157,7 +157,7 @@ rule render:
         ),
         # Statistics of trees in results/{dataset}/discourse/, and evaluation.json of their segmenters and parsers
         trees=plan.input("report", "trees"),
-        differences=plan.input("report", "differences"),  # as in `study_table`
+        differences=plan.input("report", "differences"),  # as in `report_table`
         cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
         summary="results/report/summary.txt",
@@ -176,9 +176,9 @@ rule render:
             caption="../captions/figures.rst",
         ),
     log:
-        "logs/render/render.log",
+        "logs/report_render/report_render.log",
     benchmark:
-        "results/benchmarks/render/render.tsv"
+        "results/benchmarks/report_render/report_render.tsv"
     conda:
         "../../environment.yml"
     params:
@@ -193,7 +193,7 @@ rule render:
         " --fingerprint {params.fingerprint} > {output.summary} 2> {log}"
 
 
-rule render_reader:
+rule report_reader:
     """Make the page with all translations and suite items."""
     input:
         # Texts, suites, trees and outputs of all scored runs. The manifest names them.
@@ -206,9 +206,9 @@ rule render_reader:
             caption="../captions/reader.rst",
         ),
     log:
-        "logs/render_reader/render_reader.log",
+        "logs/report_reader/report_reader.log",
     benchmark:
-        "results/benchmarks/render_reader/render_reader.tsv"
+        "results/benchmarks/report_reader/report_reader.tsv"
     conda:
         "../../environment.yml"
     params:

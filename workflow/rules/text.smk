@@ -151,7 +151,7 @@ rule learn_vocabulary:
         " --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule pack_pipeline:
+rule save_pipeline:
     """Pack settings, truecasers and BPE codes into one file."""
     input:
         truecasers=collect(
@@ -161,9 +161,9 @@ rule pack_pipeline:
     output:
         "results/{dataset}/text/pipeline.json",
     log:
-        "logs/pack_pipeline/{dataset}.log",
+        "logs/save_pipeline/{dataset}.log",
     benchmark:
-        "results/benchmarks/pack_pipeline/{dataset}.tsv"
+        "results/benchmarks/save_pipeline/{dataset}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
@@ -194,5 +194,5 @@ rule count_roundtrip:
         fingerprint=plan.fingerprint("roundtrip"),
         inputs=plan.param("roundtrip", "inputs"),  # LANG=FILE
     shell:
-        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
+        "docmt text count-roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
         " --fingerprint {params.fingerprint} > {log} 2>&1"

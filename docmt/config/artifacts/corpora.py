@@ -19,7 +19,7 @@ from docmt.settings import nearest
 class CorporaArtifacts(Declarations):
     """Corpora as fetched, read or generated, and the splits of datasets."""
 
-    @artifact("fetch_corpus", stage="corpora")
+    @artifact("corpora_fetch", stage="corpora")
     def fetched(self, corpus: str, split: str) -> Artifact:
         """Mark of a split (or suite) of the catalog whose files have all been fetched."""
         # Versions become a folder's name: whatever a path cannot hold everywhere is a hyphen.
@@ -29,7 +29,7 @@ class CorporaArtifacts(Declarations):
         # Fingerprints contain the checksums of files in the folder, not their origin.
         return Artifact([f"{folder}.fetched"], params=params)
 
-    @artifact("fetch_model", stage="corpora")
+    @artifact("models_fetch", stage="corpora")
     def fetched_model(self, published: str) -> Artifact:
         """Configuration of a published model of the catalog. It is fetched after all other files of the model."""
         folder, sources = study_folder(published), find_model(published).sources()
@@ -45,7 +45,7 @@ class CorporaArtifacts(Declarations):
         params = {"settings": row.model_copy(update={"python": None}), "python": row.python}
         return Artifact([row.file], [row.id, row.documents], params=params)
 
-    @artifact("read_corpus", "read_monolingual", stage="corpora")
+    @artifact("corpora_read", "read_monolingual", stage="corpora")
     def corpus(self, corpus: str, split: str, languages: str) -> Artifact:
         """Split of a corpus in one direction, or in one language."""
         prefix = f"results/corpora/{corpus}/{languages}/{split}"
@@ -58,7 +58,7 @@ class CorporaArtifacts(Declarations):
         file = f"results/corpora/{corpus}/{languages}/suites/{suite}.jsonl"
         return self._of_corpus(corpus, suite, [file], {})
 
-    @artifact("generate_corpus", "generate_nested", stage="corpora")
+    @artifact("controlled_generate", "generate_nested", stage="corpora")
     def generated(self, corpus: str) -> Artifact:
         """All splits and suites of a generated corpus, with gold trees."""
         return self.corpus(corpus, "train", "-".join(CONTROLLED_LANGUAGES))
@@ -93,7 +93,7 @@ class CorporaArtifacts(Declarations):
         params |= {"corpus": corpus, "files": fetched.file.removesuffix(".fetched")}
         return Artifact(files, [corpus, parts], {"fetched": fetched}, params)
 
-    @artifact("combine_corpora", "filter_corpora", "combine_monolingual", stage="corpora")
+    @artifact("corpora_combine", "corpora_filter", "combine_monolingual", stage="corpora")
     def dataset_split(self, dataset: str, split: str) -> Artifact:
         """Text of a dataset's split after `filters`, with its document index."""
         row = self.config.datasets[dataset]

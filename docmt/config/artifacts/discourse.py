@@ -67,7 +67,7 @@ class DiscourseArtifacts(TextArtifacts):
         """Scores of a parser on the test split of its treebank."""
         return self._evaluation(self.parser(parser), self.config.discourse.parsers[parser].treebank)
 
-    @artifact("annotate", "gather_gold", stage="discourse")
+    @artifact("annotate", "merge_trees", stage="discourse")
     def trees(self, dataset: str, trees: str, part: str) -> Artifact:
         """Trees of the source documents in a split or in `suite_{suite}`."""
         row, data = self.config.discourse.trees[trees], self.config.datasets[dataset]

@@ -22,14 +22,14 @@ PARTS = {ACCURACY: "suite", GENERATIVE: "generated", **dict.fromkeys(OF_REFERENC
 class StudyArtifacts(ScoreArtifacts):
     """All artifacts of a study, up to the report."""
 
-    @artifact("gather", stage="report")
+    @artifact("report_collect", stage="report")
     def scores_table(self, scope: str) -> Artifact:
         """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
         runs = [run for run in self.scored if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
         scores = once(made for run in runs for made in self.run_scores(run).values())
         return Artifact([f"results/{scope}/scores.csv"], [scores], {"scores": scores})
 
-    @artifact("study_table", stage="report")
+    @artifact("report_table", stage="report")
     def table(self, table: str) -> Artifact:
         """One table of `report.tables`. Requires only the scores of its systems."""
         row = self.config.report.tables[table]
@@ -40,7 +40,7 @@ class StudyArtifacts(ScoreArtifacts):
         hashed = self._report_params()
         return Artifact(files, [scores, *differences, *_as_text(hashed)], inputs, hashed)
 
-    @artifact("study_cases", stage="report")
+    @artifact("report_cases", stage="report")
     def case_study(self, cases: str) -> Artifact:
         """One case study of `report.cases`, from the translations of its two systems."""
         row = self.config.report.cases[cases]
@@ -61,7 +61,7 @@ class StudyArtifacts(ScoreArtifacts):
             },
         )
 
-    @artifact("study_figure", stage="report")
+    @artifact("report_figure", stage="report")
     def figure(self, figure: str) -> Artifact:
         """One figure of `report.figures` or `report.curves`. Requires only the scores or histories of its systems."""
         files = [f"results/figures/{figure}.{suffix}" for suffix in ("svg", "png", "csv")]
@@ -79,7 +79,7 @@ class StudyArtifacts(ScoreArtifacts):
             inputs, hashed = {"scores": [], "histories": read}, self._figure_params(seeds_by_system(runs))
         return Artifact(files, [read, *_as_text(hashed)], inputs, hashed)
 
-    @artifact("judge_claims", stage="report")
+    @artifact("report_claims", stage="report")
     def judged_claims(self, claims: str = "claims") -> Artifact:
         """All claims of `report.claims` (`claims`), or one claim (`claims/{claim}`). Requires only its systems."""
         rows, name = self.config.report.claims, claims.removeprefix("claims").removeprefix("/")
@@ -102,7 +102,7 @@ class StudyArtifacts(ScoreArtifacts):
         files = [f"results/{claims}.{suffix}" for suffix in ("txt", "md", "csv")]
         return Artifact(files, [*inputs.values(), *_as_text(hashed)], inputs, {**hashed, "name": name})
 
-    @artifact("render", stage="report")
+    @artifact("report_render", stage="report")
     def report(self) -> Artifact:
         """Tables, figures and the report page."""
         scores, counts = self.scores_table("report"), self.counts()
@@ -158,7 +158,7 @@ class StudyArtifacts(ScoreArtifacts):
         }
         return Artifact(["results/report/report.html"], parts, inputs, params)
 
-    @artifact("render_reader", stage="report")
+    @artifact("report_reader", stage="report")
     def reader(self) -> Artifact:
         """Reader page with the translations and suite items of all scored runs."""
         shown = seeds_by_system(self.scored)

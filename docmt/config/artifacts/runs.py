@@ -31,7 +31,7 @@ CXMI_PREFIX = "cxmi_"
 class RunArtifacts(DiscourseArtifacts):
     """Instances, models, translations and scores."""
 
-    @artifact("build_instances", stage="instances")
+    @artifact("instances_build", stage="instances")
     def instances(self, dataset: str, instances: str, split: str) -> Artifact:
         """Instances of a split for a row of section `instances`, with trees if the row has any."""
         chosen = self.config.instances[instances].instances()
@@ -58,7 +58,7 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": chosen},
         )
 
-    @artifact("count_instances", stage="instances")
+    @artifact("instances_count", stage="instances")
     def instance_statistics(self, dataset: str) -> Artifact:
         """Counts of all instances of a dataset."""
         made = {
@@ -154,7 +154,7 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @artifact("contrast", stage="decoding")
+    @artifact("score_candidates", stage="decoding")
     def probabilities(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Log probabilities of the candidates of a contrastive test set."""
         if self.config.systems[system].has_user_output:
@@ -177,7 +177,7 @@ class RunArtifacts(DiscourseArtifacts):
             },
         )
 
-    @artifact("generate", stage="decoding")
+    @artifact("translate_suite", stage="decoding")
     def generated_documents(self, dataset: str, system: str, seed: str, suite: str) -> Artifact:
         """Translations of the documents of a generative test set by a run."""
         settings = decoding_settings(self.config, system)
@@ -190,7 +190,7 @@ class RunArtifacts(DiscourseArtifacts):
             {"settings": settings},
         )
 
-    @artifact("score_cxmi", stage="decoding")
+    @artifact("evaluate_cxmi", stage="decoding")
     def cxmi(self, dataset: str, system: str, seed: str, part: str) -> Artifact:
         """Gain in reference log probability from context (CXMI) on a test split, or on `suite_{suite}`."""
         settings = decoding_settings(self.config, system)

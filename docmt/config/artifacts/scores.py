@@ -21,7 +21,7 @@ PAIRED_TESTS = 2
 class ScoreArtifacts(RunArtifacts):
     """Scores."""
 
-    @artifact("evaluate", stage="evaluation")
+    @artifact("evaluate_run", stage="evaluation")
     def scores(self, dataset: str, system: str, seed: str) -> Artifact:
         """Scores of a run on all its test splits, contrastive and generative test sets."""
         parts = self.tested_parts(dataset, system)
@@ -55,7 +55,7 @@ class ScoreArtifacts(RunArtifacts):
             },
         )
 
-    @artifact("compare", stage="evaluation")
+    @artifact("evaluate_difference", stage="evaluation")
     def differences(self, dataset: str, system: str, baseline: str) -> Artifact:
         """Paired tests of a system against a baseline on all tests of both, over all seeds."""
         parts = self.tested_parts(dataset, system, baseline)

@@ -72,7 +72,7 @@ class TextArtifacts(CorporaArtifacts):
         inputs = {"inputs": self._training_text(dataset, self.subwords), "pretrained": self._published_text(dataset)}
         return self._of_bpe(dataset, "vocabulary.txt", inputs, params)
 
-    @artifact("pack_pipeline", stage="text")
+    @artifact("save_pipeline", stage="text")
     def pipeline(self, dataset: str) -> Artifact:
         """Text pipeline, which contains settings, truecasers and BPE codes."""
         truecasers = [self.truecaser(dataset, lang) for lang in self.config.datasets[dataset].languages]
