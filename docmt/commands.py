@@ -34,6 +34,18 @@ def written(help: str) -> Parameter:
     return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
 
 
+def optional_file(help: str) -> Parameter:
+    """Return the annotation of an optional file. A rule passes the option without a file if it has no such input."""
+
+    def convert(_: Any, tokens: Sequence[Any]) -> Path | None:
+        files = [token.value for token in tokens if token.value]
+        if len(files) > 1:
+            raise ValueError(f"expected one file, not {len(files)}")
+        return Path(files[0]) if files else None
+
+    return option(help, converter=convert, accepts_keys=False, n_tokens=-1)
+
+
 OutFile = Annotated[Path, written("file to write.")]
 SrcLang = Annotated[str, option("source language code.")]
 TgtLang = Annotated[str, option("target language code.")]

@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from docmt.cli.init import find_workflow
 from docmt.cli.status import find_configuration
 from docmt.commands import CommandGroup, print_table
-from docmt.config.artifacts.report import STAGES
+from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError

@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.study import user_files
 from docmt.config.checks import check_config
 from docmt.config.schema import Config
 from docmt.config.systems import merge
@@ -118,8 +119,8 @@ def _check_characters(values: Any, where: str) -> None:
 
 def check_user_files(config: Config) -> None:
     """Raise UserError if a user-supplied file is missing in the working directory."""
-    for own in StudyArtifacts(config).user_files():
-        own.check()
+    for file in user_files(Study(config)):
+        file.check()
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import torch
 
-from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.batching import fill_batches
+from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
 from docmt.discourse.discourse_documents import (

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, Jobs, OutFile, option, settings_at
+from docmt.commands import CommandGroup, Jobs, OutFile, option, optional_file, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
@@ -222,9 +222,12 @@ def annotate(
     *,
     segmenter: Path,
     parser: ParserName,
-    text: Path | None = None,
-    documents: Path | None = None,
-    suite: Path | None = None,
+    text: Annotated[
+        Path | None,
+        optional_file("text with one sentence per line, and --documents or blank lines between documents."),
+    ] = None,
+    documents: Annotated[Path | None, optional_file("document index of the text.")] = None,
+    suite: Annotated[Path | None, optional_file("contrastive test set, in place of a text.")] = None,
     lang: TextLang,
     sentences: Literal["parser", "chain"] = "parser",
     shard: int = 1,
@@ -240,9 +243,6 @@ def annotate(
 
     Args:
         segmenter: segmenter model.
-        text: text with one sentence per line, and --documents or blank lines between documents.
-        documents: document index of the text.
-        suite: contrastive test set, in place of a text.
         sentences: tree over sentences, parsed, or a chain (every sentence depends on the preceding one).
         shard: part of the documents to process, from 1.
         n_shards: number of parts.

@@ -96,7 +96,9 @@ def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, A
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
-            raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`")
+            raise UserError(
+                f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`"
+            )
         overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return overlaps
 

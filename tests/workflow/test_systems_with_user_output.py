@@ -7,9 +7,9 @@ import sys
 
 import pytest
 import yaml
+from smoke_study import StudyView
 from studies import read_jobs, snakemake
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config
 from docmt.errors import UserError
 
@@ -83,7 +83,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     missing = snakemake(tmp_path, "--dry-run", config=config)
     assert missing.returncode
     assert re.search(r"config\.\S+: own/\S+: no such file", missing.stdout + missing.stderr)
-    named = {own.where: own.file for own in StudyArtifacts(load_config(STUDY)).user_files()}
+    named = {own.where: own.file for own in StudyView(load_config(STUDY)).user_files()}
     assert named["config.systems.one.hypotheses.made/test"] == "own/one.de"
     assert named["config.systems.two.log_probabilities.made/pronoun"] == "own/two.scores"
     own = tmp_path / "own"

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+from smoke_study import StudyView
 from studies import Study
 from test_workflow_reruns import REPORT, of_run, planned
 
@@ -145,8 +146,8 @@ def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
 
 def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint_and_runs_nothing(own, monkeypatch):
     monkeypatch.chdir(own.folder)
-    before = own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint
+    before = StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint
     os.utime(own.folder / "talks.en")
-    assert own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint == before
+    assert StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint == before
     done = own.run("--dry-run", TARGET, changes=custom("talks.en"))
     assert "Nothing to be done" in done.stdout + done.stderr

@@ -4,6 +4,7 @@ import csv
 import json
 
 import pytest
+from smoke_study import StudyView
 
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
@@ -73,7 +74,10 @@ NEW_SYSTEM = {
 
 CHANGES = {
     "report title": ({"report": {"title": "Another"}}, {"report_render", "report_reader"}),
-    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"report_render", "report_reader", CASES}),
+    "label of a system": (
+        {"report": {"labels": {"document_transformer": "D"}}},
+        {"report_render", "report_reader", CASES},
+    ),
     "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"report_reader"}),
     "mirror, and what nothing uses": (
         {
@@ -149,7 +153,15 @@ OTHER_CORPUS = {"corpora": {"controlled": {"controlled": {"seed": 2}}}}
 def test_another_corpus_reruns_all(finished):
     everything = finished.jobs(OTHER_CORPUS)
     rules = {job.split()[0] for job in everything}
-    assert {"controlled_generate", "corpora_combine", "count_overlap", "tokenize", "truecase", "train", "report_render"} <= rules
+    assert {
+        "controlled_generate",
+        "corpora_combine",
+        "count_overlap",
+        "tokenize",
+        "truecase",
+        "train",
+        "report_render",
+    } <= rules
     assert everything >= FROM_BPE
 
 
@@ -179,7 +191,7 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
 
 
 def planned(study, system, changes=None):
-    return study.plan(changes).artifacts.scores("controlled", system, "1").fingerprint
+    return StudyView(study.plan(changes).config).scores("controlled", system, "1").fingerprint
 
 
 def score_fingerprint(study, system):

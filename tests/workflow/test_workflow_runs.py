@@ -3,6 +3,7 @@
 import json
 import re
 
+from smoke_study import StudyView
 from studies import read_jobs, snakemake
 
 
@@ -94,7 +95,7 @@ def test_snakemake_report_is_made(finished):
     assert done.returncode == 0, done.stderr
     page = (finished.folder / "snakemake.html").read_text(encoding="utf-8")
     labels = [json.loads(found) for found in re.findall(r'"labels": (\{[^}]*\})', page)]
-    for run in finished.plan().artifacts.trained:
+    for run in StudyView(finished.plan().config).trained:
         assert {"dataset": run.dataset, "system": run.system, "seed": str(run.seed)} in labels
         assert f"The training of {run.system} on {run.dataset} with seed {run.seed}" in page
     assert {"page": "translations to read"} in labels

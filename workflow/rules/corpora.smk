@@ -18,8 +18,7 @@ rule corpora_fetch:
     conda:
         "../../environment.yml"
     params:
-        # Not recorded, because the same file from another place reruns nothing.
-        mirror=plan.options("fetched", "mirror", is_recorded=False),
+        mirror=plan.options("fetched", "mirror"),
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split}"
         " --out resources/corpora/{wildcards.corpus}/{wildcards.version}/{wildcards.split} {params.mirror} 2> {log}"
@@ -42,7 +41,7 @@ rule models_fetch:
     conda:
         "../../environment.yml"
     params:
-        mirror=plan.options("fetched_model", "mirror", is_recorded=False),
+        mirror=plan.options("fetched_model", "mirror"),
     shell:
         "docmt models fetch --model {wildcards.published}"
         " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
@@ -64,7 +63,7 @@ rule fetch_mtdata:
         "../../environment.yml"
     params:
         settings=plan.settings("fetched_mtdata"),  # with the id of the dataset
-        python=plan.options("fetched_mtdata", "python", is_recorded=False),
+        python=plan.options("fetched_mtdata", "python"),
     shell:
         "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
 
@@ -73,7 +72,7 @@ rule corpora_read:
     """Read a split of a corpus into sentences, aligned if it has two languages, with a document index."""
     input:
         # From the catalog: the .fetched file. From mtdata: the .tsv file. Otherwise: your files in `corpora.custom`.
-        plan.input("corpus"),
+        plan.input("corpus_text"),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
@@ -89,14 +88,14 @@ rule corpora_read:
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.fingerprint("corpus"),
-        # --corpus NAME from the catalog, or else --spec with the settings of the corpus as JSON, and --files FOLDER.
-        source=plan.options("corpus", "corpus", "spec", "files"),
-        languages=plan.param("corpus", "languages"),
+        fingerprint=plan.fingerprint("corpus_text"),
+        # --corpus NAME from the catalog, or else --spec with the settings of the split as JSON, and --files FOLDER.
+        source=plan.options("corpus_text", "corpus", "spec", "files"),
+        languages=plan.param("corpus_text", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora read {params.source} --split {wildcards.split} --languages {params.languages}"
-        " --out {params.out} --fingerprint {params.fingerprint} 2> {log}"
+        " --out {params.out} 2> {log}"
 
 
 use rule corpora_read as read_monolingual with:
@@ -128,8 +127,7 @@ rule convert_suite:
         fingerprint=plan.fingerprint("corpus_suite"),
         source=plan.options("corpus_suite", "corpus", "spec", "files"),  # as in `corpora_read`
     shell:
-        "docmt corpora convert-suite {params.source} --split {wildcards.suite} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt corpora convert-suite {params.source} --split {wildcards.suite} --out {output} 2> {log}"
 
 
 rule controlled_generate:
@@ -159,7 +157,7 @@ rule controlled_generate:
         settings=plan.settings("generated"),
     shell:
         "docmt controlled generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " 2> {log}"
 
 
 use rule controlled_generate as generate_nested with:
@@ -181,7 +179,7 @@ use rule controlled_generate as generate_nested with:
 rule corpora_combine:
     """Join the corpora of a dataset's split."""
     input:
-        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split
+        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split. `--inputs` are their prefixes.
         plan.input("dataset_split", "members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
@@ -201,8 +199,7 @@ rule corpora_combine:
         languages=plan.param("dataset_split", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
-        "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out} 2> {log}"
 
 
 use rule corpora_combine as combine_monolingual with:
@@ -219,8 +216,10 @@ use rule corpora_combine as combine_monolingual with:
 rule corpora_filter:
     """Join the corpora of a dataset's split, without the pairs that its filters reject."""
     input:
-        # As in `corpora_combine`, with the scores or flags in `external`, and the test splits with `max_test_overlap`.
-        plan.input("dataset_split"),
+        members=plan.input("dataset_split", "members"),  # as in `corpora_combine`
+        # Your files with scores or flags, and with `max_test_overlap` the other splits of the dataset.
+        external=plan.input("dataset_split", "external"),
+        tests=plan.input("dataset_split", "tests"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
@@ -239,13 +238,13 @@ rule corpora_filter:
     params:
         fingerprint=plan.fingerprint("dataset_split"),
         settings=plan.settings("dataset_split"),
-        tests=plan.options("dataset_split", "tests"),
+        files=plan.options("dataset_split", "external", "tests"),
         inputs=plan.param("dataset_split", "inputs"),
         languages=plan.param("dataset_split", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
-        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " {params.files} --out {params.out} --jobs {threads} 2> {log}"
 
 
 # Only the splits in `datasets.NAME.filters` match both.
@@ -255,8 +254,9 @@ ruleorder: corpora_filter > corpora_combine
 rule count_overlap:
     """Count sentences and documents that occur in both training and test data."""
     input:
-        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. `--tests` includes `dev`.
-        plan.input("overlap"),
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. The parameters are their prefixes.
+        train=plan.input("overlap", "train"),
+        tests=plan.input("overlap", "tests"),  # and `dev`
     output:
         "results/{dataset}/corpora/overlap.json",
     log:
@@ -269,7 +269,7 @@ rule count_overlap:
         fingerprint=plan.fingerprint("overlap"),
         train=plan.param("overlap", "train"),
         tests=plan.param("overlap", "tests"),
-        languages=plan.options("overlap", "src_lang", "tgt_lang"),
+        languages=plan.params("overlap", "src_lang", "tgt_lang"),
     shell:
         "docmt corpora count-overlap --train {params.train:q} --tests {params.tests:q} {params.languages} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " 2> {log}"

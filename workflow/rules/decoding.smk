@@ -35,7 +35,7 @@ rule translate:
         settings=plan.settings("hypotheses"),
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
-        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " --out {output} --threads {threads} 2> {log}"
 
 
 rule score_candidates:
@@ -64,12 +64,10 @@ rule score_candidates:
         fingerprint=plan.fingerprint("probabilities"),
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
-        discourse=plan.options("probabilities", "discourse"),
-        scoring=plan.options("probabilities", "score", "target_context"),  # from `evaluation.contrast`
+        scoring=plan.params("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.discourse} {params.scoring} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        " --discourse {input.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
 
 
 rule translate_suite:
@@ -96,10 +94,9 @@ rule translate_suite:
     params:
         fingerprint=plan.fingerprint("generated_documents"),
         settings=plan.settings("generated_documents"),
-        discourse=plan.options("generated_documents", "discourse"),
     shell:
         "docmt decode translate-suite --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " --discourse {input.discourse} --out {output} --threads {threads} 2> {log}"
 
 
 rule evaluate_cxmi:
@@ -107,7 +104,8 @@ rule evaluate_cxmi:
     input:
         model=MODEL,
         # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `score_candidates`.
-        text=plan.input("cxmi", "text"),
+        texts=plan.input("cxmi", "texts"),
+        suite=plan.input("cxmi", "suite"),
         discourse=plan.input("cxmi", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
@@ -126,12 +124,11 @@ rule evaluate_cxmi:
     params:
         fingerprint=plan.fingerprint("cxmi"),
         settings=plan.settings("cxmi"),  # only `decoding.context`
-        # Of a split: --prefix and languages. Of a suite: --suite.
-        text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
-        discourse=plan.options("cxmi", "discourse"),
+        languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split
         test=plan.param("cxmi", "test"),
     shell:
-        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.text} {params.discourse}"
+        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} --texts {input.texts} --suite {input.suite}"
+        " {params.languages} --discourse {input.discourse}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
@@ -140,9 +137,10 @@ rule import_output:
     """Check and convert the output of an external system for a test split or suite."""
     input:
         # Your file in `systems.{system}.hypotheses` or `log_probabilities`.
-        own=plan.input("user_output", "own"),
+        user_file=plan.input("user_output", "user_file"),
         # The document index of the split, or the file of the suite.
-        tested=plan.input("user_output", "tested"),
+        texts=plan.input("user_output", "texts"),
+        suite=plan.input("user_output", "suite"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
@@ -157,8 +155,7 @@ rule import_output:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("user_output"),
-        tested=plan.options("user_output", "prefix", "suite"),
     shell:
         # With `=`, because the name of the file can begin with a hyphen.
-        "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt evaluate import-output --file={input.user_file:q} --texts {input.texts} --suite {input.suite}"
+        " --out {output} 2> {log}"

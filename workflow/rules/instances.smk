@@ -28,11 +28,9 @@ rule instances_build:
     params:
         fingerprint=plan.fingerprint("instances"),
         settings=plan.settings("instances"),
-        discourse=plan.options("instances", "discourse"),
     shell:
         "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
-        " --vocabulary {input.vocabulary} {params.discourse} --out {output} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        " --vocabulary {input.vocabulary} --discourse {input.discourse} --out {output} 2> {log}"
 
 
 rule instances_count:
@@ -50,7 +48,5 @@ rule instances_count:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("instance_statistics"),
-        folders=plan.param("instance_statistics", "folders"),  # NAME=MANIFEST
     shell:
-        "docmt instances count --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        "docmt instances count --manifests {input} --out {output} 2> {log}"

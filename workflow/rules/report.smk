@@ -28,8 +28,7 @@ rule report_collect:
         # --fingerprints: the command refuses scores of other settings.
         score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
-        "docmt report collect --scores {input} {params.score_fingerprints} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report collect --scores {input} {params.score_fingerprints} --out {output} 2> {log}"
 
 
 rule report_table:
@@ -50,20 +49,19 @@ rule report_table:
     params:
         fingerprint=plan.fingerprint("table"),
         settings=plan.settings("table"),
-        # JSON with columns of the papers that follow from the settings of the systems, such as "Bi-sent".
-        columns=plan.options("table", "paper_columns"),
-        differences=plan.options("table", "differences"),
+        # JSON with facts on systems that follow from their settings, such as the paper's column "Bi-sent".
+        study=plan.param("table", "study"),
         score_fingerprints=plan.score_fingerprints("table"),
     shell:
-        "docmt report table --settings {params.settings:q} {params.columns} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} {params.score_fingerprints}"
-        " --out results/tables/{wildcards.table} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
+        "docmt report table --settings {params.settings:q} --study {params.study:q} --name {wildcards.table}"
+        " --scores {input.scores} --differences {input.differences} {params.score_fingerprints}"
+        " --out results/tables/{wildcards.table} > /dev/null 2> {log}"
 
 
 rule report_cases:
     """Choose the sentences of one case study."""
     input:
-        text=plan.input("case_study", "text"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
+        texts=plan.input("case_study", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
         # Translations with the first seed: results/{dataset}/runs/{system}/seed{seed}/decoding/test_{test}.jsonl
         system=plan.input("case_study", "system"),
         baseline=plan.input("case_study", "baseline"),
@@ -78,11 +76,10 @@ rule report_cases:
     params:
         fingerprint=plan.fingerprint("case_study"),
         settings=plan.settings("case_study"),
-        text=plan.options("case_study", "prefix", "src_lang", "tgt_lang"),
+        languages=plan.params("case_study", "src_lang", "tgt_lang"),
     shell:
-        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} {params.text}"
-        " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} --texts {input.texts} {params.languages}"
+        " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases} 2> {log}"
 
 
 rule report_figure:
@@ -103,13 +100,12 @@ rule report_figure:
     params:
         fingerprint=plan.fingerprint("figure"),
         settings=plan.settings("figure"),
-        columns=plan.options("figure", "paper_columns"),
-        shown=plan.options("figure", "scores", "manifest"),
+        study=plan.param("figure", "study"),
         score_fingerprints=plan.score_fingerprints("figure"),
     shell:
-        "docmt report figure --settings {params.settings:q} {params.columns} --name {wildcards.figure}"
-        " {params.shown} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report figure --settings {params.settings:q} --study {params.study:q} --name {wildcards.figure}"
+        " --scores {input.scores} --histories {input.histories} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
+        " 2> {log}"
 
 
 rule report_claims:
@@ -132,18 +128,16 @@ rule report_claims:
     params:
         fingerprint=plan.fingerprint("judged_claims"),
         settings=plan.settings("judged_claims"),
-        name=plan.options("judged_claims", "name"),
-        shown=plan.options("judged_claims", "scores", "manifest"),
+        name=plan.params("judged_claims", "name"),
         score_fingerprints=plan.score_fingerprints("judged_claims"),
     shell:
-        "docmt report claims --settings {params.settings:q} {params.name} {params.shown} {params.score_fingerprints}"
-        " --out results/{wildcards.claims} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
+        "docmt report claims --settings {params.settings:q} {params.name} --scores {input.scores}"
+        " --histories {input.histories} {params.score_fingerprints} --out results/{wildcards.claims} > /dev/null 2> {log}"
 
 
 rule report_render:
     """Make the report page with all tables, figures and claims."""
     input:
-        # The manifest names all files but `scores`.
         scores="results/report/scores.csv",
         histories=plan.input("report", "histories"),  # history.csv of all trainings
         # results/{dataset}/instances/statistics.csv of datasets with instances
@@ -155,8 +149,11 @@ rule report_render:
         roundtrips=expand(
             "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
         ),
-        # Statistics of trees in results/{dataset}/discourse/, and evaluation.json of their segmenters and parsers
-        trees=plan.input("report", "trees"),
+        # statistics.csv and relations.csv in results/{dataset}/discourse/{trees}/
+        tree_statistics=plan.input("report", "tree_statistics"),
+        tree_relations=plan.input("report", "tree_relations"),
+        segmenters=plan.input("report", "segmenters"),  # evaluation.json
+        parsers=plan.input("report", "parsers"),
         differences=plan.input("report", "differences"),  # as in `report_table`
         cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
@@ -184,20 +181,25 @@ rule report_render:
     params:
         fingerprint=plan.fingerprint("report"),
         settings=plan.settings("report"),
-        columns=plan.options("report", "paper_columns"),
-        manifest=plan.param("report", "manifest"),
+        study=plan.param("report", "study"),
         score_fingerprints=plan.score_fingerprints("report"),
     shell:
-        "docmt report render --settings {params.settings:q} {params.columns} --scores {input.scores}"
-        " --manifest {params.manifest:q} {params.score_fingerprints} --out results/report"
-        " --fingerprint {params.fingerprint} > {output.summary} 2> {log}"
+        "docmt report render --settings {params.settings:q} --study {params.study:q} --scores {input.scores}"
+        " --histories {input.histories} --statistics {input.statistics} --overlaps {input.overlaps}"
+        " --counts {input.counts} --roundtrips {input.roundtrips} --tree-statistics {input.tree_statistics}"
+        " --tree-relations {input.tree_relations} --segmenters {input.segmenters} --parsers {input.parsers}"
+        " --differences {input.differences} --cases {input.cases} --benchmarks results/benchmarks"
+        " --reader reader.html {params.score_fingerprints} --out results/report > {output.summary} 2> {log}"
 
 
 rule report_reader:
     """Make the page with all translations and suite items."""
     input:
-        # Texts, suites, trees and outputs of all scored runs. The manifest names them.
-        shown=plan.input("reader", "shown"),
+        outputs=plan.input("reader", "outputs"),  # results/{dataset}/runs/{system}/seed{seed}/decoding/*
+        texts=plan.input("reader", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_*
+        suites=plan.input("reader", "suites"),
+        generative=plan.input("reader", "generative"),
+        trees=plan.input("reader", "trees"),
     output:
         report(
             "results/report/reader.html",
@@ -214,7 +216,9 @@ rule report_reader:
     params:
         fingerprint=plan.fingerprint("reader"),
         settings=plan.settings("reader"),
-        manifest=plan.param("reader", "manifest"),
+        study=plan.param("reader", "study"),
+        # DATASET/SUITE=FILE and DATASET/TEST/TREES=FILE
+        named=plan.options("reader", "suites", "generative", "trees"),
     shell:
-        "docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report reader --settings {params.settings:q} --study {params.study:q} --outputs {input.outputs}"
+        " --texts {input.texts} {params.named} --out {output} 2> {log}"
