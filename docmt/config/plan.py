@@ -111,7 +111,7 @@ class Plan:
             values = dict(wildcards.items())
             # Paths contain a direction such as `en-de`. Monolingual and bilingual rules only differ in these wildcards.
             values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
-            return read(declaration(self.study, *(values[name] for name in declaration.wildcards)))
+            return read(declaration(self.study, *(values[name] for name in declaration.wildcard_names)))
 
         return of
 

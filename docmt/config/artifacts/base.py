@@ -36,8 +36,9 @@ class Artifact:
         params: everything else that determines the content, by name. Snakemake records the parameters of a rule.
         options: command options that do not change the content, such as devices, or names of the inputs' files.
         is_kept: False for intermediate text.
-        declaration, stage, rules: name of the declaration, stage, and alternative rules that make the files (set by
-            `artifact`).
+        reads_paths: True if the command takes names, for example of systems, from the paths of its inputs.
+        declaration, wildcards, stage, rules: name of the declaration with values of its wildcards, stage, and
+            alternative rules that make the files (set by `artifact`).
     """
 
     files: Sequence[str]
@@ -45,7 +46,9 @@ class Artifact:
     params: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     is_kept: bool = True
+    reads_paths: bool = False
     declaration: str = ""
+    wildcards: tuple[Any, ...] = ()
     stage: str = ""
     rules: tuple[str, ...] = ()
 
@@ -53,7 +56,10 @@ class Artifact:
     def fingerprint(self) -> str:
         """Short hash of the stage's version, the parameters, and the fingerprints of all inputs."""
         inputs = {name: [source.fingerprint for source in self.sources(name)] for name in self.inputs}
-        return fingerprint([self.declaration, STAGE_VERSIONS[self.stage], as_argument(self.params), inputs])
+        paths = []
+        if self.reads_paths:
+            paths = [source.files for source in self.sources() if not isinstance(source, UserFile)]
+        return fingerprint([self.declaration, STAGE_VERSIONS[self.stage], as_argument(self.params), inputs, paths])
 
     @property
     def file(self) -> str:
@@ -134,17 +140,16 @@ class Declaration(Generic[P]):
 
     def __call__(self, study: Study, *args: P.args, **kwargs: P.kwargs) -> Artifact:
         """Return the artifact. It is cached, because artifacts share their inputs."""
-        name = self.declare.__name__
-        key = (name, *args, *kwargs.values())
-        if key not in study.declared:
+        name, wildcards = self.declare.__name__, (*args, *kwargs.values())
+        if (name, *wildcards) not in study.declared:
             artifact = self.declare(study, *args, **kwargs)
             if not artifact.stage:  # otherwise, another function has declared it
-                artifact = replace(artifact, declaration=name, stage=self.stage, rules=self.rules)
-            study.declared[key] = artifact
-        return study.declared[key]
+                artifact = replace(artifact, declaration=name, wildcards=wildcards, stage=self.stage, rules=self.rules)
+            study.declared[name, *wildcards] = artifact
+        return study.declared[name, *wildcards]
 
     @property
-    def wildcards(self) -> list[str]:
+    def wildcard_names(self) -> list[str]:
         """Names of the function's arguments after the study."""
         return list(inspect.signature(self.declare).parameters)[1:]
 

@@ -83,7 +83,7 @@ def _of_corpus(study: Study, corpus: str, split: str, files: list[str], **params
     row = readable_corpus(study.config, corpus)
     described = row.splits[split]
     params |= {"languages of files": row.languages, "format": row.format_of(split)}
-    params["description"] = described.model_dump(mode="json", exclude={"files", "format"})
+    params["description"] = described.model_dump(mode="json", exclude={"files", "format", "documents", "sentences"})
     # Only this split, so that the command line does not change with others. It names files relative to the study.
     options = {"spec": row.model_copy(update={"splits": {split: described}}), "files": "."}
     if kind == "mtdata":

@@ -32,7 +32,7 @@ def scores_table(study: Study, scope: str) -> Artifact:
     """Table of all scores of the study (`report`), of a `{dataset}`, or of `{dataset}/runs/{system}`."""
     runs = [run for run in scored_runs(study) if scope in ("report", run.dataset, f"{run.dataset}/runs/{run.system}")]
     scores = without_duplicates(score for run in runs for score in run_scores(study, run).values())
-    return Artifact([f"results/{scope}/scores.csv"], {"scores": scores})
+    return Artifact([f"results/{scope}/scores.csv"], {"scores": scores}, reads_paths=True)
 
 
 @artifact("report_table", stage="report")
@@ -46,6 +46,7 @@ def table(study: Study, table: str) -> Artifact:
             "differences": _tested_differences(study, row.baseline or study.config.report.baseline, row),
         },
         _report_params(study),
+        reads_paths=True,
     )
 
 
@@ -87,7 +88,7 @@ def figure(study: Study, figure: str) -> Artifact:
             if run.system in curves.systems and (curves.datasets is None or run.dataset in curves.datasets)
         ]
         inputs = {"scores": [], "histories": _histories(study, runs)}
-    return Artifact(files, inputs, _report_params(study))
+    return Artifact(files, inputs, _report_params(study), reads_paths=True)
 
 
 @artifact("report_claims", stage="report")
@@ -111,6 +112,7 @@ def judged_claims(study: Study, claims: str = "claims") -> Artifact:
         [f"results/{claims}.{suffix}" for suffix in ("txt", "md", "csv")],
         {"scores": without_duplicates(scores), "histories": _histories(study, trainings)},
         {"settings": study.config.report.model_dump(mode="json", include={"claims", "labels"}), "name": name},
+        reads_paths=True,
     )
 
 
@@ -155,7 +157,7 @@ def report(study: Study) -> Artifact:
         generated=[name for name in datasets if is_generated(config, name)],
         stages=RULES,
     )
-    return Artifact(["results/report/report.html"], inputs, params)
+    return Artifact(["results/report/report.html"], inputs, params, reads_paths=True)
 
 
 @artifact("report_reader", stage="report")
@@ -193,6 +195,7 @@ def reader(study: Study) -> Artifact:
         inputs,
         {"settings": settings, "study": json.dumps(facts, ensure_ascii=False), "names": names},
         options,
+        reads_paths=True,
     )
 
 

@@ -63,7 +63,7 @@ def instance_statistics(study: Study, dataset: str) -> Artifact:
     return Artifact(
         [paths.INSTANCE_COUNTS.format(dataset=dataset)],
         {"manifests": [instances(study, dataset, name, part) for name, part in rows]},
-        {"rows": rows},
+        reads_paths=True,
     )
 
 

@@ -41,6 +41,7 @@ def scores(study: Study, dataset: str, system: str, seed: str) -> Artifact:
         },
         {**_scoring_params(study, dataset, parts), "dataset": dataset, "system": system, "seed": int(seed)},
         _reference_options(study, dataset, parts),
+        reads_paths=True,
     )
 
 
@@ -87,6 +88,7 @@ def differences(study: Study, dataset: str, system: str, baseline: str) -> Artif
             "version": PAIRED_TESTS,
         },
         _reference_options(study, dataset, parts),
+        reads_paths=True,
     )
 
 
@@ -123,7 +125,6 @@ def _scoring_params(study: Study, dataset: str, parts: list[str]) -> dict[str, A
     return {
         "settings": settings,
         "packages": packages,
-        "tests": parts,
         "n_references": n_references,
         **language_pair(study, dataset),
     }
