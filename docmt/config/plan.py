@@ -100,6 +100,19 @@ class Plan:
         read = self._of(artifact, text)
         return read if is_recorded else lambda wildcards, input: read(wildcards)
 
+    def model_option(self, artifact: str, name: str) -> Callable[[Any], str]:
+        """Return a function for the option `--NAME-fingerprint`, with which a command refuses a model of another plan.
+
+        `name` is the name of the input. A published model has no fingerprint.
+        """
+
+        def text(made: Artifact) -> str:
+            models = [source for source in made.sources(name) if isinstance(source, Artifact)]
+            trained = [model.fingerprint for model in models if model.stage == "training"]
+            return " ".join(option_words(f"{name}-fingerprint", trained))
+
+        return self._of(artifact, text)
+
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
         """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""
         return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))

@@ -32,10 +32,12 @@ rule translate:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("hypotheses"),
+        model=plan.model_option("hypotheses", "model"),  # refuses a model of another plan
         settings=plan.settings("hypotheses"),
     shell:
-        "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
-        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        "docmt decode translate --settings {params.settings:q} --model {input.model} {params.model}"
+        " --instances {input.instances} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
+        " 2> {log}"
 
 
 rule contrast:
@@ -62,14 +64,15 @@ rule contrast:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
+        model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
         discourse=plan.options("probabilities", "discourse"),
         scoring=plan.options("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
-        "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.discourse} {params.scoring} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        "docmt decode score-candidates --settings {params.settings:q} --model {input.model} {params.model}"
+        " --suite {input.suite} {params.discourse} {params.scoring} --out {output} --threads {threads}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule generate:
@@ -95,11 +98,13 @@ rule generate:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("generated_documents"),
+        model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
         settings=plan.settings("generated_documents"),
         discourse=plan.options("generated_documents", "discourse"),
     shell:
-        "docmt decode translate-suite --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " {params.discourse} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        "docmt decode translate-suite --settings {params.settings:q} --model {input.model} {params.model}"
+        " --suite {input.suite} {params.discourse} --out {output} --threads {threads}"
+        " --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule score_cxmi:
@@ -125,15 +130,16 @@ rule score_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
+        model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
         # Of a split: --prefix and languages. Of a suite: --suite.
         text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
         discourse=plan.options("cxmi", "discourse"),
         test=plan.param("cxmi", "test"),
     shell:
-        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.text} {params.discourse}"
-        " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
-        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model} {params.text}"
+        " {params.discourse} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
+        " --test {params.test} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule import_output:

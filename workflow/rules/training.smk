@@ -56,6 +56,7 @@ rule train:
         pairs=plan.options("model", "pairs"),
         monolingual=plan.options("model", "monolingual", "monolingual_lang"),
         init=plan.options("model", "init"),
+        init_fingerprint=plan.model_option("model", "init"),
         # From the recipe. Not recorded, because loggers do not change the model.
         loggers=plan.options("model", "loggers", is_recorded=False),
         folder=subpath(output.model, parent=True),
@@ -63,6 +64,7 @@ rule train:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
         "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev} {params.pairs}"
         " {params.monolingual} --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
+        " {params.init_fingerprint} --model-fingerprint {params.fingerprint}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
         " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint}"
