@@ -167,11 +167,10 @@ def translate_suite(
     from docmt.models.model_file import load_model
 
     meter = DeviceMeter(chosen)
+    trained = load_model(model, fingerprint=model_fingerprint)
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
-    translator = Translator(
-        load_model(model, fingerprint=model_fingerprint), settings, device=chosen, batch_tokens=batch_tokens
-    )
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
     write_job_facts(out, **meter.facts())
