@@ -8,7 +8,6 @@ from snakemake.utils import min_version
 
 from docmt.config.discourse import TREEBANKS
 from docmt.config.plan import (
-    Plan,
     annotation_job_threads,
     scale_with_attempt,
     text_job_threads,
@@ -19,6 +18,7 @@ from docmt.config.references import (
     CONTROLLED_SUITES,
     NESTED_SUITES,
 )
+from docmt.config.run_file import load_plan, start_run
 from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
@@ -45,8 +45,9 @@ if not workflow.overwrite_configfiles:
     configfile: Path(workflow.basedir) / "config" / "config.yaml"
 
 
+# Jobs on other nodes get the configuration of the main process, whatever the files contain by then.
 try:
-    plan = Plan.load(config, files=workflow.configfiles)
+    plan = load_plan(workflow, config)
     if workflow.is_main_process:
         shorten_messages(
             partial(describe_results, Path.cwd(), plan)
@@ -105,6 +106,7 @@ wildcard_constraints:
 
 
 onstart:
+    start_run(workflow, config, plan)
     if workflow.local_exec:
         os.environ[LOCAL_JOBS] = (
             "1"  # jobs that share this machine's GPUs wait for each other

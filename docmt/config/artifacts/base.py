@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from docmt.config.schema import Config
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
+from docmt.planned_files import planned_digest
 from docmt.provenance import fingerprint
 from docmt.settings import Settings
 
@@ -94,7 +95,9 @@ class UserFile(Artifact):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content."""
+        """SHA-256 of the content. In a job, this is the content when the run was planned."""
+        if planned := planned_digest(Path(self.file)):
+            return planned
         self.check()
         return content_digest(Path(self.file))
 
