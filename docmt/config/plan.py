@@ -57,6 +57,10 @@ class Plan:
         """Return output files by stage that later stages or the user need."""
         return self.artifacts.targets
 
+    def files(self) -> list[str]:
+        """Return all files of the study, intermediate text included."""
+        return [path for artifact in self.artifacts.artifacts for path in artifact.files]
+
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""
         chain = longest_chain(self.config, wildcards.system)
