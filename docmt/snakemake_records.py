@@ -44,8 +44,8 @@ def check_records(outputs: Iterable[str]) -> None:
             "with `snakemake all --touch --forceall --cores 1`. Otherwise remove the results"
         )
     raise UserError(
-        f"{what}Restore the folder .snakemake from a copy, or remove these files to make them again (docs/workflow.md "
-        "shows how)"
+        f"{what}Restore the folder .snakemake from a copy, or remove these files to make them again. Trainings resume "
+        "from their checkpoints"
     )
 
 
