@@ -8,7 +8,6 @@ from snakemake.utils import min_version
 
 from docmt.config.discourse import TREEBANKS
 from docmt.config.plan import (
-    Plan,
     annotation_job_threads,
     scale_with_attempt,
     text_job_threads,
@@ -19,17 +18,20 @@ from docmt.config.references import (
     CONTROLLED_SUITES,
     NESTED_SUITES,
 )
+from docmt.config.run_file import load_plan, start_run
 from docmt.errors import UserError
 from docmt.gpu_locks import LOCAL_JOBS
 from docmt.models.published.catalog import load_models
+from docmt.replaced_models import describe_trainings
 from docmt.slurm import watch_jobs
-from docmt.snakemake import check_records, cores_per_gpu, training_resources
+from docmt.snakemake import cores_per_gpu, training_resources
 from docmt.snakemake_messages import shorten_messages
 from docmt.snakemake_patches import (
     patch_scheduler_timer,
     patch_sigterm_deadlock,
     patch_squeue_fallback,
 )
+from docmt.snakemake_records import check_records
 from docmt.status.study import describe_results
 
 min_version("9.27")
@@ -45,13 +47,16 @@ if not workflow.overwrite_configfiles:
     configfile: Path(workflow.basedir) / "config" / "config.yaml"
 
 
+# Jobs on other nodes get the configuration of the main process, whatever the files contain by then.
 try:
-    plan = Plan.load(config, files=workflow.configfiles)
+    plan = load_plan(workflow, config)
     if workflow.is_main_process:
         shorten_messages(
-            partial(describe_results, Path.cwd(), plan)
-        )  # the last line after Ctrl-C
-        check_records()  # refuses results without Snakemake's records, because their settings are unknown
+            partial(describe_results, Path.cwd(), plan),  # after Ctrl-C
+            lambda: describe_trainings(workflow.dag.needrun_jobs()),
+        )
+        # Without records, the settings of results are unknown.
+        check_records(plan.files())
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
@@ -105,6 +110,7 @@ wildcard_constraints:
 
 
 onstart:
+    start_run(workflow, config, plan)
     if workflow.local_exec:
         os.environ[LOCAL_JOBS] = (
             "1"  # jobs that share this machine's GPUs wait for each other

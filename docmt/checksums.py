@@ -1,8 +1,9 @@
 """Checksums of the files that docmt writes: a file that was damaged or swapped is refused where it is read.
 
 The record of `DIR/NAME` is `DIR/.checksums/NAME.sha256`, in the format of `sha256sum`: after `cd DIR`,
-`sha256sum -c .checksums/*` checks a whole folder. A file without a record is not checked: it is the user's. A record
-without a file is what Snakemake leaves of a temporary file.
+`sha256sum -c .checksums/*` checks a whole folder. A user-supplied file has no record. In a job of a workflow, it is
+compared with the checksum when the run was planned. A record without a file is what Snakemake leaves of a temporary
+file.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from docmt.errors import UserError
+from docmt.planned_files import planned_digest
 
 FOLDER = ".checksums"
 
@@ -60,10 +62,15 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
     """Open a file for reading in binary mode, once its checksum agrees with its record.
 
     Raises:
-        UserError: the file differs from its record.
+        UserError: the file differs from its record, or from the user-supplied file that the run was planned with.
         OSError: it cannot be opened.
     """
     path = Path(path)
+    if (planned := planned_digest(path)) is not None:
+        with open(path, "rb") as file:
+            _check_planned(file, path, planned)
+            yield file
+        return
     for _ in range(2):  # a writer may replace both between our opening the one and reading the other
         with open(path, "rb") as file:
             if _checksum_matches(file, path):
@@ -73,6 +80,22 @@ def open_verified(path: Path) -> Iterator[BufferedReader]:
         f"{path}: was changed after docmt wrote it (its checksum differs): remove it and run again. If the change "
         f"is intended, delete {checksum_path(path)}"
     )
+
+
+def check_planned(path: Path) -> None:
+    """Raise UserError if a user-supplied file was changed after the run was planned.
+
+    For files that a library or another program reads. Other files are checked by `open_verified`.
+    """
+    if (planned := planned_digest(path)) is not None:
+        with open(path, "rb") as file:
+            _check_planned(file, path, planned)
+
+
+def _check_planned(file: BufferedReader, path: Path, planned: str) -> None:
+    if is_checking() and hashlib.file_digest(file, "sha256").hexdigest() != planned:
+        raise UserError(f"{path}: was changed after this run was planned: start the run again to use the change")
+    file.seek(0)
 
 
 def is_checking() -> bool:

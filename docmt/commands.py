@@ -52,6 +52,10 @@ TgtLang = Annotated[str, option("target language code.")]
 Jobs = Annotated[int, option("number of processes.")]
 Threads = Annotated[int, option("CPU threads.")]
 Mirror = Annotated[Path | None, option("folder with the files of the catalog.", env_var=MIRROR_VARIABLE)]
+ModelFingerprint = Annotated[
+    str | None,
+    option("refuse a model that was trained with another fingerprint. The workflow passes it. Default: accept all."),
+]
 Positive = Annotated[int, Parameter(validator=Number(gte=1))]
 
 

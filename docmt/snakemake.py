@@ -9,14 +9,11 @@ import base64
 import contextlib
 import platform
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docmt.checksums import FOLDER
-from docmt.errors import UserError
 from docmt.files import modified
 
 if TYPE_CHECKING:
@@ -30,9 +27,6 @@ SLURM_LOGS = Path(".snakemake/slurm_logs")
 LOCKS = Path(".snakemake/locks")
 """Folder with Snakemake's locks in a study."""
 
-RECORDS = (Path(".snakemake/metadata"), Path(".snakemake/incomplete"))
-"""Folders with Snakemake's records on results and unfinished jobs."""
-
 N_LOGS = 3
 """Number of most recent Snakemake log files to read."""
 
@@ -45,24 +39,6 @@ CORES_PER_GPU = 4
 NOTICE = "--signal=TERM@120"
 """Slurm signal that tells a training to save, 120 seconds before the time limit. USR1 would end Snakemake inside the
 job, and Slurm would then kill the training before it has saved."""
-
-
-def check_records() -> None:
-    """Raise UserError if Snakemake has no records on existing results.
-
-    Otherwise Snakemake would consider them results of the current settings. With `--touch`, Snakemake records the
-    current settings, and there is no error.
-    """
-    has_records = any(path.is_file() for folder in RECORDS for path in folder.rglob("*"))
-    if has_records or {"--touch", "-t"} & {*sys.argv}:
-        return
-    if (made := next(Path("results").rglob(f"{FOLDER}/*.sha256"), None)) is not None:
-        raise UserError(
-            f"{Path.cwd()}: contains results, for example {made.parents[1] / made.stem}, but no Snakemake records "
-            "(.snakemake), so their settings are unknown. Copy a study as a whole folder with `cp -a`. If the "
-            "current settings made the results, record this with `snakemake all --touch --forceall --cores 1`. "
-            "Otherwise remove the results"
-        )
 
 
 def cores_per_gpu(wildcards: Any, threads: int) -> int:

@@ -1,4 +1,4 @@
-"""Short error messages from Snakemake, and a last line after Ctrl-C."""
+"""Short error messages from Snakemake, a line about replaced models, and a last line after Ctrl-C."""
 
 import atexit
 import io
@@ -13,16 +13,21 @@ LONG_ARGUMENT = re.compile(r"'[{\[][^']{80,}'")
 """Pattern for settings in a job's command, as JSON between apostrophes."""
 
 
-def shorten_messages(describe_progress: Callable[[], str]) -> None:
+def shorten_messages(describe_progress: Callable[[], str], describe_run: Callable[[], str]) -> None:
     """Make Snakemake's messages short: no settings in errors, one line for a locked folder and for Ctrl-C.
 
-    After Ctrl-C, the jobs end with errors. They are only written to Snakemake's log file, and the last line in the
-    terminal is `describe_progress()`.
+    `describe_run()` precedes the table of jobs, before a run starts and in a dry run. After Ctrl-C, the jobs end with
+    errors. They are only written to Snakemake's log file, and the last line in the terminal is `describe_progress()`.
     """
     logger = logging.getLogger("snakemake.logging")
     interrupted = False
+    is_described = False
 
     def shorten(record: logging.LogRecord) -> bool:
+        nonlocal is_described
+        if getattr(record, "event", None) == "run_info" and not is_described:
+            is_described = True  # a dry run prints the table twice
+            record.msg = "\n".join(filter(None, [describe_run(), str(record.msg)]))
         if record.levelno < logging.ERROR:
             return True
         for name in ("msg", "shellcmd"):

@@ -16,6 +16,7 @@ from docmt import __version__
 from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
+from docmt.planned_files import check_version
 from docmt.provenance import FINGERPRINT_VARIABLE
 
 COLLECT_EVERY = 100_000
@@ -104,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pydantic searches every installed package for plugins, which docmt does not use.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
+        check_version()
         words = sys.argv[1:] if arguments is None else arguments
         code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()  # otherwise Python would report a full disk after the exit code is determined

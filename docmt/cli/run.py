@@ -25,6 +25,7 @@ from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import atomic_writer, create_folder
 from docmt.gpu_locks import visible_gpus
+from docmt.replaced_models import REPLACED
 from docmt.settings import nearest
 from docmt.snakemake import LOCKS, read_jobs
 
@@ -135,6 +136,10 @@ def _print_plan(call: Sequence[str]) -> None:
     if not reasons:
         print("nothing to be done")
         return
+    for line in done.stdout.splitlines():
+        if line.startswith(REPLACED):
+            print(line, end="\n\n")
+            break
     # Reasons that only name another job's output are less informative.
     rows = [
         {"rule": rule, "jobs": len(found), "reason": min(found, key=lambda reason: reason.startswith("after "))}

@@ -13,7 +13,7 @@ from typing import Any
 from docmt.commands import as_argument, option_words
 from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
-from docmt.config.artifacts.study import final_outputs, targets, user_files
+from docmt.config.artifacts.study import all_artifacts, final_outputs, targets, user_files
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain, model_owner
@@ -56,6 +56,10 @@ class Plan:
         """Return output files by stage that later stages or the user need."""
         return targets(final_outputs(self.study))
 
+    def files(self) -> list[str]:
+        """Return all files of the study, intermediate text included."""
+        return [path for artifact in all_artifacts(self.study) for path in artifact.files]
+
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""
         chain = longest_chain(self.config, wildcards.system)
@@ -97,6 +101,18 @@ class Plan:
         """
         read = self._of(artifact, lambda declared: _as_options(declared.options, names))
         return lambda wildcards, input: read(wildcards)
+
+    def model_option(self, artifact: str, name: str) -> Callable[[Any], str]:
+        """Return a function for the option `--NAME-fingerprint`, with which a command refuses a model of another plan.
+
+        `name` is the name of the input. A published model has no fingerprint.
+        """
+
+        def text(declared: Artifact) -> str:
+            trained = [model.fingerprint for model in declared.sources(name) if model.stage == "training"]
+            return " ".join(option_words(f"{name}-fingerprint", trained))
+
+        return self._of(artifact, text)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
         """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""

@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from docmt.commands import CommandGroup, OutFile, Positive, Threads, option, optional_file, settings_at
+from docmt.commands import (
+    CommandGroup,
+    ModelFingerprint,
+    OutFile,
+    Positive,
+    Threads,
+    option,
+    optional_file,
+    settings_at,
+)
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
@@ -57,6 +66,7 @@ def translate(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
+    model_fingerprint: ModelFingerprint = None,
     instances: Path,
     out: OutFile,
     threads: Threads = 1,
@@ -79,7 +89,7 @@ def translate(
     from docmt.models.model_file import load_model
 
     meter = DeviceMeter(chosen)
-    trained, read = load_model(model), load_instances(instances)
+    trained, read = load_model(model, fingerprint=model_fingerprint), load_instances(instances)
     of_model, of_instances = trained.provenance.get("vocabulary"), read.manifest.get("vocabulary_sha256")
     is_another = None not in (of_model, of_instances) and of_model != of_instances
     if is_another or read.src_tokens.max() >= len(trained.vocabulary):
@@ -94,6 +104,7 @@ def score_candidates(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
+    model_fingerprint: ModelFingerprint = None,
     suite: Path,
     discourse: SuiteTrees = None,
     score: ContrastScore = "log_probability",
@@ -120,7 +131,7 @@ def score_candidates(
     from docmt.models.model_file import load_model
 
     meter = DeviceMeter(chosen)
-    trained = load_model(model)
+    trained = load_model(model, fingerprint=model_fingerprint)
     trees = read_discourse(discourse) if discourse else None
     items = read_suite(suite)
     if target_context == "own":
@@ -142,6 +153,7 @@ def translate_suite(
     *,
     settings: Settings = DecodingSettings(),
     model: ModelFile,
+    model_fingerprint: ModelFingerprint = None,
     suite: Path,
     discourse: SuiteTrees = None,
     out: OutFile,
@@ -164,9 +176,10 @@ def translate_suite(
     from docmt.models.model_file import load_model
 
     meter = DeviceMeter(chosen)
+    trained = load_model(model, fingerprint=model_fingerprint)
     items = read_generative_suite(suite)
     trees = read_discourse(discourse) if discourse else None
-    translator = Translator(load_model(model), settings, device=chosen, batch_tokens=batch_tokens)
+    translator = Translator(trained, settings, device=chosen, batch_tokens=batch_tokens)
     translations = translator.translate_documents([item.src for item in items], trees)
     write_jsonl(out, ({"id": item.id, "sentences": lines} for item, lines in zip(items, translations, strict=True)))
     write_job_facts(out, **meter.facts())

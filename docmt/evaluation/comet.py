@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from docmt.checksums import check_planned
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
 from docmt.evaluation.metrics import COMET, CometSettings
@@ -32,6 +33,7 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
         )
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
+    check_planned(Path(settings.model_file))
     source = test.read_source()
     # Reference sentences precede hypotheses (Vernikos et al. 2022), so that earlier errors do not count twice.
     texts = {

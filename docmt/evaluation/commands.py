@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from docmt import provenance
-from docmt.commands import CommandGroup, OutFile, SrcLang, TgtLang, Threads, option, settings_at, written
+from docmt.commands import (
+    CommandGroup,
+    ModelFingerprint,
+    OutFile,
+    SrcLang,
+    TgtLang,
+    Threads,
+    option,
+    settings_at,
+    written,
+)
 from docmt.corpora.documents import index_path, read_documents, read_index, text_path
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
@@ -160,6 +170,7 @@ def cxmi(
     *,
     settings: Annotated[DecodingSettings, settings_at("decoding")] = DecodingSettings(),
     model: ModelFile,
+    model_fingerprint: ModelFingerprint = None,
     prefix: Path | None = None,
     src_lang: str | None = None,
     tgt_lang: str | None = None,
@@ -198,7 +209,7 @@ def cxmi(
     meter = DeviceMeter(chosen)
     # As in contrastive scoring: differences are smaller than rounding errors in half precision.
     exact = settings.model_copy(update={"precision": "float32"})
-    scorer = TargetScorer(load_model(model), exact, device=chosen)
+    scorer = TargetScorer(load_model(model, fingerprint=model_fingerprint), exact, device=chosen)
     trees = [document for file in discourse for document in read_discourse(file)] if discourse else None
     if suite is not None:
         reference, items = suite, read_suite(suite)

@@ -1,7 +1,9 @@
 """Model files: weights, settings, vocabulary, text pipeline and provenance in one file."""
 
+import hashlib
 import itertools
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -134,7 +136,7 @@ def boundary_tokens(
 
 
 def save_model(path: Path, trained: TrainedModel) -> None:
-    """Write a model file. It appears only when it is complete."""
+    """Write a model file. It appears only when it is complete. Equal models give equal bytes under one file name."""
     content = {
         "format": FORMAT,
         "kind": KIND,
@@ -148,11 +150,40 @@ def save_model(path: Path, trained: TrainedModel) -> None:
     if trained.discourse is not None:
         content["discourse"] = trained.discourse.to_dict()
     with atomic_path(path) as temporary:
-        torch.save(content, temporary)
+        torch.save(_canonical(content, {}), temporary)
 
 
-def load_content(path: Path) -> dict[str, Any]:
-    """Read a model file's content: tensors and plain values only, nothing that could run code."""
+def _canonical(value: Any, tensors: dict[Any, torch.Tensor]) -> Any:
+    """Copy nested values, so that equal values have equal pickles.
+
+    Pickles refer to an object that occurs twice, for example a string in two settings. After a training was resumed,
+    these are two equal strings. Tensors that share memory, such as tied embeddings, still share it in the copy.
+    """
+    if isinstance(value, torch.Tensor):
+        view = (value.untyped_storage().data_ptr(), value.storage_offset(), value.shape, value.stride())
+        return tensors.setdefault(view, value.detach().to("cpu", copy=True).contiguous())
+    if isinstance(value, Mapping):
+        return {_canonical(key, tensors): _canonical(item, tensors) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(item, tensors) for item in value]
+    return sys.intern(value) if isinstance(value, str) else value
+
+
+def weights_digest(weights: Mapping[str, torch.Tensor]) -> str:
+    """Return the SHA-256 of names, types, shapes and values, which does not depend on the file that holds them."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def load_content(path: Path, *, fingerprint: str | None = None) -> dict[str, Any]:
+    """Read a model file's content: tensors and plain values only, nothing that could run code.
+
+    Raises UserError if the file is damaged, or was trained with a fingerprint other than `fingerprint`.
+    """
     content = read_tensors(
         read_bytes(path),
         where=str(path),
@@ -165,6 +196,12 @@ def load_content(path: Path) -> dict[str, Any]:
     odd = [name for name, kind in KEYS.items() if not isinstance(content[name], kind)]
     if odd or not all(isinstance(symbol, str) for symbol in content["vocabulary"]):
         raise UserError(f"{path}: {odd[0] if odd else 'vocabulary'} is damaged: train the model again")
+    recorded = content["provenance"].get("fingerprint")
+    if fingerprint not in (None, recorded):
+        raise UserError(
+            f"{path}: was trained with other settings or data (fingerprint {recorded}) than planned ({fingerprint}): "
+            "move it to another folder, and run again to train the planned model, from its checkpoints if there are any"
+        )
     return content
 
 
@@ -214,9 +251,13 @@ def is_plain(value: Any) -> bool:
     )
 
 
-def load_model(path: Path) -> TrainedModel:
-    """Read a model file. Raises UserError if it is damaged or contains weights that are not finite."""
-    content = load_content(path)
+def load_model(path: Path, *, fingerprint: str | None = None) -> TrainedModel:
+    """Read a model file.
+
+    Raises UserError if it is damaged, contains weights that are not finite, or was trained with a fingerprint other
+    than `fingerprint`.
+    """
+    content = load_content(path, fingerprint=fingerprint)
     vocabulary = Vocabulary.from_symbols(content["vocabulary"])
     settings = ModelSettings.load(content["model"], where=f"{path}: model")
     model = build_model(settings, len(vocabulary), content["weights"], where=str(path), mend="train it again")

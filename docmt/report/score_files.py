@@ -142,8 +142,8 @@ def check_rows(rows: Iterable[Mapping[str, Any]], fingerprints: Sequence[str] = 
 def other_study(fingerprint: str) -> UserError:
     """Return the error for a file with another fingerprint than the study's. The text names file and fingerprint."""
     return UserError(
-        f"{fingerprint} does not belong to this study, so settings or data differ: remove the file and run Snakemake "
-        "again, without --rerun-triggers"
+        f"{fingerprint} does not belong to this study, so settings or data differ: make the translations and scores of "
+        "this run again (remove its folder `decoding` together with its scores), without --touch or --rerun-triggers"
     )
 
 

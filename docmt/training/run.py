@@ -14,8 +14,8 @@ from docmt.errors import UserError
 from docmt.files import sha256_file
 from docmt.instances.storage import InstanceSet, load_instances
 from docmt.models.initialization import copy_weights, freeze, zero_init_outputs
-from docmt.models.model_file import TrainedModel, boundary_tokens, load_content, save_model
-from docmt.models.published.families import NEVER, weight_files
+from docmt.models.model_file import TrainedModel, boundary_tokens, load_content, save_model, weights_digest
+from docmt.models.published.families import NEVER
 from docmt.models.published.importing import published_weights
 from docmt.models.systems.context_transformer import build_transformer
 from docmt.models.systems.transformer import Transformer
@@ -43,11 +43,12 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int | None = None,
     loggers: Sequence[LoggerName] = (),
+    model_fingerprint: str | None = None,
 ) -> None:
     """Train a model and write it with its history. All processes call this, and the first one writes.
 
     `micro_batch_tokens` is the maximum number of tokens that a device computes at once. None: see `MicroBatchSize`.
-    `loggers` write into a folder next to the model.
+    `loggers` write into a folder next to the model. `model_fingerprint` is recorded in the model.
     """
     if seed < 0:
         raise UserError(f"seed {seed}: must not be negative")
@@ -58,11 +59,13 @@ def train(
     tasks = build_tasks(settings.training, data, vocabulary, pipeline, seed=seed, symbols=settings.model.marks)
     torch.manual_seed(seed)
     model = build_transformer(settings.model, len(vocabulary), vocabulary.n_specials)
-    pretrained = _initialize(model, settings.training, files.init, vocabulary, pipeline)
+    start = _load_init(files, model, vocabulary, pipeline)
+    pretrained = _initialize(model, settings.training, start, files.init)
     reads_sentences = settings.model.context is not None and any(task.context == "none" for task in tasks)
     if settings.training.freeze != "none" and reads_sentences:
         raise UserError(FROZEN_SENTENCES)
-    checksums = _checksums(data, files)
+    # Of the weights, not of the file, whose provenance changes with every new docmt.
+    checksums = _checksums(data, files.vocabulary) | {"init": weights_digest(start) if start else None}
     # Each combination has its own checkpoints. Not `max_steps`: raising it continues a training.
     identity = {
         "model": settings.model.model_dump(),
@@ -97,10 +100,12 @@ def train(
         return
     state = trainer.state
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
-    facts |= {"best_step": state.best_step, "steps": state.step, "seconds": round(state.seconds, 1)}
-    facts |= {"device": str(fabric.device), "n_devices": fabric.world_size}
+    # Nothing that differs after an interruption, such as durations. `write_job_facts` records those.
+    facts |= {"best_step": state.best_step, "steps": state.step}
     instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
     provenance = describe(settings=settings.model_dump(), **facts)
+    if model_fingerprint is not None:
+        provenance["fingerprint"] = model_fingerprint
     save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance))
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]
@@ -140,27 +145,37 @@ def _load_data(files: TrainingFiles, vocabulary: Vocabulary, pipeline: TextPipel
     return data
 
 
+def _load_init(
+    files: TrainingFiles, model: Transformer, vocabulary: Vocabulary, pipeline: TextPipeline
+) -> dict[str, torch.Tensor]:
+    """Return the weights of the model file or published model that a training starts from. Empty without one."""
+    init = files.init
+    if init is None:
+        return {}
+    if init.is_dir():
+        weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
+    else:
+        content = load_content(init, fingerprint=files.init_fingerprint)
+        if content["vocabulary"] != list(vocabulary.symbols):
+            raise UserError(f"{init}: its vocabulary differs from the instances: train both on the same text")
+        weights = content["weights"]
+    if model.settings.target_stream == "free" and "output_bias" in weights:
+        # It predicts where sentences begin and the document ends, which a published model never does.
+        marks = boundary_tokens(model.settings.marks, vocabulary, pipeline)
+        breaks = torch.tensor([marks.tgt_before[0], EOD])
+        bias = weights["output_bias"].clone()
+        bias[breaks] = bias[breaks].masked_fill(bias[breaks] == NEVER, 0)
+        weights = weights | {"output_bias": bias}
+    return weights
+
+
 def _initialize(
-    model: Transformer, settings: TrainingSettings, init: Path | None, vocabulary: Vocabulary, pipeline: TextPipeline
+    model: Transformer, settings: TrainingSettings, start: dict[str, torch.Tensor], init: Path | None
 ) -> set[str]:
     """Copy parameters from another model, if one is given. Returns their names."""
     copied: set[str] = set()
     if init is not None:
-        if init.is_dir():
-            weights = published_weights(init, model.settings, vocabulary, (pipeline.src_lang, pipeline.tgt_lang))
-        else:
-            content = load_content(init)
-            if content["vocabulary"] != list(vocabulary.symbols):
-                raise UserError(f"{init}: its vocabulary differs from the instances: train both on the same text")
-            weights = content["weights"]
-        if model.settings.target_stream == "free" and "output_bias" in weights:
-            # It predicts where sentences begin and the document ends, which a published model never does.
-            marks = boundary_tokens(model.settings.marks, vocabulary, pipeline)
-            breaks = torch.tensor([marks.tgt_before[0], EOD])
-            bias = weights["output_bias"].clone()
-            bias[breaks] = bias[breaks].masked_fill(bias[breaks] == NEVER, 0)
-            weights = weights | {"output_bias": bias}
-        copied = copy_weights(model, weights)
+        copied = copy_weights(model, start)
         if settings.init_new_parameters == "zero":
             zero_init_outputs(model)
         log.info("%d of %d parameters come from %s", len(copied), len(list(model.parameters())), init)
@@ -169,16 +184,11 @@ def _initialize(
     return copied
 
 
-def _checksums(data: TaskData, files: TrainingFiles) -> dict[str, Any]:
-    """Return the SHA-256 of all training inputs."""
+def _checksums(data: TaskData, vocabulary: Path) -> dict[str, Any]:
+    """Return the SHA-256 of the vocabulary and all instances."""
     checksums: dict[str, Any] = {"train": data.train.manifest["sha256"], "dev": data.dev.manifest["sha256"]}
     if data.pairs is not None:
         checksums["pairs"] = data.pairs.manifest["sha256"]
     if data.monolingual is not None:
         checksums["monolingual"] = [data.monolingual_side, data.monolingual.manifest["sha256"]]
-    init = files.init
-    if init is not None and init.is_dir():
-        start = fingerprint({path.name: sha256_file(path) for path in weight_files(init)})
-    else:
-        start = sha256_file(init) if init else None
-    return checksums | {"vocabulary": sha256_file(files.vocabulary), "init": start}
+    return checksums | {"vocabulary": sha256_file(vocabulary)}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from docmt.commands import option, optional_file, written
+from docmt.commands import ModelFingerprint, option, optional_file, written
 from docmt.instances.settings import RestorationSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
@@ -138,6 +138,7 @@ class TrainingFiles:
     vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
     init: Annotated[Path | None, optional_file("model file, or folder of a published model, to start from.")] = None
+    init_fingerprint: ModelFingerprint = None
     checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
     history: Annotated[Path, written("CSV file to write.")]
     out: Annotated[Path, written("model file to write.")]

@@ -1,6 +1,8 @@
 """Model files, and starting a model from another one."""
 
+import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +11,7 @@ from core_fixtures import make_model, model_settings
 from docmt.checksums import checksum_path
 from docmt.errors import UserError
 from docmt.models.initialization import copy_weights
-from docmt.models.model_file import TrainedModel, load_content, load_model, save_model
+from docmt.models.model_file import TrainedModel, load_content, load_model, save_model, weights_digest
 from docmt.models.systems.context_transformer import build_transformer
 
 
@@ -32,6 +34,47 @@ def test_a_model_comes_back_whole(trained, tmp_path):
     assert loaded.pipeline.to_dict() == trained.pipeline.to_dict()
     assert (loaded.instance_settings, loaded.provenance) == ({"max_tokens": 512}, {"seed": 3})
     assert sorted(file.name for file in path.parent.iterdir()) == [".checksums", "model.pt"]
+
+
+def test_equal_models_give_equal_bytes(trained, tmp_path):
+    """Whether an object occurs twice or is a copy, and whatever memory tensors were part of."""
+    word = "".join(["docu", "ments"])
+    shared, copied = [word, word], [word, "".join(["docu", "ments"])]
+    files = []
+    for number, words in enumerate((shared, copied)):
+        path = tmp_path / str(number) / "model.pt"
+        provenance = {"tasks": words, "nested": {"pair": (1, 0.5), "list": [1, None]}}
+        save_model(path, replace(trained, provenance=provenance, model=copy.deepcopy(trained.model)))
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    assert load_model(path).provenance == {"tasks": copied, "nested": {"pair": [1, 0.5], "list": [1, None]}}
+
+
+def test_tied_weights_are_stored_once(trained, tmp_path):
+    save_model(tmp_path / "model.pt", trained)
+    weights = load_content(tmp_path / "model.pt")["weights"]
+    size = sum(p.numel() * 4 for p in trained.model.parameters())
+    stored = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in weights.values()}
+    assert sum(stored.values()) == size
+
+
+@pytest.mark.parametrize(
+    ("change", "is_equal"),
+    [
+        (lambda tensor: tensor.clone().t().contiguous().t(), True),
+        (lambda tensor: torch.stack([tensor, tensor])[1], True),
+        (lambda tensor: tensor.flip(0), False),
+        (lambda tensor: tensor.reshape(2, 6), False),
+        (lambda tensor: tensor.half(), False),
+        (lambda tensor: tensor.view(torch.int32), False),
+    ],
+)
+def test_weights_digest_depends_on_contents(change, is_equal):
+    tensor = torch.arange(12.0).reshape(3, 4)
+    before = {"a": tensor, "b": torch.zeros(0), "c": torch.tensor(1.0), "d": torch.ones(2, dtype=torch.bfloat16)}
+    after = dict(reversed((before | {"a": change(tensor)}).items()))
+    assert (weights_digest(before) == weights_digest(after)) is is_equal
+    assert weights_digest(before) != weights_digest({f"{name}.": value for name, value in before.items()})
 
 
 class Evil:

@@ -1,12 +1,17 @@
 """A whole study as Slurm jobs: the same numbers as without Slurm, bit by bit."""
 
+import contextlib
+import os
 import re
+import shutil
+import subprocess
 
 import pandas as pd
 import pytest
-from slurm_fixtures import MODEL, Study, assert_same_model, environment, slurm, trainers
+from slurm_fixtures import MODEL, RUN, Study, assert_same_model, environment, slurm, trainers
 
 from docmt.files import read_json
+from docmt.models.model_file import load_content
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
@@ -69,3 +74,62 @@ def test_without_gpus_none_is_requested(study, expected):
     assert call.finish() == 0, call.text[-3000:]
     assert "WARNING" not in study.training_log()
     assert_same_model(study, expected)
+
+
+SCORES = "results/controlled/runs/sentence_transformer/scores.csv"
+TEXT = "results/controlled/corpora/en-de/test_controlled.de"
+
+
+def settings_of_three_stages(*, rate, beam_size, metric):
+    """Settings of a training, a translation and scores, which also read a reference of the user's."""
+    return {
+        "training": {"scratch": {"max_steps": 20, "learning_rate": rate}},
+        "decoding": {"beam_size": beam_size},
+        "evaluation": {"metrics": [metric]},
+        "datasets": {"controlled": {"references": {"controlled": ["reference.de"]}}},
+    }
+
+
+def recorded_settings(study):
+    """Learning rate of the model and metrics of the scores, as the jobs recorded them, and the metric of the table."""
+    rate = load_content(study.folder / MODEL)["provenance"]["settings"]["training"]["learning_rate"]
+    scores = read_json(study.folder / RUN / "scores.json")["provenance"]["settings"]["metrics"]
+    table = pd.read_csv(study.folder / SCORES)
+    return rate, scores, set(table["metric"]) & {"s-BLEU", "chrF"}
+
+
+def test_edits_during_a_run_wait_for_the_next(study):
+    shutil.copy(study.folder / TEXT, study.folder / "reference.de")
+    before = settings_of_three_stages(rate=1e-3, beam_size=3, metric="s-BLEU")
+    after = settings_of_three_stages(rate=2e-3, beam_size=2, metric="chrF")
+    call = study.call(SCORES, changes=before)
+    call.job()
+    study.config(after)
+    beam = r"docmt decode translate .*\"beam_size\": (\d)"
+    processes = call.wait_until(lambda: re.findall(beam, command_lines(study)), what="a translation")
+    assert set(processes) == {"3"}
+    assert call.finish() == 0, call.text[-3000:]
+    assert recorded_settings(study) == (1e-3, ["s-BLEU"], {"s-BLEU"})
+    # Now the user's file, in a run that makes exactly the changes of the edit.
+    call = study.call(SCORES, changes=after)
+    call.job()
+    with open(study.folder / "reference.de", "r+", encoding="utf-8") as file:
+        file.write("Ja")
+    assert call.finish() != 0
+    assert "reference.de: was changed after this run was planned: start the run again" in call.text
+    call = study.run(SCORES, changes=after)
+    assert len(call.jobs()) == 1, "only the scores"
+    assert recorded_settings(study) == (2e-3, ["chrF"], {"chrF"})
+
+
+def command_lines(study):
+    """Command lines of the processes that work in a study."""
+    lines = subprocess.run(["pgrep", "-a", "-f", "docmt decode"], capture_output=True, text=True).stdout.splitlines()
+    folder = str(study.folder)
+    return "\n".join(line for line in lines if working_folder(line.split()[0]) == folder)
+
+
+def working_folder(pid):
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/cwd")
+    return None

@@ -10,8 +10,19 @@ def study(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def whole(study_files, tmp_path_factory):
+def whole_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture(scope="session")
+def whole(study_files, whole_folder):
     """An uninterrupted training."""
     from core_fixtures import run_training
 
-    return run_training(study_files, tmp_path_factory.mktemp("whole"))
+    return run_training(study_files, whole_folder)
+
+
+@pytest.fixture(scope="session")
+def whole_file(whole, whole_folder):
+    """Its model file."""
+    return whole_folder / "model.pt"

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -28,7 +29,7 @@ from lightning_fabric.plugins.precision.precision import Precision
 
 from docmt.files import read_json
 from docmt.instances.storage import load_instances
-from docmt.models.model_file import load_model
+from docmt.models.model_file import load_model, save_model
 from docmt.training.agreement import Interrupted
 from docmt.training.checkpoints import CheckpointFolder
 from docmt.training.loss import LossModule
@@ -46,7 +47,7 @@ def step_files(folder):
 
 
 @pytest.mark.parametrize(("step", "number"), [(1, signal.SIGTERM), (5, signal.SIGUSR1), (8, signal.SIGINT)])
-def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, number, step):
+def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, whole_file, number, step):
     handler = signal.getsignal(number)
     with interrupted(step, number):
         run_training(study_files, tmp_path)
@@ -54,6 +55,36 @@ def test_a_signal_saves_and_the_next_call_goes_on(study_files, tmp_path, whole, 
     assert step_files(tmp_path)[-1] == f"step-{step:09d}.pt"
     assert not (tmp_path / "model.pt").exists()
     assert_same_training(run_training(study_files, tmp_path), whole)
+    assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
+
+
+def test_equal_weights_give_equal_bytes(study_files, tmp_path, whole_file):
+    run_training(study_files, tmp_path, training={"max_steps": 5})
+    assert (tmp_path / "model.pt").read_bytes() != whole_file.read_bytes()
+    for _ in range(2):
+        run_training(study_files, tmp_path)
+        assert (tmp_path / "model.pt").read_bytes() == whole_file.read_bytes()
+        (tmp_path / "model.pt").unlink()
+
+
+def test_remade_base_model_resumes_its_finetunings(study_files, tmp_path, whole_file, caplog):
+    """Not even another docmt, which is recorded in the file of the base model, begins the training anew."""
+    base, tuned = tmp_path / "base.pt", tmp_path / "tuned"
+    shutil.copy(whole_file, base)
+    run_training(study_files, tuned, init=base, training={"max_steps": 3})
+    before = (tuned / "model.pt").read_bytes()
+    trained = load_model(base)
+    save_model(base, replace(trained, provenance=trained.provenance | {"docmt": "99.0"}))
+    assert base.read_bytes() != whole_file.read_bytes()
+    caplog.set_level(logging.INFO)
+    run_training(study_files, tuned, init=base, training={"max_steps": 3})
+    assert "resumed after update 3" in caplog.text
+    assert (tuned / "model.pt").read_bytes() == before
+    weights = trained.model.state_dict()
+    weights["embedding.weight"][-1] += 1e-3
+    save_model(base, trained)
+    run_training(study_files, tuned, init=base, training={"max_steps": 3})
+    assert len([*(tuned / "checkpoints").iterdir()]) == 2
 
 
 def test_dropped_trees_are_drawn_again_after_a_resume(study_files, tmp_path):

@@ -7,8 +7,11 @@ import shutil
 
 import pytest
 from smoke_study import StudyView
-from studies import Study
+from studies import SMOKE, Study
 from test_workflow_reruns import REPORT, of_run, planned
+
+from docmt.config.loading import read_config_file
+from docmt.snakemake_records import RECORDS, record_path
 
 FASTER = {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}}
 MODEL = "results/controlled/runs/document_transformer/seed1/model.pt"
@@ -55,7 +58,7 @@ def test_results_without_the_records_of_snakemake_are_refused_with_two_ways_out(
         assert done.returncode != 0
         messages = done.stdout + done.stderr
         (message,) = (line for line in messages.splitlines() if "Snakemake records" in line)
-        assert f"{study.folder}: contains results, for example results/" in message
+        assert re.search(rf"{study.folder}: (\d+) of \1 results have no readable Snakemake records", message)
         assert "cp -a" in message
         assert "snakemake all --touch --forceall" in message
         assert "Traceback" not in messages
@@ -68,6 +71,56 @@ def test_results_without_the_records_of_snakemake_are_refused_with_two_ways_out(
     shutil.rmtree(study.folder)
     shutil.copytree(finished.folder, study.folder)
     assert study.jobs() == set()
+
+
+def test_lost_record_never_hides_a_changed_setting(copied):
+    """The old model would be translated and scored as if it had the new learning rate."""
+    before = (copied.folder / MODEL).read_bytes()
+    record = copied.folder / record_path(RECORDS, MODEL)
+    content = record.read_bytes()
+    record.write_bytes(b"")
+    for arguments in (("--dry-run",), ()):
+        done = copied.run(*arguments, changes=FASTER)
+        assert done.returncode != 0
+        messages = done.stdout + done.stderr
+        (message,) = (line for line in messages.splitlines() if "Snakemake records" in line)
+        assert re.search(rf"{copied.folder}: 1 of \d+ results .*: {MODEL}\. Restore", message)
+        assert "Job stats" not in messages
+    assert (copied.folder / MODEL).read_bytes() == before
+    record.write_bytes(content)
+    assert copied.jobs(FASTER) == of_run("document_transformer") | REPORT
+    record.unlink()
+    (copied.folder / MODEL).unlink()  # the user's decision
+    assert copied.jobs(FASTER) == of_run("document_transformer") | REPORT
+
+
+def test_models_that_a_run_replaces_are_named_first(copied):
+    done = copied.run("--dry-run", changes=FASTER)
+    lines = (done.stdout + done.stderr).splitlines()
+    (number,) = (number for number, line in enumerate(lines) if line.startswith("docmt: this run"))
+    expected = "docmt: this run replaces 1 existing model: controlled/document_transformer seed 1 (6 updates)"
+    assert lines[number] == expected
+    assert lines.index("Job stats:") > number
+    done = copied.run("--dry-run", "results/controlled/text/vocabulary.txt", changes=FASTER)
+    assert "docmt: this run" not in done.stdout + done.stderr
+
+
+def test_renamed_system_is_named_with_its_model(copied):
+    changes = {"systems": {"renamed": read_config_file(SMOKE)["systems"]["document_transformer"]}}
+    done = copied.run("--dry-run", "results/controlled/runs/renamed/scores.csv", changes=changes)
+    messages = done.stdout + done.stderr
+    assert (
+        f"docmt: this run trains models again that exist under another name: controlled/renamed seed 1 as {MODEL}"
+        in (messages.splitlines())
+    )
+
+
+def test_touched_model_of_other_settings_is_refused(copied):
+    """`--touch` and a changed beam size: the record says what it was told, and the model what it is."""
+    assert copied.run("--touch", changes=FASTER).returncode == 0
+    done = copied.run(TRANSLATIONS, changes=FASTER | {"decoding": {"beam_size": 3}})
+    assert done.returncode != 0
+    assert f"{MODEL}: was trained with other settings or data (fingerprint " in done.stdout + done.stderr
 
 
 def test_a_dry_run_gives_the_settings_before_and_now_as_the_reason(finished):

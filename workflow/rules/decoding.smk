@@ -32,10 +32,11 @@ rule translate:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("hypotheses"),
+        model=plan.model_option("hypotheses", "model"),  # refuses a model of another plan
         settings=plan.settings("hypotheses"),
     shell:
-        "docmt decode translate --settings {params.settings:q} --model {input.model} --instances {input.instances}"
-        " --out {output} --threads {threads} 2> {log}"
+        "docmt decode translate --settings {params.settings:q} --model {input.model} {params.model}"
+        " --instances {input.instances} --out {output} --threads {threads} 2> {log}"
 
 
 rule score_candidates:
@@ -62,12 +63,13 @@ rule score_candidates:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("probabilities"),
+        model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
         scoring=plan.params("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
-        "docmt decode score-candidates --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " --discourse {input.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
+        "docmt decode score-candidates --settings {params.settings:q} --model {input.model} {params.model}"
+        " --suite {input.suite} --discourse {input.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
 
 
 rule translate_suite:
@@ -93,10 +95,11 @@ rule translate_suite:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("generated_documents"),
+        model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
         settings=plan.settings("generated_documents"),
     shell:
-        "docmt decode translate-suite --settings {params.settings:q} --model {input.model} --suite {input.suite}"
-        " --discourse {input.discourse} --out {output} --threads {threads} 2> {log}"
+        "docmt decode translate-suite --settings {params.settings:q} --model {input.model} {params.model}"
+        " --suite {input.suite} --discourse {input.discourse} --out {output} --threads {threads} 2> {log}"
 
 
 rule evaluate_cxmi:
@@ -123,12 +126,13 @@ rule evaluate_cxmi:
         cpus_per_gpu=cores_per_gpu,
     params:
         fingerprint=plan.fingerprint("cxmi"),
+        model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
         languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split
         test=plan.param("cxmi", "test"),
     shell:
-        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} --texts {input.texts} --suite {input.suite}"
-        " {params.languages} --discourse {input.discourse}"
+        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model}"
+        " --texts {input.texts} --suite {input.suite} {params.languages} --discourse {input.discourse}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
         " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 

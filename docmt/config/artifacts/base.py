@@ -11,6 +11,7 @@ from docmt.commands import as_argument
 from docmt.config.schema import Config
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
+from docmt.planned_files import planned_digest
 from docmt.provenance import fingerprint
 
 STAGE_VERSIONS = {
@@ -99,7 +100,9 @@ class UserFile(Artifact):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content."""
+        """SHA-256 of the content. In a job, this is the content when the run was planned."""
+        if planned := planned_digest(Path(self.file)):
+            return planned
         self.check()
         return content_digest(Path(self.file))
 

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt
 from typing_extensions import override
 
+from docmt.checksums import open_verified
 from docmt.corpora.documents import Document
 from docmt.corpora.file_patterns import matching_files
 from docmt.corpora.readers.parallel_files import read_equal
@@ -205,7 +206,8 @@ class ParquetTable(NamedColumns):
         path = self.pick(files, "both")
         # The whole table, so that the message for a missing column can list all columns.
         try:
-            table = pd.read_parquet(path)
+            with open_verified(path) as file:
+                table = pd.read_parquet(file)
         except ImportError:
             raise UserError(f"{path}: reading Parquet needs the package pyarrow: pip install pyarrow") from None
         except (OSError, ValueError) as error:

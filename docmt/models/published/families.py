@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docmt.checksums import check_planned
 from docmt.errors import UserError
 from docmt.files import read_json
 from docmt.models.presets import ARCHITECTURES, MARIAN, MBART
@@ -186,6 +187,7 @@ def read_weights(folder: Path) -> dict[str, Any]:
 
     weights: dict[str, Any] = {}
     for path in weight_files(folder):
+        check_planned(path)
         try:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file  # pyright: ignore[reportMissingImports]

@@ -1,0 +1,59 @@
+"""Models that a run of Snakemake will replace, or train again under another name."""
+
+import csv
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from docmt.snakemake_records import read_record
+
+MODEL = re.compile(r"results/(?P<dataset>[^/]+)/runs/(?P<system>[^/]+)/seed(?P<seed>\d+)/model\.pt")
+REPLACED = "docmt: this run "
+"""First words of the line."""
+N_NAMED = 10
+"""Maximum number of models to name."""
+
+
+def describe_trainings(jobs: Iterable[Any]) -> str:
+    """Return one line about the trainings among Snakemake's jobs that concern existing models. Empty if none does."""
+    trainings = {path: job for job in jobs for path in map(str, job.output) if MODEL.fullmatch(path)}
+    replaced = [f"{_name(path)} ({_updates(path)})" for path in sorted(trainings) if Path(path).exists()]
+    new = {path: job for path, job in sorted(trainings.items()) if not Path(path).exists()}
+    others = [
+        str(path) for path in sorted(Path().glob("results/*/runs/*/seed*/model.pt")) if str(path) not in trainings
+    ]
+    params = {path: read_record(path).get("params", []) for path in others} if new else {}
+    renamed = []
+    for path, job in new.items():
+        recorded = repr(job.params.get("fingerprint"))
+        same = next((other for other in others if recorded in params[other]), None)
+        if same is not None:
+            renamed.append(f"{_name(path)} as {same}")
+    parts = []
+    if replaced:
+        models = f"{len(replaced)} existing model{'s' if len(replaced) > 1 else ''}"
+        parts.append(f"replaces {models}: {_join(replaced)}")
+    if renamed:
+        parts.append(f"trains models again that exist under another name: {_join(renamed)}")
+    return REPLACED + "; ".join(parts) if parts else ""
+
+
+def _name(path: str) -> str:
+    match = MODEL.fullmatch(path)
+    assert match is not None
+    return f"{match['dataset']}/{match['system']} seed {match['seed']}"
+
+
+def _updates(path: str) -> str:
+    try:
+        with open(Path(path).with_name("history.csv"), encoding="utf-8", newline="") as file:
+            *_, row = csv.DictReader(file)
+        return f"{int(row['step']):,} updates"
+    except (OSError, ValueError, KeyError, TypeError, csv.Error):
+        return "unknown number of updates"
+
+
+def _join(names: list[str]) -> str:
+    more = f" and {len(names) - N_NAMED:,} more" if len(names) > N_NAMED else ""
+    return ", ".join(names[:N_NAMED]) + more

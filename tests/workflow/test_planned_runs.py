@@ -1,0 +1,135 @@
+"""A run uses the settings and user-supplied files that it was planned with, whatever is edited in the meantime."""
+
+import json
+import os
+import time
+
+import pytest
+import warm
+from studies import RUN, Study, snakemake
+from test_workflow_records import custom
+
+from docmt.config.loading import read_config_file
+
+PREFIX = "results/controlled/corpora/en-de/train"
+TARGET = f"{PREFIX}.documents.tsv"
+CUSTOM = "results/corpora/talks/en-de/all.documents.tsv"
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study that has not read the user's files yet."""
+    (tmp_path / "talks.en").write_text("Hello .\n", encoding="utf-8")
+    (tmp_path / "talks.de").write_text("Hallo .\n", encoding="utf-8")
+    return Study(tmp_path)
+
+
+def run_file(study):
+    (path,) = (study.folder / ".snakemake/docmt").glob("*.json")
+    return path
+
+
+def run_job(study, rule, wildcards, *, config):
+    """Run a job in a Snakemake process of its own, as on a node of a cluster."""
+    options = ("--force", "--nolock", "--ignore-incomplete", "--mode", "subprocess", "--allowed-rules", rule)
+    job = f"{rule}:{','.join(f'{name}={value}' for name, value in wildcards.items())}"
+    return snakemake(study.folder, *RUN, *options, "--target-jobs", job, config=config)
+
+
+def editing(folder, command):
+    """A docmt that first runs a shell command, as if someone edited a file after the run was planned."""
+    folder.mkdir()
+    program = folder / "docmt"
+    program.write_text(f'#!/bin/bash\n{command}\nexec {warm.docmt()} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return folder
+
+
+def test_user_file_changed_during_run_is_refused(study, tmp_path):
+    changes = custom("talks.en")
+    programs = editing(tmp_path / "bin", "echo 'Good morning .' > talks.en; echo 'Guten Morgen .' > talks.de")
+    done = study.run(CUSTOM, changes=changes, programs=[programs])
+    assert done.returncode != 0
+    messages = done.stdout + done.stderr
+    (line,) = {line.strip() for line in messages.splitlines() if "docmt: error" in line}
+    assert "talks.en: was changed after this run was planned: start the run again" in line
+    assert not (study.folder / CUSTOM).exists()
+    done = study.run(CUSTOM, changes=changes)
+    assert done.returncode == 0, done.stderr
+    assert (study.folder / CUSTOM.replace("documents.tsv", "en")).read_text(encoding="utf-8") == "Good morning .\n"
+
+
+def test_jobs_read_the_run_file(study):
+    changes = custom("talks.en") | {"decoding": {"beam_size": 3}}
+    done = study.run(TARGET, changes=changes)
+    assert done.returncode == 0, done.stderr
+    path = run_file(study)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["decoding"]["beam_size"] == 3
+    assert list(content["systems"]) == list(read_config_file(study.folder / "study.yaml")["systems"])
+    # Neither a broken configuration nor a missing file, which this job does not read, matters to a job of this run.
+    (study.folder / "study.yaml").write_text("systems: [", encoding="utf-8")
+    (study.folder / "talks.en").unlink()
+    combine = {"dataset": "controlled", "src": "en", "tgt": "de", "split": "train"}
+    rule = next(rule for rule in ("corpora_combine", "combine_corpora") if rule in rules(study))
+    done = run_job(study, rule, combine, config=path)
+    assert done.returncode == 0, done.stderr
+    # The job that reads the file refuses another one.
+    (study.folder / "talks.en").write_text("Good morning .\n", encoding="utf-8")
+    rule = next(rule for rule in ("corpora_read", "read_corpus") if rule in rules(study))
+    done = run_job(study, rule, {"corpus": "talks", "src": "en", "tgt": "de", "split": "all"}, config=path)
+    assert done.returncode != 0
+    assert "talks.en: was changed after this run was planned" in done.stdout + done.stderr
+
+
+def rules(study):
+    return {path.name for path in (study.folder / "logs").iterdir()}
+
+
+def test_jobs_refuse_another_docmt(study):
+    done = study.run(TARGET, changes=custom("talks.en"))
+    assert done.returncode == 0, done.stderr
+    path = run_file(study)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["docmt_run"]["version"] = "99.0"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    rule = next(rule for rule in ("corpora_combine", "combine_corpora") if rule in rules(study))
+    combine = {"dataset": "controlled", "src": "en", "tgt": "de", "split": "train"}
+    done = run_job(study, rule, combine, config=path)
+    assert done.returncode != 0
+    (line,) = (line for line in (done.stdout + done.stderr).splitlines() if "99.0" in line)
+    assert "this run was planned with docmt 99.0, which was replaced in the meantime: start the run again" in line
+    assert "Traceback" not in done.stdout + done.stderr
+    # A configuration in place of the run file, as with --no-hooks.
+    done = run_job(study, rule, combine, config=study.config(custom("talks.en")))
+    assert done.returncode != 0
+    assert "this job was started without a run file" in done.stdout + done.stderr
+
+
+def test_commands_refuse_another_docmt(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text('{"docmt_run": {"version": "99.0", "files": {}}}', encoding="utf-8")
+    environment = dict(os.environ) | {"DOCMT_RUN": str(path)}
+    done = warm.run("docmt", ["config", "presets"], environment=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("docmt: error: docmt ")
+    done = warm.run("docmt", ["config", "presets"], environment=environment | {"DOCMT_RUN": str(tmp_path / "gone")})
+    assert done.returncode == 2
+    assert "gone: cannot be read (" in done.stderr
+
+
+def test_unused_run_files_are_removed(study):
+    folder = study.folder / ".snakemake/docmt"
+    folder.mkdir(parents=True)
+    for name, days in (("old", 61), ("queued", 50)):
+        (folder / f"{name}.json").write_text("{}", encoding="utf-8")
+        seconds = time.time() - days * 86400
+        os.utime(folder / f"{name}.json", (seconds, seconds))
+    done = study.run("--dry-run", TARGET, changes=custom("talks.en"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.stem for path in folder.iterdir()) == ["old", "queued"]
+    done = study.run(TARGET, changes=custom("talks.en"))
+    assert done.returncode == 0, done.stderr
+    names = [path.stem for path in folder.iterdir()]
+    assert len(names) == 2
+    assert "queued" in names
