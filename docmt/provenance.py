@@ -62,10 +62,10 @@ def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
     return described
 
 
-def describe_result(*, settings: Any, **facts: Any) -> dict[str, Any]:
+def describe_result(*, settings: Any, fingerprint: str | None = None, **facts: Any) -> dict[str, Any]:
     """Return `describe` with the fingerprint from the workflow, if any, since it also covers all inputs."""
-    from_workflow = os.environ.get(FINGERPRINT_VARIABLE)
-    return describe(settings=settings, **facts) | ({"fingerprint": from_workflow} if from_workflow else {})
+    fingerprint = fingerprint or os.environ.get(FINGERPRINT_VARIABLE)
+    return describe(settings=settings, **facts) | ({"fingerprint": fingerprint} if fingerprint else {})
 
 
 def write_job_facts(out: Path, **facts: Any) -> None:
