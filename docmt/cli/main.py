@@ -17,7 +17,6 @@ from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 from docmt.planned_files import check_version
-from docmt.provenance import FINGERPRINT_VARIABLE
 
 COLLECT_EVERY = 100_000
 """New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
@@ -61,22 +60,14 @@ for group, module, name, help in (
 def _run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     verbose: bool = False,
-    fingerprint: Annotated[str | None, Parameter(show=False)] = None,
 ) -> Any:
     """Run a command with the options that all commands share.
 
     Args:
         verbose: log more, and show the place in the code where a system error occurred.
-        fingerprint: hash of everything that shapes the output, which scores record. The workflow gives it.
     """
     set_up_logging(verbose=verbose)
-    if fingerprint is None:
-        return run(words)
-    os.environ[FINGERPRINT_VARIABLE] = fingerprint  # also read by child processes
-    try:
-        return run(words)
-    finally:
-        del os.environ[FINGERPRINT_VARIABLE]
+    return run(words)
 
 
 def run(arguments: Sequence[str]) -> int:
