@@ -218,6 +218,8 @@ def filter(
     from docmt.corpora.documents import iterate_documents
     from docmt.corpora.filtering import DocumentFilter
 
+    if (settings.max_test_overlap is not None) != bool(tests):
+        raise UserError("corpora.filters: max_test_overlap and --tests need each other: pass both or neither")
     splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
     tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
     used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
