@@ -71,14 +71,19 @@ def noises(
 
 def judge(pairs: Sequence[Pair], rules: PairRules) -> list[str]:
     """The first rule that each pair breaks."""
-    occurred: set[int] = set()
     judged = rules.judge(pairs)
-    for position, number in enumerate(number_repeated(lambda: pairs, rules.lengths)):
-        if number in occurred:
-            judged[position] = judged[position] or "duplicate"
-        elif number:
-            occurred.add(number)
-    return judged
+    marks = mark_duplicates(pairs, judged, rules)
+    return [rule or "duplicate" * again for rule, again in zip(judged, marks, strict=True)]
+
+
+def mark_duplicates(pairs: Sequence[Pair], judged: Sequence[str], rules: PairRules) -> list[bool]:
+    """True for pairs that occurred before, and break no other rule."""
+    occurred: set[int] = set()
+    marks = []
+    for number, rule in zip(number_repeated(lambda: pairs, rules.lengths), judged, strict=True):
+        marks.append(number in occurred and rule in ("", "duplicate"))
+        occurred |= {number} - {0}
+    return marks
 
 
 def write_noisy(folder: Path, text: Path, pairs: Sequence[Pair], *arguments: Any) -> None:
@@ -134,13 +139,13 @@ def main() -> None:
             if len(changed) < SHARE * len(pairs) and (new := change(pairs[number])) != pairs[number]:
                 noisy[number] = new
                 changed.append(number)
-        broken = judge(noisy, rules)
         if kind == "duplicate":
             # Of a copy and its original, the later one is dropped.
-            n_found = n_own = Counter(broken)["duplicate"] - touched["duplicate"]
+            n_found = n_own = sum(mark_duplicates(noisy, clean, rules)) - touched["duplicate"]
         else:
-            n_found = sum(bool(broken[number]) for number in changed)
-            n_own = sum(broken[number] == kind for number in changed)
+            broken = rules.judge([noisy[number] for number in changed])
+            n_found = sum(map(bool, broken))
+            n_own = broken.count(kind)
         shares = (f"{100 * n / max(len(changed), 1):.1f}" for n in (n_found, n_own))
         print_row((kind, f"{len(changed):,}", *shares, f"{100 * touched[kind] / len(pairs):.2f}"))
     n_touched = sum(n for rule, n in touched.items() if rule not in ("", "duplicate"))
