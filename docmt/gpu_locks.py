@@ -32,7 +32,9 @@ def _identifiers() -> list[str]:
     """Return the identifiers of all GPUs, in slot order."""
     try:
         command = ["nvidia-smi", "--list-gpus"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS_FOR_LIST)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=SECONDS_FOR_LIST
+        )
     except (OSError, subprocess.SubprocessError):
         return []
     # By identifier: CUDA counts the fastest GPU first, nvidia-smi the one in the first slot.

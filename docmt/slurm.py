@@ -48,7 +48,9 @@ def list_jobs(folder: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> list
     layout = ",".join(f"{field}:|" for field in FIELDS)
     command = ["squeue", "--me", "--noheader", "--Format", layout]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout_seconds)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=timeout_seconds
+        )
     except subprocess.TimeoutExpired:
         raise QueueError(f"squeue did not answer within {timeout_seconds:g} seconds") from None
     except (OSError, subprocess.CalledProcessError) as error:

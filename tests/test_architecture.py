@@ -51,6 +51,8 @@ BASE = (
     "snakemake_messages",
     "snakemake_patches",
     "tensor_files",
+    "utf8",
+    "utf8",
 )
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long

@@ -17,6 +17,7 @@ from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 from docmt.planned_files import check_version
+from docmt.utf8 import print_utf8, use_utf8
 
 COLLECT_EVERY = 100_000
 """New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
@@ -87,6 +88,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0, or 2 for an error that the user can fix."""
+    if arguments is None:
+        use_utf8()
+    print_utf8()
     gc.set_threshold(COLLECT_EVERY)
     for number in (signal.SIGTERM, signal.SIGHUP) if arguments is None else ():
         # By default Python ends at once, and unfinished output stays. Under `nohup`, SIGHUP is ignored. A training sets

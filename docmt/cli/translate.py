@@ -1,6 +1,5 @@
 """`docmt translate`: translate plain text line by line."""
 
-import io
 import itertools
 import logging
 import sys
@@ -90,8 +89,6 @@ def translate(
         if target is not None:
             write_lines(target, translated, checksum=False)
         else:
-            if isinstance(sys.stdout, io.TextIOWrapper):
-                sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.writelines(line + "\n" for line in translated)
         _summarize(translator, f"{target}: " if len(files) > 1 else "")
 

@@ -92,6 +92,9 @@ def _check_filters(config: Config, name: str, dataset: DatasetSettings) -> None:
         if (chosen.on_failure == "mask" or chosen.max_test_overlap is not None) and part not in TRAINED_ON:
             key = "max_test_overlap" if chosen.on_failure != "mask" else "on_failure 'mask'"
             raise UserError(f"{where}.{part}: {key} of filter {row!r} applies only to training data")
+        for lang in chosen.scripts:
+            where = f"config.corpora.filters.{row}.scripts"
+            look_up(dict.fromkeys(dataset.part_languages(part)), lang, where=where, what="language")
         for reference in chosen.external:
             where = f"config.corpora.filters.{row}.external"
             look_up(references, reference, where=where, what="split")
