@@ -151,6 +151,8 @@ class Corpus(ReadableCorpus):
     """A commit, a release or a year that identifies the content."""
     title: str
     """A one-line description."""
+    choices: dict[str, str] = {}
+    """For test sets: the choice that depends on context, with an example in Latin script, by phenomenon."""
 
 
 class Family(Settings):

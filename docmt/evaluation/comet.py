@@ -8,6 +8,7 @@ to both references and hypotheses.
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from docmt.errors import UserError
 from docmt.evaluation.external_programs import find_program, run_program
@@ -15,7 +16,10 @@ from docmt.evaluation.metrics import COMET, CometSettings
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import read_json, write_lines
-from docmt.gpu_locks import claim_gpus
+from docmt.gpu_locks import claim_gpus, first_gpu
+
+if TYPE_CHECKING:
+    from docmt.models.gpus import DeviceMeter
 
 SEPARATOR = " </s> "
 
@@ -44,6 +48,14 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
 
 
+def claim_device(settings: CometSettings) -> "DeviceMeter":
+    """Reserve a GPU for the program if it uses one, and return a meter of its device."""
+    from docmt.models.gpus import DeviceMeter
+
+    claim_gpus(settings.gpus)
+    return DeviceMeter("cuda", gpu=first_gpu() or "GPU-unknown") if settings.gpus else DeviceMeter("cpu")
+
+
 def with_context(
     sentences: Sequence[str], context: Sequence[str], documents: Sequence[str], n_before: int
 ) -> list[str]:
@@ -65,7 +77,6 @@ def _run(program: str, texts: dict[str, list[str]], settings: CometSettings) -> 
         command = [program, *(str(files.get(word, word)) for word in options), "--model", settings.model_file]
         command += ["--batch_size", str(settings.batch_size), "--gpus", str(settings.gpus)]
         command += ["--enable-context"] if settings.context else []
-        claim_gpus(settings.gpus)  # the program uses the first visible GPU
         run_program(command, name=COMET)
         content = read_json(files["scores.json"])
     # Newer versions write the segments under the name of the hypotheses file.

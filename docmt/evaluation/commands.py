@@ -146,13 +146,14 @@ def comet(
         docmt evaluate comet --settings @comet.json --prefix text/test --src-lang en --tgt-lang de
         --hypotheses hypotheses.jsonl --dataset ende --system mine --seed 1 --test talks --out comet.json
     """
-    from docmt.evaluation.comet import score_comet
+    from docmt.evaluation.comet import claim_device, score_comet
 
     if settings.comet is None:
         raise UserError("evaluation.comet: set its checkpoint in --settings")
     (translated,) = _read_translations(settings, text, [hypotheses])
+    meter = claim_device(settings.comet)
     scores = _translation_scores(test, text, hypotheses, translated, partial(score_comet, settings=settings.comet))
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump())
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **meter.facts())
 
 
 @commands.command

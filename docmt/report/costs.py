@@ -30,6 +30,7 @@ RECORDS = {
     "contrast": "decoding/suite_{part}.json",
     "generate": "decoding/generated_{part}.job.json",
     "score_cxmi": "scores/cxmi_{part}.json",
+    "evaluate_comet": "scores/comet_{part}.json",
 }
 
 

@@ -10,6 +10,7 @@ from docmt.config.artifacts.base import STAGE_VERSIONS, Artifact, UserFile, ance
 from docmt.config.artifacts.runs import run_folder
 from docmt.config.artifacts.scores import ScoreArtifacts
 from docmt.config.paper_columns import paper_columns
+from docmt.config.references import suite_choices
 from docmt.config.report_checks import claim_runs
 from docmt.config.systems import Run, dataset_instances, is_generated, list_runs, model_settings, training_chain
 from docmt.evaluation.metrics import ACCURACY, COMET, GENERATIVE, OF_REFERENCES
@@ -128,6 +129,11 @@ class StudyArtifacts(ScoreArtifacts):
                 if inits and model_settings(self.config, owner) != model_settings(self.config, inits[0])
             ],
             "generated": [name for name in self.config.datasets if is_generated(self.config, name)],
+            "choices": {
+                f"{name}/{suite}": suite_choices(self.config, row.suite_reference(suite))
+                for name, row in self.config.datasets.items()
+                for suite in row.suite_names()
+            },
             "reader": "reader.html",
             "differences": list(differences),
             "cases": {name: made.file for name, made in cases.items()},

@@ -14,6 +14,8 @@ from docmt.evaluation.metrics import COMET, CXMI, TRAINING, find_metric, scoring
 COMET_PREFIX = "comet_"
 """File name prefix for COMET scores on a test split."""
 
+COMET_RECORD = 2
+"""Version of COMET's score files. Raise it if they record other facts."""
 PAIRED_TESTS = 2
 """Version of the paired tests. Raise it if a code change affects their results."""
 
@@ -47,7 +49,7 @@ class ScoreArtifacts(RunArtifacts):
         model = UserFile.at(chosen.model_file if chosen else "", where="config.evaluation.comet.checkpoint")
         return Artifact(
             [f"{run_folder(dataset, system, seed)}/scores/{COMET_PREFIX}{split}.json"],
-            [COMET, context, model, hypotheses, references],
+            [COMET, COMET_RECORD, context, model, hypotheses, references],
             {"text": references, "hypotheses": hypotheses, "model": model},
             {
                 "settings": self.config.evaluation.model_dump(mode="json", include={"comet"}),
