@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docmt.errors import UserError
-from docmt.evaluation.external_programs import find_program, run_program
+from docmt.evaluation.external_programs import find_program, missing_row, run_program
 from docmt.evaluation.metrics import COMET, CometSettings
 from docmt.evaluation.score_rows import ScoreRow
 from docmt.evaluation.scoring import TranslatedTest
@@ -25,15 +25,15 @@ SEPARATOR = " </s> "
 
 
 def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]:
-    """Return the mean segment score, times 100. Empty for hypotheses that are not aligned by sentence."""
+    """Return the mean segment score, times 100. Empty for hypotheses that are not aligned by sentence.
+
+    If the program is missing, the row has no value, as for all metrics.
+    """
     if not test.is_aligned:
         return []
     program = find_program(settings.program)
     if program is None:
-        raise UserError(
-            f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
-            "workflow/envs/comet.yml, and set this key to the path of its comet-score"
-        )
+        return [missing_row(COMET, missing_program(settings))]
     if not Path(settings.model_file).is_file():
         raise UserError(f"evaluation.comet.checkpoint: {settings.model_file}: no such file")
     source = test.read_source()
@@ -46,6 +46,14 @@ def score_comet(test: TranslatedTest, settings: CometSettings) -> list[ScoreRow]
     scores = _run(program, texts, settings)
     signature = f"model:{Path(settings.checkpoint).name}|context:{settings.context}|mean of segments × 100"
     return [{"metric": COMET, "value": 100 * sum(scores) / len(scores), "n": len(scores), "signature": signature}]
+
+
+def missing_program(settings: CometSettings) -> str:
+    """Return the reason for a missing score, and what to do."""
+    return (
+        f"evaluation.comet.program: {settings.program!r} not found: create the environment from "
+        "workflow/envs/comet.yml, and set this key to the path of its comet-score"
+    )
 
 
 def claim_device(settings: CometSettings) -> "DeviceMeter":

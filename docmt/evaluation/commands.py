@@ -12,7 +12,7 @@ from docmt.corpora.documents import index_path, read_documents, read_index, text
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.evaluation.contrastive_accuracy import (
     is_right,
     read_log_probabilities,
@@ -315,7 +315,7 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
     lines = []
     for row in rows:
         numbers = ["–" if row[key] is None else format(row[key], form) for key, form in forms.items()]
-        lines.append([row["system"], row["metric"], *numbers])
+        lines.append([escape_controls(row["system"]), row["metric"], *numbers])
     # Otherwise, tabulate would parse numbers and drop trailing zeros.
     aligned = ["left"] * 2 + ["right"] * 6
     print(tabulate(lines, headers, tablefmt="simple", colalign=aligned, disable_numparse=True))
