@@ -33,7 +33,9 @@ def test_control_characters_are_shown():
     assert "\x1b" not in str(UserError(NASTY))
 
 
-@pytest.mark.parametrize("arguments", [("%s", NASTY), (NASTY,), ("%s printed:\n%s", "x", NASTY)], ids=["quoted", "whole", "lines"])
+@pytest.mark.parametrize(
+    "arguments", [("%s", NASTY), (NASTY,), ("%s printed:\n%s", "x", NASTY)], ids=["quoted", "whole", "lines"]
+)
 def test_messages_of_the_log_are_inert(capsys, arguments):
     set_up_logging()
     try:
