@@ -64,6 +64,7 @@ def run(
     Args:
         training: raw parallel text prefix, to improve the word alignment for APT.
     """
+    _refuse_unused(settings, contrast=["ties"])
     scores = []
     for test in tests:
         if len(test.outputs) > 1:
@@ -77,6 +78,15 @@ def run(
         else:
             scores.append(_generative_scores(test, tgt_lang))
     write_scores(out, scores, run=vars(run), settings=settings.model_dump())
+
+
+def _refuse_unused(settings: EvaluationSettings, *, contrast: Sequence[str]) -> None:
+    """Raise UserError for keys that a command does not read. Of the section `contrast`, it reads the listed keys."""
+    if settings.comet is not None:
+        raise UserError("--settings: comet: COMET is computed by `docmt evaluate comet`; remove this key")
+    if unused := sorted(settings.contrast.model_fields_set - {*contrast}):
+        reason = "is used by `docmt decode score-candidates`" if contrast else "applies to contrastive test sets"
+        raise UserError(f"--settings: contrast.{unused[0]}: {reason}; remove this key")
 
 
 def _text_of(test: StudyTest, src_lang: str, tgt_lang: str) -> TestText:
@@ -268,6 +278,7 @@ def compare(
     """
     from docmt.evaluation.significance import compare_systems
 
+    _refuse_unused(settings, contrast=[])
     for metric in settings.metrics:
         needs = find_metric(metric).needs
         if MODEL in needs:
@@ -343,6 +354,7 @@ def difference(
     """
     from docmt.evaluation.significance import compare_translations, compare_verdicts
 
+    _refuse_unused(settings, contrast=["ties"])
     rows = []
     for test in tests:
         if not test.baseline:
