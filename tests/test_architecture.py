@@ -52,7 +52,6 @@ BASE = (
     "snakemake_patches",
     "tensor_files",
     "utf8",
-    "utf8",
 )
 """Modules that every package may import."""
 MAX_LINES = {"tests": 500}  # tables are long

@@ -14,7 +14,7 @@ from cyclopts import CycloptsError, Group, Parameter
 
 from docmt import __version__
 from docmt.commands import CommandGroup
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.logs import set_up_logging
 from docmt.planned_files import check_version
 from docmt.utf8 import print_utf8, use_utf8
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"docmt: error: {error}", file=sys.stderr)
         return 2
     except CycloptsError as error:
-        print(f"docmt: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"docmt: error: {escape_controls(' '.join(str(error).split()))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if logging.getLogger().isEnabledFor(logging.DEBUG):
             raise
         # For example, a read-only folder, a full disk, or too many open files.
-        subject = f"{error.filename or 'output'}: {error.strerror or error}"
+        subject = escape_controls(f"{error.filename or 'output'}: {error.strerror or error}")
         print(f"docmt: error: {subject} (docmt --verbose COMMAND … shows where in the code)", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.close()  # do not try to write the rest again

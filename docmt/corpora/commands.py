@@ -20,7 +20,7 @@ from docmt.commands import (
 )
 from docmt.corpora.mtdata_corpus import MtdataCorpus
 from docmt.corpora.settings import FilterSettings
-from docmt.errors import UserError
+from docmt.errors import UserError, escape_controls
 from docmt.files import write_json, write_jsonl
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def filter(
     combine(inputs, out, languages=languages, filter=used)
     for rule, examples in used.examples.items():
         for document, src, tgt in examples:
-            print(f"{rule}\t{document}\t{src}\t{tgt}")
+            print(escape_controls(f"{rule}\t{document}\t{src}\t{tgt}", keep="\t"))
     print_table([{"rule": rule, "pairs": n} for rule, n in (used.dropped + used.masked).most_common()])
 
 

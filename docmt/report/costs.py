@@ -30,6 +30,7 @@ RECORDS = {
     "score_candidates": "decoding/suite_{part}.json",
     "translate_suite": "decoding/generated_{part}.job.json",
     "evaluate_cxmi": "scores/cxmi_{part}.json",
+    "evaluate_comet": "scores/comet_{part}.json",
 }
 
 

@@ -62,6 +62,8 @@ class Manifest(Settings):
     """Systems whose model settings differ from their initial model."""
     generated: list[str] = []
     """Datasets whose test documents are generated from the same templates as the training documents."""
+    choices: dict[str, dict[str, str]] = {}
+    """What depends on context in a suite (`DATASET/SUITE`), by phenomenon."""
     reader: str | None = None
     """Link from the report to the page with the translations. null: no link."""
     stages: dict[str, list[str]] = {}

@@ -22,7 +22,7 @@ from docmt.report.html import html_environment, read_template
 from docmt.report.input_files import read_histories, read_measurements, read_overlaps, read_tables
 from docmt.report.manifest import Manifest
 from docmt.report.pictures import Picture
-from docmt.report.score_tables import contrastive_table, further_table, main_table, paper_table, split_table
+from docmt.report.score_tables import Choices, contrastive_table, further_table, main_table, paper_table, split_table
 from docmt.report.settings import ReportSettings, shows
 from docmt.report.study_tables import (
     INSTANCE_KEYS,
@@ -129,7 +129,7 @@ def build_report(
     plots = [draw_plot(name, settings, styles, **measured) for name in settings.drawn]
 
     notes = footnotes(list(scores["system"]), lambda *_: True)
-    translation, *accuracies = _main_tables(summary, settings, differences, notes)
+    translation, *accuracies = _main_tables(summary, settings, differences, notes, manifest.choices)
     by_kind, by_distance = (
         [split_table(summary, settings, by=by, metric=name) for name in ACCURACIES] for by in ("kind", "distance")
     )
@@ -164,11 +164,17 @@ def build_report(
 
 
 def _main_tables(
-    summary: pd.DataFrame, settings: ReportSettings, differences: Differences, footnotes: Sequence[str]
+    summary: pd.DataFrame,
+    settings: ReportSettings,
+    differences: Differences,
+    footnotes: Sequence[str],
+    choices: Choices,
 ) -> tuple[Table | None, Table | None, Table | None]:
     """Return the tables for translation, contrastive and generative scores, with notes."""
     translation = main_table(summary, settings, differences)
-    contrastive, generative = (contrastive_table(summary, settings, differences, metric=name) for name in ACCURACIES)
+    contrastive, generative = (
+        contrastive_table(summary, settings, differences, metric=name, choices=choices) for name in ACCURACIES
+    )
     # The user's note is shown once, under the last existing table, before the footnotes.
     last = next((table for table in (generative, contrastive, translation) if table), None)
     notes = [settings.note if table is last else "" for table in (translation, contrastive, generative)]

@@ -11,14 +11,13 @@ import pandas as pd
 
 from docmt.report.dataframes import column, is_missing, records
 from docmt.report.input_files import History, flatten_counts, single_values
+from docmt.report.numbers import MISSING, format_count
 from docmt.report.publications import find_published, load_published, load_published_statistics
 from docmt.report.settings import ReportSettings
 from docmt.report.tables import (
-    MISSING,
     Column,
     Table,
     count,
-    format_count,
     group,
     label,
     number,

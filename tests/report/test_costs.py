@@ -3,13 +3,15 @@
 import csv
 import json
 import math
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from score_rows import render_report, score, write_scores
 
 from docmt.errors import UserError
-from docmt.report.costs import costs_table, read_costs
+from docmt.report.costs import RECORDS, costs_table, read_costs
 from docmt.report.manifest import Manifest
 from docmt.report.tables import to_latex, to_text
 
@@ -19,7 +21,8 @@ STAGES = {
     "text": ["apply_bpe"],
     "discourse": ["annotate"],
     "training": ["train"],
-    "decoding": ["translate", "score_candidates"],
+    "decoding": ["translate", "score_candidates", "translate_suite", "evaluate_cxmi"],
+    "evaluation": ["evaluate_comet"],
     "report": ["report_render"],
 }
 
@@ -110,7 +113,9 @@ def sessions(*seconds):
         ("train", "d/a/seed1", "model.job.json"),
         ("translate", "d/a/seed1/test_t", "decoding/test_t.job.json"),
         ("score_candidates", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
+        ("translate_suite", "d/a/seed1/t", "decoding/generated_t.job.json"),
         ("evaluate_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
+        ("evaluate_comet", "d/a/seed1/test_t", "scores/comet_test_t.json"),
     ],
 )
 @pytest.mark.parametrize(("device", "n_devices", "gpus"), [("cpu", 1, 0), ("cuda", 1, 1), ("cuda", 4, 4)])
@@ -119,6 +124,16 @@ def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_
     facts = {"device": device, "n_devices": n_devices}
     folder.facts(file, facts if file.endswith(".job.json") else {"provenance": facts})
     assert folder.hours()[1] == gpus / 2
+
+
+def test_every_rule_with_a_gpu_records_its_device():
+    rules = [
+        rule.partition(":")[0]
+        for file in (Path(__file__).parents[2] / "workflow/rules").glob("*.smk")
+        for rule in re.split(r"^rule ", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+        if re.search(r"^        (gpu|cpus_per_gpu)=", rule, re.MULTILINE)
+    ]
+    assert set(rules) == set(RECORDS)
 
 
 def test_jobs_without_a_record_count_as_cpu(folder):
