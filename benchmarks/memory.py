@@ -93,7 +93,7 @@ def stages(folder: Path, *, jobs: int) -> dict[str, list[str]]:
     one_each = '{"max_sentences":1}'
     commands = {
         "combine": f"corpora combine --inputs {train} {test} --languages en de --out {out}",
-        "overlap": f"corpora overlap --train {train} --tests {test} {pair} --out {out}",
+        "overlap": f"corpora count-overlap --train {train} --tests {test} {pair} --out {out}",
         "tokenize": f"text tokenize --lang en --input {train}.en {in_processes} --out {out}",
         "learn truecaser": f"text learn-truecaser --input {train}.en {in_processes} --out {out}",
         "truecase": f"text truecase --model {folder}/truecaser.json --input {train}.en {in_processes} --out {out}",

@@ -15,10 +15,7 @@ ROOT = Path(__file__).parents[1]
 RUN = "results/controlled/runs/sentence_transformer/seed1"
 CORPORA, TEXT = "results/controlled/corpora/en-de", "results/controlled/text"
 SUITE = "results/corpora/controlled/en-de/suites/pronoun.jsonl"
-TRANSLATED = (
-    f'[{{"test":"controlled","prefix":"{CORPORA}/test_controlled","outputs":["{RUN}/decoding/test_controlled.jsonl"]}}]'
-)
-JUDGED = f'[{{"test":"pronoun","contrastive":"{SUITE}","outputs":["{RUN}/decoding/suite_pronoun.json"]}}]'
+TEST = " ".join(f"{CORPORA}/test_controlled.{suffix}" for suffix in ("en", "de", "documents.tsv"))
 KEYS = "--dataset controlled --system sentence_transformer --seed 1"
 
 IMPORTS = (
@@ -35,13 +32,14 @@ text truecase --model {TEXT}/truecaser.en.json --input {TEXT}/dev.true.en --out 
 text apply-bpe --codes {TEXT}/bpe.codes --input {TEXT}/dev.true.en --out OUT/bpe
 instances build --texts {TEXT}/dev.bpe.en {TEXT}/dev.bpe.de --documents {CORPORA}/dev.documents.tsv \
  --vocabulary {TEXT}/vocabulary.txt --settings {{}} --out OUT/instances
-instances statistics --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
-discourse statistics --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
+instances count --folders a/b/c=results/controlled/instances/sentences/dev --out OUT/statistics.csv
+discourse count-trees --files dev=results/corpora/controlled/en-de/dev.discourse.jsonl --out OUT/trees.csv
 decode translate --model {RUN}/model.pt --instances results/controlled/instances/sentences/dev --out OUT/dev.jsonl
 decode score-candidates --model {RUN}/model.pt --suite {SUITE} --out OUT/suite.json
-evaluate run --settings {{"metrics":["s-BLEU"]}} --tests {TRANSLATED} --src-lang en --tgt-lang de {KEYS} \
- --out OUT/scores.json
-evaluate run --tests {JUDGED} --src-lang en --tgt-lang de {KEYS} --out OUT/accuracy.json
+evaluate run --settings {{"metrics":["s-BLEU"]}} --outputs {RUN}/decoding/test_controlled.jsonl --texts {TEST} \
+ --src-lang en --tgt-lang de {KEYS} --out OUT/scores.json
+evaluate run --outputs {RUN}/decoding/suite_pronoun.json --suites {SUITE} --src-lang en --tgt-lang de {KEYS} \
+ --out OUT/accuracy.json
 report collect --scores {RUN}/scores.json --out OUT/scores.csv
 """
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from docmt.errors import UserError
 from docmt.files import check_can_write
 from docmt.settings import Settings
 
@@ -34,6 +35,18 @@ def written(help: str) -> Parameter:
     return option(help, validator=lambda _, path: None if path is None else check_can_write(path))
 
 
+def optional_file(help: str) -> Parameter:
+    """Return the annotation of an optional file. A rule passes the option without a file if it has no such input."""
+
+    def convert(_: Any, tokens: Sequence[Any]) -> Path | None:
+        files = [token.value for token in tokens if token.value]
+        if len(files) > 1:
+            raise ValueError(f"expected one file, not {len(files)}")
+        return Path(files[0]) if files else None
+
+    return option(help, converter=convert, accepts_keys=False, n_tokens=-1)
+
+
 OutFile = Annotated[Path, written("file to write.")]
 SrcLang = Annotated[str, option("source language code.")]
 TgtLang = Annotated[str, option("target language code.")]
@@ -47,13 +60,27 @@ ModelFingerprint = Annotated[
 Positive = Annotated[int, Parameter(validator=Number(gte=1))]
 
 
-def settings_at(where: str) -> Parameter:
-    """Return the annotation of a settings option. `where` is the config section."""
+def files_by_name(option: str, arguments: Sequence[str] | None, *, form: str) -> dict[str, list[Path]]:
+    """Return the files in arguments `NAME=FILE`, by name. `form` is such as `DATASET/SUITE=FILE`."""
+    files: dict[str, list[Path]] = {}
+    for argument in arguments or []:
+        name, _, path = argument.partition("=")
+        if not path or [bool(word) for word in name.split("/")] != [True] * len(form.split("/")):
+            raise UserError(f"{option} {argument}: expected {form}")
+        files.setdefault(name, []).append(Path(path))
+    return files
+
+
+def settings_at(where: str, *, listed: str = "") -> Parameter:
+    """Return the annotation of a settings option. `where` is the config section.
+
+    `listed` names the list of keys, if the section is not in the config.
+    """
 
     def convert(settings: type[Settings], tokens: Sequence[Any]) -> Settings:
         return settings.from_argument(tokens[0].value, where=where)
 
-    help = f"keys of section `{where}` as JSON or @FILE. `docmt config manual` lists them."
+    help = f"keys of section `{where}` as JSON or @FILE. {listed or '`docmt config manual` lists them.'}"
     return option(help, converter=convert, accepts_keys=False, n_tokens=1, metavar="JSON", show_default=False)
 
 

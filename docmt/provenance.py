@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections.abc import Iterable
@@ -14,8 +13,6 @@ from typing import Any
 from docmt import __version__
 from docmt.files import write_json
 
-FINGERPRINT_VARIABLE = "DOCMT_FINGERPRINT"
-"""Environment variable for the fingerprint that the workflow passes to a command (`--fingerprint`)."""
 PACKAGES = ("torch", "lightning-fabric", "numpy", "sacremoses", "subword-nmt", "jieba", "sacrebleu")
 
 
@@ -62,10 +59,9 @@ def describe(*, settings: Any = None, **facts: Any) -> dict[str, Any]:
     return described
 
 
-def describe_result(*, settings: Any, **facts: Any) -> dict[str, Any]:
+def describe_result(*, settings: Any, fingerprint: str | None = None, **facts: Any) -> dict[str, Any]:
     """Return `describe` with the fingerprint from the workflow, if any, since it also covers all inputs."""
-    from_workflow = os.environ.get(FINGERPRINT_VARIABLE)
-    return describe(settings=settings, **facts) | ({"fingerprint": from_workflow} if from_workflow else {})
+    return describe(settings=settings, **facts) | ({"fingerprint": fingerprint} if fingerprint else {})
 
 
 def write_job_facts(out: Path, **facts: Any) -> None:

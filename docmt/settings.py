@@ -11,15 +11,12 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 
 from docmt.errors import UserError
 from docmt.files import read_json
-from docmt.renamed import rename_settings
 
 
 class Settings(BaseModel):
@@ -27,9 +24,6 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
-    later: ClassVar[tuple[str, ...]] = ()
-    """Keys added later. They are written only if they differ from the default, so that fingerprints, checkpoints and
-    model files of older studies stay valid."""
     overridden: ClassVar[dict[str, type["Settings"]]] = {}
     """Mapping key in this section → class whose keys the mapping overrides."""
     study: ClassVar[type["Settings"] | None] = None
@@ -48,14 +42,6 @@ class Settings(BaseModel):
             else value
             for key, value in values.items()
         }
-
-    @model_serializer(mode="wrap")
-    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values = write(self)
-        for key in self.later:
-            if getattr(self, key) == type(self).model_fields[key].default:
-                values.pop(key, None)
-        return values
 
     @classmethod
     def load(cls, values: Any, *, where: str) -> Self:
@@ -76,9 +62,9 @@ class Settings(BaseModel):
 def read_argument(argument: str, *, where: str) -> Any:
     """Return the `--settings` value: JSON text, or `@` followed by a JSON file name."""
     if argument.startswith("@"):
-        return rename_settings(read_json(Path(argument[1:])), where)
+        return read_json(Path(argument[1:]))
     try:
-        return rename_settings(json.loads(argument), where)
+        return json.loads(argument)
     except json.JSONDecodeError as error:
         raise UserError(f"{where}: not JSON ({error.msg}): pass JSON text or @FILE") from None
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docmt.files import modified
-from docmt.renamed import rename_settings
 
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow as SnakemakeWorkflow
@@ -73,7 +72,6 @@ def training_resources(workflow: "SnakemakeWorkflow") -> dict[str, Any]:
 
     chosen = workflow.resource_settings.overwrite_resources.get("train", {})
     given = {name: str(getattr(value, "raw", value)) for name, value in chosen.items()}
-    given = rename_settings(given, "set-resources.train")
     nodes, gpus = given.get("nodes", "1"), given.get("gpu", given.get("nodes", "1"))
     if not (nodes.isdecimal() and gpus.isdecimal() and int(nodes) > 0):
         raise WorkflowError(f"train: nodes {nodes}, gpu {gpus}: must be whole numbers, at least 1 node")

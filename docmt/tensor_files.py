@@ -11,7 +11,7 @@ from docmt.errors import UserError
 
 
 def read_tensors(
-    data: bytes, *, where: str, what: str, mend: str, format: int, keys: Collection[str], kind: str | None = None
+    data: bytes, *, where: str, what: str, mend: str, format: int, kind: str, keys: Collection[str]
 ) -> dict[str, Any]:
     """Return the content of a file written by `torch.save`, with tensors on the CPU.
 
@@ -34,8 +34,9 @@ def read_tensors(
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise UserError(f"{where}: not {what} ({reason})") from None
     if isinstance(content, dict) and "format" in content and content.get("kind") != kind:
-        found = content.get("kind") or "a translation model"
-        raise UserError(f"{where}: not {what} of format {format}, but a different kind of file ({found})")
+        raise UserError(
+            f"{where}: not {what} of format {format}, but a different kind of file ({content.get('kind')}): {mend}"
+        )
     is_ours = isinstance(content, dict) and content.get("format") == format and content.get("kind") == kind
     if not is_ours or not set(keys) <= set(content):
         raise UserError(f"{where}: not {what} of format {format}: {mend}")

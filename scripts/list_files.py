@@ -12,8 +12,8 @@ from snakemake.api import SnakemakeApi
 from snakemake.io import strip_wildcard_constraints
 from snakemake.settings.types import OutputSettings, ResourceSettings
 
-from docmt.config.artifacts.base import STAGE_VERSIONS
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts.base import ARTIFACTS
+from docmt.config.artifacts.study import STAGES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/files.md"
@@ -34,18 +34,16 @@ def outputs_of_rules() -> dict[str, list[str]]:
 def listing() -> str:
     """The files of each stage, described as their declarations are."""
     outputs = outputs_of_rules()
-    lines: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
-    for cls in reversed(StudyArtifacts.__mro__):
-        for method in vars(cls).values():
-            stage, rules = getattr(method, "declares", ("", ()))
-            names = []
-            for files in (outputs[rule] for rule in rules):
-                folder = files[0].rpartition("/")[0]
-                short = [files[0], *(file.removeprefix(f"{folder}/") for file in files[1:MAX_FILES])]
-                names += [f"`{name}`" for name in short] + ["…"] * (len(files) > MAX_FILES)
-            if names:
-                about = (inspect.getdoc(method) or "").partition("\n\n")[0].replace("\n", " ")
-                lines[stage].append(f"- {', '.join(dict.fromkeys(names))}: {about}")
+    lines: dict[str, list[str]] = {stage: [] for stage in STAGES}
+    for declaration in ARTIFACTS.values():
+        names = []
+        for files in (outputs[rule] for rule in declaration.rules):
+            folder = files[0].rpartition("/")[0]
+            short = [files[0], *(file.removeprefix(f"{folder}/") for file in files[1:MAX_FILES])]
+            names += [f"`{name}`" for name in short] + ["…"] * (len(files) > MAX_FILES)
+        if names:
+            about = (inspect.getdoc(declaration.declare) or "").partition("\n\n")[0].replace("\n", " ")
+            lines[declaration.stage].append(f"- {', '.join(dict.fromkeys(names))}: {about}")
     blocks = ["\n".join([f"**{stage.capitalize()}**", "", *lines[stage]]) for stage in lines]
     return "\n\n".join(blocks) + "\n"
 

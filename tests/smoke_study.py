@@ -1,12 +1,42 @@
 """The smoke study, with changes on top, as the configuration and the declarations of its artifacts."""
 
+from functools import partial
 from pathlib import Path
 
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts import corpora, runs, scores, study
+from docmt.config.artifacts.base import ARTIFACTS, Study
 from docmt.config.loading import load_config, merge, read_config_file
 
 ROOT = Path(__file__).parents[1]
 SMOKE = ROOT / "config/examples/smoke.yaml"
+
+
+class StudyView(Study):
+    """A study whose declarations and lists are attributes, such as `view.model("d", "s", "1")` or `view.artifacts`."""
+
+    def __getattr__(self, name):
+        if name in ARTIFACTS:
+            return partial(ARTIFACTS[name], self)
+        for module in (study, scores, runs, corpora):
+            if hasattr(module, name):
+                return partial(getattr(module, name), self)
+        raise AttributeError(name)
+
+    @property
+    def artifacts(self):
+        return study.all_artifacts(self)
+
+    @property
+    def targets(self):
+        return study.targets(study.final_outputs(self))
+
+    @property
+    def trained(self):
+        return runs.trained_runs(self)
+
+    @property
+    def scored(self):
+        return runs.scored_runs(self)
 
 
 def smoke_values(changes=None):
@@ -19,4 +49,4 @@ def smoke_config(changes=None):
 
 
 def smoke_study(changes=None):
-    return StudyArtifacts(smoke_config(changes))
+    return StudyView(smoke_config(changes))

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from smoke_study import StudyView
 
 from docmt.cli.main import main
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, read_config_file
 
 ROOT = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def judged(tmp_path, monkeypatch):
 
 
 def test_the_study_of_given_rows_trains_nothing(judged):
-    artifacts = StudyArtifacts(load_config(read_config_file(Path("judge.yaml"))))
+    artifacts = StudyView(load_config(read_config_file(Path("judge.yaml"))))
     assert not artifacts.targets["training"]
     assert "results/report/report.html" in artifacts.targets["report"]
     assert {file.file for file in artifacts.user_files()} >= {"service.de", "llm.de"}

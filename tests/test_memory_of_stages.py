@@ -47,7 +47,8 @@ STAGES = {
     "filter": "corpora filter --inputs {0}/train --languages en de --out {0}/out/made",
     "filter duplicates": "corpora filter --inputs {0}/train --languages en de --out {0}/out/made"
     ' --settings {{"duplicates":false}}',
-    "overlap": "corpora overlap --train {0}/train --tests {0}/test --src-lang en --tgt-lang de --out {0}/out/made",
+    "overlap": "corpora count-overlap --train {0}/train --tests {0}/test --src-lang en --tgt-lang de"
+    " --out {0}/out/made",
     "learn truecaser": "text learn-truecaser --input {0}/train.en --out {0}/out/made",
     "truecase": "text truecase --model {0}/truecaser --input {0}/train.en --out {0}/out/made",
     "learn BPE": "text learn-bpe --inputs {0}/train.en {0}/train.de --out {0}/out/made",

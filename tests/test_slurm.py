@@ -36,7 +36,7 @@ def test_jobs_are_those_of_this_study(squeue, tmp_path):
     jobs = list_jobs(tmp_path)
     assert [(job.id, job.state, job.label) for job in jobs] == [
         ("7", "RUNNING", "train ted_1"),
-        ("9", "PENDING", "gather"),
+        ("9", "PENDING", "report_collect"),
     ]
 
 

@@ -189,11 +189,6 @@ def test_processes_and_memory_of_a_training_follow_from_the_gpus_of_a_node(chose
     assert [memory(None, attempt=attempt) for attempt in (1, 2)] == [expected, 2 * expected]
 
 
-@pytest.mark.parametrize(("chosen", "expected"), [([], "0"), (["device_tokens=512"], "512")])
-def test_tokens_of_a_micro_batch_may_have_their_former_name_in_a_profile(chosen, expected):
-    assert str(training_resources(workflow_with(*chosen))["micro_batch_tokens"]) == expected
-
-
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [

@@ -17,8 +17,6 @@ from docmt.commands import CommandGroup
 from docmt.errors import UserError
 from docmt.logs import set_up_logging
 from docmt.planned_files import check_version
-from docmt.provenance import FINGERPRINT_VARIABLE
-from docmt.renamed import rename_command
 
 COLLECT_EVERY = 100_000
 """New objects between two garbage collections. With Python's default of 700, collections take a sixth of the time for
@@ -62,22 +60,14 @@ for group, module, name, help in (
 def _run(
     *words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     verbose: bool = False,
-    fingerprint: Annotated[str | None, Parameter(show=False)] = None,
 ) -> Any:
     """Run a command with the options that all commands share.
 
     Args:
         verbose: log more, and show the place in the code where a system error occurred.
-        fingerprint: hash of everything that shapes the output, which scores record. The workflow gives it.
     """
     set_up_logging(verbose=verbose)
-    if fingerprint is None:
-        return run(words)
-    os.environ[FINGERPRINT_VARIABLE] = fingerprint  # also read by child processes
-    try:
-        return run(words)
-    finally:
-        del os.environ[FINGERPRINT_VARIABLE]
+    return run(words)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -107,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         check_version()
-        words = rename_command(sys.argv[1:] if arguments is None else arguments)
+        words = sys.argv[1:] if arguments is None else arguments
         code = app.meta(words, exit_on_error=False, print_error=False, result_action="return_value") or 0
         sys.stdout.flush()  # otherwise Python would report a full disk after the exit code is determined
         return code

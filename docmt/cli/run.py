@@ -19,7 +19,7 @@ from cyclopts import Parameter
 from docmt.cli.init import find_workflow
 from docmt.cli.status import find_configuration
 from docmt.commands import CommandGroup, print_table
-from docmt.config.artifacts.report import STAGES
+from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import check_user_files, load_config, parse_yaml, read_config_files
 from docmt.config.systems import merge
 from docmt.errors import UserError
@@ -85,7 +85,7 @@ def run(
     for change in changes or []:
         values = merge(values, read_change(change))
     with create_folder(directory), chdir(directory):
-        check_user_files(load_config(values, announce=False))  # Snakemake announces former names
+        check_user_files(load_config(values))
     known = [*TARGETS, *STAGES, *(rule for rules in STAGES.values() for rule in rules)]
     for target in targets:
         if "/" not in target and target not in known:

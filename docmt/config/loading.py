@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts.base import Study
+from docmt.config.artifacts.study import user_files
 from docmt.config.checks import check_config
 from docmt.config.schema import Config
 from docmt.config.systems import merge
 from docmt.errors import UserError
 from docmt.files import read_text
-from docmt.renamed import rename_settings
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters. They break SVG and LaTeX files and move terminal cursors."""
@@ -97,9 +97,8 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return values
 
 
-def load_config(values: dict[str, Any], *, announce: bool = True) -> Config:
-    """Validate a whole configuration. Former names are accepted, and logged with `announce`."""
-    values = rename_settings(values, announce=announce)
+def load_config(values: dict[str, Any]) -> Config:
+    """Validate a whole configuration."""
     config = Config.load(values, where="config")
     _check_characters(values, "config")
     check_config(config)
@@ -120,8 +119,8 @@ def _check_characters(values: Any, where: str) -> None:
 
 def check_user_files(config: Config) -> None:
     """Raise UserError if a user-supplied file is missing in the working directory."""
-    for own in StudyArtifacts(config).user_files():
-        own.check()
+    for file in user_files(Study(config)):
+        file.check()
 
 
 def read_config_files(paths: Iterable[Path]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ For example, `plan.input("model", "init")` returns the `init` input files for th
 `docmt.config.artifacts`. A declaration's arguments are its wildcards.
 """
 
-import inspect
 import operator
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from docmt.commands import as_argument, option_words
-from docmt.config.artifacts.base import Artifact
+from docmt.config.artifacts.base import ARTIFACTS, Artifact, Study
 from docmt.config.artifacts.discourse import TREEBANK_SPLIT
-from docmt.config.artifacts.report import StudyArtifacts
+from docmt.config.artifacts.study import all_artifacts, final_outputs, targets, user_files
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.schema import Config
 from docmt.config.systems import count_updates, longest_chain, model_owner
@@ -38,7 +37,7 @@ class Plan:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.artifacts = StudyArtifacts(config)
+        self.study = Study(config)
 
     @classmethod
     def load(cls, values: Mapping[str, Any], *, files: Iterable[Path]) -> "Plan":
@@ -49,17 +48,17 @@ class Plan:
         for file in files:
             read_config_file(file)  # Snakemake's loader silently keeps the last duplicate key
         plan = cls(load_config(dict(values)))
-        for own in plan.artifacts.user_files():
-            own.check()
+        for file in user_files(plan.study):
+            file.check()
         return plan
 
     def targets(self) -> dict[str, list[str]]:
         """Return output files by stage that later stages or the user need."""
-        return self.artifacts.targets
+        return targets(final_outputs(self.study))
 
     def files(self) -> list[str]:
         """Return all files of the study, intermediate text included."""
-        return [path for artifact in self.artifacts.artifacts for path in artifact.files]
+        return [path for artifact in all_artifacts(self.study) for path in artifact.files]
 
     def training_priority(self, wildcards: Any) -> float:
         """Return a training's priority. It grows with the number of waiting trainings and their updates."""
@@ -71,11 +70,11 @@ class Plan:
 
     def input(self, artifact: str, name: str | None = None) -> Callable[[Any], list[str]]:
         """Return a function for the input files with one name, or all."""
-        return self._of(artifact, lambda made: made.input_files(name))
+        return self._of(artifact, lambda declared: declared.input_files(name))
 
     def settings(self, artifact: str) -> Callable[[Any], str]:
         """Return a function for the command's settings as JSON. A dry run shows changes in them."""
-        return self._of(artifact, lambda made: as_argument(made.params["settings"]))
+        return self._of(artifact, lambda declared: as_argument(declared.params["settings"]))
 
     def fingerprint(self, artifact: str) -> Callable[[Any], str]:
         """Return a function that hashes settings and everything upstream. Snakemake reruns a job if the hash differs.
@@ -84,25 +83,24 @@ class Plan:
         and it also records the parameters for failed jobs. For example, after a failed training with new settings, the
         old scores would be considered up to date.
         """
-        return self._of(artifact, lambda made: made.fingerprint)
+        return self._of(artifact, lambda declared: declared.fingerprint)
 
     def param(self, artifact: str, name: str) -> Callable[[Any], Any]:
         """Return a function for one of the declaration's `params`."""
-        return self._of(artifact, lambda made: made.params[name])
+        return self._of(artifact, lambda declared: declared.params[name])
 
-    def options(self, artifact: str, *names: str, is_recorded: bool = True) -> Callable[..., str]:
-        """Return a function for command options as shell text. Options without a value are left out.
+    def params(self, artifact: str, *names: str) -> Callable[[Any], str]:
+        """Return a function for some of the declaration's `params`, as command options. A null value has no option."""
+        return self._of(artifact, lambda declared: _as_options(declared.params, names))
 
-        Snakemake does not record a parameter function with the argument `input`. Therefore changed options with
-        `is_recorded=False` do not rerun a job.
+    def options(self, artifact: str, *names: str) -> Callable[..., str]:
+        """Return a function for some of the declaration's `options`, as command options.
+
+        Snakemake does not record a parameter function with the argument `input`. Therefore a changed option does not
+        rerun a job.
         """
-
-        def text(made: Artifact) -> str:
-            values = {name: made.params.get(name, made.input_files(name)) for name in names}
-            return shlex.join(word for name, value in values.items() for word in option_words(name, value))
-
-        read = self._of(artifact, text)
-        return read if is_recorded else lambda wildcards, input: read(wildcards)
+        read = self._of(artifact, lambda declared: _as_options(declared.options, names))
+        return lambda wildcards, input: read(wildcards)
 
     def model_option(self, artifact: str, name: str) -> Callable[[Any], str]:
         """Return a function for the option `--NAME-fingerprint`, with which a command refuses a model of another plan.
@@ -110,26 +108,26 @@ class Plan:
         `name` is the name of the input. A published model has no fingerprint.
         """
 
-        def text(made: Artifact) -> str:
-            models = [source for source in made.sources(name) if isinstance(source, Artifact)]
-            trained = [model.fingerprint for model in models if model.stage == "training"]
+        def text(declared: Artifact) -> str:
+            trained = [model.fingerprint for model in declared.sources(name) if model.stage == "training"]
             return " ".join(option_words(f"{name}-fingerprint", trained))
 
         return self._of(artifact, text)
 
     def score_fingerprints(self, artifact: str) -> Callable[[Any], str]:
         """Return a function for the option `--fingerprints`. With it, commands refuse scores of an older config."""
-        return self._of(artifact, lambda made: " ".join(option_words("fingerprints", list(_score_fingerprints(made)))))
+        return self._of(
+            artifact, lambda declared: " ".join(option_words("fingerprints", list(_score_fingerprints(declared))))
+        )
 
     def _of(self, artifact: str, read: Callable[[Artifact], Any]) -> Callable[[Any], Any]:
-        declare = getattr(self.artifacts, artifact)
-        names = list(inspect.signature(declare).parameters)
+        declaration = ARTIFACTS[artifact]
 
         def of(wildcards: Any) -> Any:
             values = dict(wildcards.items())
             # Paths contain a direction such as `en-de`. Monolingual and bilingual rules only differ in these wildcards.
             values.setdefault("languages", "-".join(values[key] for key in ("src", "tgt", "lang") if key in values))
-            return read(declare(*(values[name] for name in names)))
+            return read(declaration(self.study, *(values[name] for name in declaration.wildcard_names)))
 
         return of
 
@@ -211,10 +209,14 @@ class Plan:
 def _score_fingerprints(artifact: Artifact) -> Iterator[str]:
     # After `--touch` or under `--rerun-triggers mtime`, planned files can contain scores from an older study.
     for source in [*artifact.sources("scores"), *artifact.sources("differences")]:
-        if isinstance(source, Artifact) and "scores" in source.inputs:  # gathered in a table
+        if "scores" in source.inputs:  # gathered in a table
             yield from _score_fingerprints(source)
-        elif isinstance(source, Artifact):
+        else:
             yield source.fingerprint
+
+
+def _as_options(values: Mapping[str, Any], names: Iterable[str]) -> str:
+    return shlex.join(word for name in names for word in option_words(name, values.get(name)))
 
 
 def scale_with_attempt(**amounts: int) -> dict[str, Callable[[Any, int], int]]:

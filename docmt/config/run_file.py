@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from docmt import __version__
+from docmt.config.artifacts.study import user_files
 from docmt.config.loading import load_config
 from docmt.config.plan import Plan
 from docmt.errors import UserError
@@ -39,12 +40,12 @@ def load_plan(workflow: "Workflow", values: Mapping[str, Any]) -> Plan:
     os.environ[RUN_VARIABLE] = str(workflow.configfiles[0])
     check_version(values[RUN_KEY])
     # Missing user-supplied files are no error here. The job that reads them fails.
-    return Plan(load_config({key: value for key, value in values.items() if key != RUN_KEY}, announce=False))
+    return Plan(load_config({key: value for key, value in values.items() if key != RUN_KEY}))
 
 
 def start_run(workflow: "Workflow", values: Mapping[str, Any], plan: Plan) -> None:
     """Write the run file and pass it to all jobs of this run."""
-    files = {os.path.realpath(user_file.file): user_file.fingerprint for user_file in plan.artifacts.user_files()}
+    files = {os.path.realpath(user_file.file): user_file.fingerprint for user_file in user_files(plan.study)}
     # In the order of the configuration, which is the order of tables.
     text = json.dumps({**values, RUN_KEY: {"version": __version__, "files": files}}, ensure_ascii=False)
     path = RUN_FOLDER.absolute() / f"{fingerprint(text)}.json"

@@ -134,7 +134,7 @@ def read(
 
 
 @commands.command
-def suite(
+def convert_suite(
     *,
     corpus: CorpusName = None,
     spec: Spec = None,
@@ -145,7 +145,7 @@ def suite(
     """Convert a contrastive or generative test set to JSON lines with one item per line.
 
     Example:
-        docmt corpora suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
+        docmt corpora convert-suite --corpus voita2019-suites-enru --files corpora/voita --split test --out deixis.jsonl
 
     Args:
         split: name of the split.
@@ -198,6 +198,7 @@ def filter(
     settings: Annotated[FilterSettings, settings_at("corpora.filters")] = FilterSettings(),
     inputs: list[Path],
     languages: Languages,
+    external: list[str] | None = None,
     tests: list[Path] | None = None,
     out: Path | None = None,
     show: int = 0,
@@ -210,6 +211,7 @@ def filter(
 
     Args:
         inputs: split prefixes.
+        external: files with scores or flags, written CORPUS/SPLIT=FILE, in place of `external` in --settings.
         tests: development and test split prefixes, for `max_test_overlap`.
         out: filtered split's prefix. Default: only count pairs.
         show: number of example pairs to print per rule.
@@ -218,6 +220,11 @@ def filter(
     from docmt.corpora.documents import iterate_documents
     from docmt.corpora.filtering import DocumentFilter
 
+    for word in external or []:
+        reference, equals, file = word.partition("=")
+        if not equals:
+            raise UserError(f"--external {word}: expected CORPUS/SPLIT=FILE")
+        settings = settings.model_copy(update={"external": {**settings.external, reference: file}})
     splits = [iterate_documents(prefix, languages=languages[:1]) for prefix in tests or []]
     tested = {sentence for split in splits for document in split for sentence in document.src if sentence}
     used = DocumentFilter(settings, languages, tested, jobs=jobs, n_examples=show)
@@ -229,12 +236,12 @@ def filter(
 
 
 @commands.command
-def overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang: TgtLang, out: OutFile) -> None:
+def count_overlap(*, train: list[Path], tests: list[Path], src_lang: SrcLang, tgt_lang: TgtLang, out: OutFile) -> None:
     """Count test sentences and documents that also occur in the training data.
 
     Example:
-        docmt corpora overlap --train ende/train --tests ende/test_talks ende/test_news --src-lang en --tgt-lang de
-        --out overlap.json
+        docmt corpora count-overlap --train ende/train --tests ende/test_talks ende/test_news --src-lang en
+        --tgt-lang de --out overlap.json
 
     Args:
         train: training split prefixes.

@@ -15,6 +15,7 @@ from docmt.files import atomic_writer, iterate_lines
 INDEX_HEADER = "document\tn_sentences"
 MASKED_HEADER = f"{INDEX_HEADER}\tmasked"
 """Header of an index whose third column lists sentences without loss, numbered from 1 in each document."""
+INDEX_SUFFIX = ".documents.tsv"
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,29 @@ class DocumentIndex:
 
 def index_path(prefix: Path) -> Path:
     """Return `PREFIX.documents.tsv`, the document index for the text `PREFIX.{lang}`."""
-    return Path(f"{prefix}.documents.tsv")
+    return Path(f"{prefix}{INDEX_SUFFIX}")
+
+
+def split_prefixes(files: Iterable[Path]) -> list[Path]:
+    """Return the prefixes of the splits whose files are listed, `PREFIX.documents.tsv` and `PREFIX.{lang}`, in order.
+
+    Raises UserError for a text without an index.
+    """
+    paths = list(files)
+    prefixes = [Path(str(path).removesuffix(INDEX_SUFFIX)) for path in paths if path.name.endswith(INDEX_SUFFIX)]
+    indexed = set(prefixes)
+    for path in paths:
+        if not path.name.endswith(INDEX_SUFFIX) and path.with_suffix("") not in indexed:
+            raise UserError(f"{path}: also pass {index_path(path.with_suffix(''))}, the index of its documents")
+    return prefixes
+
+
+def single_prefix(files: Sequence[Path], *, option: str) -> Path:
+    """Return the prefix of the only split whose files are listed. Raises UserError for no or several splits."""
+    prefixes = split_prefixes(files)
+    if len(prefixes) != 1:
+        raise UserError(f"{option}: files of {len(prefixes)} splits: pass PREFIX.documents.tsv and PREFIX.LANG of one")
+    return prefixes[0]
 
 
 def text_path(prefix: Path, lang: str) -> Path:

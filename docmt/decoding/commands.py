@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from docmt.commands import CommandGroup, ModelFingerprint, OutFile, Positive, Threads, option, settings_at
+from docmt.commands import (
+    CommandGroup,
+    ModelFingerprint,
+    OutFile,
+    Positive,
+    Threads,
+    option,
+    optional_file,
+    settings_at,
+)
 from docmt.corpora.suite_items import read_generative_suite, read_suite
 from docmt.decoding.settings import ContrastScore, DecodingSettings
 from docmt.errors import UserError
@@ -28,7 +37,7 @@ BatchTokens = Annotated[
         "--settings, and on a GPU at least 98,304, or less if memory runs out."
     ),
 ]
-SuiteTrees = Annotated[Path | None, option("trees of the source documents, one per item.")]
+SuiteTrees = Annotated[Path | None, optional_file("trees of the source documents, one per item.")]
 
 
 def choose_device(device: Device, threads: int) -> str:

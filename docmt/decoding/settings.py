@@ -1,6 +1,6 @@
 """Settings of decoding."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -15,8 +15,6 @@ ContrastScore = Literal["log_probability", "per_token", "label_smoothed"]
 
 class DecodingSettings(Settings):
     """Beam search over instances, and the context that the encoder reads."""
-
-    later: ClassVar[tuple[str, ...]] = ("one_beam_per_instance",)
 
     beam_size: int = Field(default=5, ge=1)
     """Beam size."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from docmt.batching import fill_batches
 from docmt.corpora.documents import DocumentIndex, read_index
 from docmt.discourse.bundle import DiscourseBundle, SentenceTrees
 from docmt.discourse.dependencies import NO_HEAD, ROOT, DependencyTree, highest_edus
@@ -81,25 +82,18 @@ def take_shard(texts: Iterable[PlainText], index: DocumentIndex, *, shard: int, 
 
 
 def tokenize_batches(texts: Iterable[PlainText], *, lang: str) -> Iterator[list[DiscourseDocument]]:
-    """Yield batches of tokenized documents in order. A batch ends when it has at least `BATCH_WORDS` words.
-
-    Every sentence is one EDU.
-    """
-    # Not `fill_batches`, which ends a batch before its budget is exceeded. Other sentences would be padded together,
-    # which changes the last bits of states, and thus the trees of finished studies.
+    """Yield batches of up to `BATCH_WORDS` words of tokenized documents, in order. Every sentence is one EDU."""
     get_tokenizer(lang)  # rejects an unknown language before reading
-    batch: list[DiscourseDocument] = []
-    size = 0
-    for text in texts:
+
+    def tokenize(text: PlainText) -> DiscourseDocument:
         sentences = tuple(sentence_words(line, lang) for line in text.sentences)
         edus = tuple(Edu(number, 0, len(words)) for number, words in enumerate(sentences))
-        batch.append(DiscourseDocument(text.id, sentences, edus))
-        size += sum(1 + len(words) for words in sentences)  # empty sentences take memory too
-        if size >= BATCH_WORDS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+        return DiscourseDocument(text.id, sentences, edus)
+
+    # Empty sentences take memory too.
+    yield from fill_batches(
+        map(tokenize, texts), BATCH_WORDS, cost=lambda document: sum(1 + len(words) for words in document.sentences)
+    )
 
 
 def with_edus(batch: Iterable[DiscourseDocument], starts: Iterable[Sequence[int]]) -> list[DiscourseDocument]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from docmt.commands import CommandGroup, Jobs, OutFile, option, settings_at
+from docmt.commands import CommandGroup, Jobs, OutFile, option, optional_file, settings_at
 from docmt.corpora.documents import read_index
 from docmt.corpora.suite_items import read_either, read_items
 from docmt.discourse.settings import ParserSettings, SegmenterSettings
@@ -29,13 +29,13 @@ ParserName = Annotated[str, option("model file, chain, random, isanlp:VERSION or
 
 
 @commands.command
-def treebank(
+def read_treebank(
     *, format: Literal["gum", "gcdt", "rst_dt", "rs3"], lang: str | None = None, files: Path, out: Path
 ) -> None:
     """Convert a treebank to {split}.discourse.jsonl, {split}.syntax.jsonl and counts.json.
 
     Example:
-        docmt discourse treebank --format rs3 --lang de --files potsdam/ --out treebanks/potsdam
+        docmt discourse read-treebank --format rs3 --lang de --files potsdam/ --out treebanks/potsdam
 
     Args:
         format: treebank.
@@ -47,7 +47,7 @@ def treebank(
     from docmt.discourse.treebanks.treebank import write_treebank
 
     if (format == "rs3") != (lang is not None):
-        raise UserError("docmt discourse treebank: pass --lang with --format rs3, and only then")
+        raise UserError("docmt discourse read-treebank: pass --lang with --format rs3, and only then")
     if lang is not None:
         write_treebank(out, read_rs3(files, lang=lang))
     else:
@@ -222,9 +222,12 @@ def annotate(
     *,
     segmenter: Path,
     parser: ParserName,
-    text: Path | None = None,
-    documents: Path | None = None,
-    suite: Path | None = None,
+    text: Annotated[
+        Path | None,
+        optional_file("text with one sentence per line, and --documents or blank lines between documents."),
+    ] = None,
+    documents: Annotated[Path | None, optional_file("document index of the text.")] = None,
+    suite: Annotated[Path | None, optional_file("contrastive test set, in place of a text.")] = None,
     lang: TextLang,
     sentences: Literal["parser", "chain"] = "parser",
     shard: int = 1,
@@ -240,9 +243,6 @@ def annotate(
 
     Args:
         segmenter: segmenter model.
-        text: text with one sentence per line, and --documents or blank lines between documents.
-        documents: document index of the text.
-        suite: contrastive test set, in place of a text.
         sentences: tree over sentences, parsed, or a chain (every sentence depends on the preceding one).
         shard: part of the documents to process, from 1.
         n_shards: number of parts.
@@ -280,11 +280,11 @@ def annotate(
 
 
 @commands.command
-def merge(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
+def merge_trees(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
     """Merge the trees of several corpora, with the document ids of the combined text.
 
     Example:
-        docmt discourse merge --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
+        docmt discourse merge-trees --inputs a.discourse.jsonl b.discourse.jsonl --documents train.documents.tsv
         --out train.discourse.jsonl
 
     Args:
@@ -298,11 +298,11 @@ def merge(*, inputs: list[Path], documents: Path, out: OutFile) -> None:
 
 
 @commands.command
-def statistics(*, files: list[str], out: OutFile, relations: Path | None = None) -> None:
+def count_trees(*, files: list[str], out: OutFile, relations: Path | None = None) -> None:
     """Count EDUs, trees and relations. Writes a CSV file with one row per name.
 
     Example:
-        docmt discourse statistics --files train=train.discourse.jsonl --out statistics.csv
+        docmt discourse count-trees --files train=train.discourse.jsonl --out statistics.csv
 
     Args:
         files: .discourse.jsonl files, written NAME=FILE. Files with the same name are counted together.

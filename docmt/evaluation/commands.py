@@ -18,7 +18,7 @@ from docmt.commands import (
     settings_at,
     written,
 )
-from docmt.corpora.documents import index_path, read_documents, read_index, text_path
+from docmt.corpora.documents import index_path, read_documents, read_index, single_prefix, text_path
 from docmt.corpora.suite_items import ContrastiveItem, GenerativeItem, read_generative_suite, read_suite
 from docmt.decoding.commands import Device, ModelFile, choose_device
 from docmt.decoding.settings import DecodingSettings
@@ -41,8 +41,19 @@ from docmt.evaluation.metrics import (
     find_metric,
     score_translations,
 )
-from docmt.evaluation.option_groups import ScoredRun, StudyTest, TestName, Tests, TestText
-from docmt.evaluation.references import read_user_references
+from docmt.evaluation.option_groups import (
+    Fingerprint,
+    Outputs,
+    References,
+    ScoredRun,
+    SuiteFile,
+    SuiteFiles,
+    TestName,
+    TestTexts,
+    TextFiles,
+)
+from docmt.evaluation.output_files import TestOutputs, match_outputs
+from docmt.evaluation.references import read_more_references, read_reference, read_user_references
 from docmt.evaluation.score_rows import WARNING, ScoreRow, TestScores, write_scores
 from docmt.evaluation.scoring import TranslatedTest
 from docmt.files import atomic_writer, sha256_file, write_json, write_jsonl
@@ -51,118 +62,122 @@ log = logging.getLogger(__name__)
 commands = CommandGroup("evaluate")
 
 Settings = Annotated[EvaluationSettings, settings_at("evaluation")]
-ContrastiveSuite = Annotated[Path, option("contrastive test set (JSON lines).")]
 
 
 @commands.command
 def run(
     *,
     settings: Settings = EvaluationSettings(),
-    tests: Tests,
+    outputs: Outputs,
+    texts: TestTexts = None,
+    suites: SuiteFiles = None,
+    references: References = None,
     src_lang: SrcLang,
     tgt_lang: TgtLang,
-    training: Path | None = None,
+    training: TextFiles | None = None,
     run: ScoredRun,
+    fingerprint: Fingerprint = None,
     out: OutFile,
 ) -> None:
     """Score one run on test sets, contrastive and generative suites.
 
     Example:
-        docmt evaluate run --tests '[{"test":"talks","prefix":"text/test","outputs":["talks.jsonl"]}]' --src-lang en
-        --tgt-lang de --dataset ende --system mine --seed 1 --out scores.json
+        docmt evaluate run --outputs test_talks.jsonl --texts text/test_talks.en text/test_talks.de
+        text/test_talks.documents.tsv --src-lang en --tgt-lang de --dataset ende --system mine --seed 1
+        --out scores.json
 
     Args:
-        training: raw parallel text prefix, to improve the word alignment for APT.
+        training: raw parallel training text, to improve the word alignment for APT. Files as in --texts.
     """
+    aligned_with = single_prefix(training, option="--training") if training else None
     scores = []
-    for test in tests:
+    for test in match_outputs(outputs, texts=texts, suites=suites, references=references):
         if len(test.outputs) > 1:
-            raise UserError(f"--tests: {test.test}: {len(test.outputs)} outputs: pass the output of one run")
-        if test.prefix is not None:
-            text = _text_of(test, src_lang, tgt_lang)
-            (translated,) = _read_translations(settings, text, test.outputs, training)
-            scores.append(_translation_scores(test.test, text, test.outputs[0], translated, score_translations))
-        elif test.contrastive is not None:
+            raise UserError(f"{test.outputs[1]}: {test.outputs[0]} is on the same test: pass the output of one run")
+        if test.kind == "test":
+            (translated,) = _read_translations(test, settings, src_lang, tgt_lang, training=aligned_with)
+            scores.append(_translation_scores(test, translated, score_translations))
+        elif test.kind == "suite":
             scores.append(_contrastive_scores(test, settings.contrast.ties))
         else:
             scores.append(_generative_scores(test, tgt_lang))
-    write_scores(out, scores, run=vars(run), settings=settings.model_dump())
-
-
-def _text_of(test: StudyTest, src_lang: str, tgt_lang: str) -> TestText:
-    references = [Path(path) for path in test.references]
-    return TestText(prefix=Path(test.prefix or ""), src_lang=src_lang, tgt_lang=tgt_lang, references=references)
+    write_scores(out, scores, run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
 
 
 def _read_translations(
-    settings: EvaluationSettings, text: TestText, hypotheses: Sequence[str | Path], training: Path | None = None
+    test: TestOutputs, settings: EvaluationSettings, src_lang: str, tgt_lang: str, *, training: Path | None = None
 ) -> list[TranslatedTest]:
-    index, reference, more = text.read()
-    places = {"prefix": text.prefix, "src_lang": text.src_lang, "tgt_lang": text.tgt_lang, "training": training}
+    """Read the translations of all seeds, then of the baseline."""
+    index, reference = read_reference(test.file, src_lang=src_lang, tgt_lang=tgt_lang)
+    more = read_more_references(test.references, index, reference)
     return [
-        TranslatedTest(read_hypotheses(Path(path), index), reference, settings, more_references=more, **places)
-        for path in hypotheses
+        TranslatedTest(read_hypotheses(path, index), reference, settings, test.file, src_lang, tgt_lang, training, more)
+        for path in [*test.outputs, *test.baseline]
     ]
 
 
 def _translation_scores(
-    name: str, text: TestText, hypotheses: str | Path, test: TranslatedTest, score: Callable[..., list[ScoreRow]]
+    test: TestOutputs, translated: TranslatedTest, score: Callable[..., list[ScoreRow]]
 ) -> TestScores:
-    rows = score(test)
-    if problem := find_tokenization(test.sentences, test.reference):
+    rows, hypotheses = score(translated), test.outputs[0]
+    if problem := find_tokenization(translated.sentences, translated.reference):
         log.warning("%s: %s: detokenize them, as the reference is", hypotheses, problem)
         for row in rows:
             if row["value"] is not None:
                 row["signature"] += f"|{WARNING}{problem}"
-    inputs = {"hypotheses": Path(hypotheses), "reference": text_path(text.prefix, text.tgt_lang)}
-    inputs["documents"] = index_path(text.prefix)
-    inputs |= {f"reference {number}": path for number, path in enumerate(text.references or [], start=2)}
-    return TestScores(name, rows, inputs)
+    inputs = {"hypotheses": hypotheses, "reference": text_path(test.file, translated.tgt_lang)}
+    inputs["documents"] = index_path(test.file)
+    inputs |= {f"reference {number}": path for number, path in enumerate(test.references, start=2)}
+    return TestScores(test.name, rows, inputs)
 
 
-def _contrastive_scores(test: StudyTest, ties: Ties) -> TestScores:
-    suite, path = test.suite(), Path(test.outputs[0])
+def _contrastive_scores(test: TestOutputs, ties: Ties) -> TestScores:
+    path = test.outputs[0]
     scores, origin = read_log_probabilities(path)
-    if origin.get("suite") not in (None, sha256_file(suite)):
-        raise UserError(f"{path}: computed on a different version of {suite}: compute it again")
+    if origin.get("suite") not in (None, sha256_file(test.file)):
+        raise UserError(f"{path}: computed on a different version of {test.file}: compute it again")
     where = f"{path}: provenance.contrast"
     rules = ContrastSettings.load({**origin.get("contrast", {}), "ties": ties}, where=where)
-    rows = score_contrast(read_suite(suite), scores, rules)
-    return TestScores(test.test, rows, {"reference": suite, "log_probabilities": path}, {"decoding": origin})
+    rows = score_contrast(read_suite(test.file), scores, rules)
+    return TestScores(test.name, rows, {"reference": test.file, "log_probabilities": path}, {"decoding": origin})
 
 
-def _generative_scores(test: StudyTest, tgt_lang: str) -> TestScores:
+def _generative_scores(test: TestOutputs, tgt_lang: str) -> TestScores:
     from docmt.evaluation.generative_accuracy import read_payloads, score_generation
 
-    suite, path = test.suite(), Path(test.outputs[0])
-    items = read_generative_suite(suite)
+    path = test.outputs[0]
+    items = read_generative_suite(test.file)
     rows = score_generation(items, read_payloads(path, items), lang=tgt_lang)
-    return TestScores(test.test, rows, {"reference": suite, "translations": path})
+    return TestScores(test.name, rows, {"reference": test.file, "translations": path})
 
 
 @commands.command
 def comet(
     *,
     settings: Settings = EvaluationSettings(),
-    text: TestText,
+    texts: TextFiles,
+    src_lang: SrcLang,
+    tgt_lang: TgtLang,
     hypotheses: Annotated[Path, option("JSONL of `docmt decode translate`.")],
     run: ScoredRun,
     test: TestName,
+    fingerprint: Fingerprint = None,
     out: OutFile,
 ) -> None:
     """Score one run with COMET, which can be installed in another environment.
 
     Example:
-        docmt evaluate comet --settings @comet.json --prefix text/test --src-lang en --tgt-lang de
-        --hypotheses hypotheses.jsonl --dataset ende --system mine --seed 1 --test talks --out comet.json
+        docmt evaluate comet --settings @comet.json --texts test.en test.de test.documents.tsv --src-lang en
+        --tgt-lang de --hypotheses hypotheses.jsonl --dataset ende --system mine --seed 1 --test talks --out comet.json
     """
     from docmt.evaluation.comet import score_comet
 
     if settings.comet is None:
         raise UserError("evaluation.comet: set its checkpoint in --settings")
-    (translated,) = _read_translations(settings, text, [hypotheses])
-    scores = _translation_scores(test, text, hypotheses, translated, partial(score_comet, settings=settings.comet))
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump())
+    scored = TestOutputs("test", test, single_prefix(texts, option="--texts"), [hypotheses])
+    (translated,) = _read_translations(scored, settings, src_lang, tgt_lang)
+    scores = _translation_scores(scored, translated, partial(score_comet, settings=settings.comet))
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint)
 
 
 @commands.command
@@ -171,13 +186,14 @@ def cxmi(
     settings: Annotated[DecodingSettings, settings_at("decoding")] = DecodingSettings(),
     model: ModelFile,
     model_fingerprint: ModelFingerprint = None,
-    prefix: Path | None = None,
+    texts: TextFiles | None = None,
     src_lang: str | None = None,
     tgt_lang: str | None = None,
-    suite: Path | None = None,
+    suite: SuiteFile = None,
     discourse: list[Path] | None = None,
     run: ScoredRun,
     test: TestName,
+    fingerprint: Fingerprint = None,
     out: OutFile,
     threads: Threads = 1,
     device: Device = "auto",
@@ -189,14 +205,12 @@ def cxmi(
         --out cxmi.json
 
     Args:
-        prefix: raw text, as PREFIX.{lang}.
-        src_lang: source language. Only with --prefix.
-        tgt_lang: target language. Only with --prefix.
-        suite: contrastive test set, in place of --prefix. The last sentence in every correct candidate is scored.
+        src_lang: source language. Only with --texts.
+        tgt_lang: target language. Only with --texts.
+        suite: contrastive test set, in place of --texts. The last sentence in every correct candidate is scored.
         discourse: source document trees.
     """
-    if (prefix is None) == (suite is None):
-        raise UserError("docmt evaluate cxmi: pass either --prefix or --suite")
+    prefix = _prefix_unless_suite(texts, suite, command="cxmi")
     chosen = choose_device(device, threads)
     import numpy as np
 
@@ -217,39 +231,43 @@ def cxmi(
         rows = suite_rows(items, score_references([item.id for item in items], right, scorer, trees))
     else:
         if prefix is None or src_lang is None or tgt_lang is None:
-            raise UserError("--prefix: also pass --src-lang and --tgt-lang")
+            raise UserError("--texts: also pass --src-lang and --tgt-lang")
         reference = text_path(prefix, tgt_lang)
-        texts = read_documents(prefix, languages=(src_lang, tgt_lang))
-        references = [Candidate(text.src, text.tgt) for text in texts]
-        scores = score_references([text.id for text in texts], references, scorer, trees)
+        documents = read_documents(prefix, languages=(src_lang, tgt_lang))
+        references = [Candidate(document.src, document.tgt) for document in documents]
+        scores = score_references([document.id for document in documents], references, scorer, trees)
         rows = [mean_row(metric, np.concatenate(values)) for metric, values in scores.items()]
     scores = TestScores(test, rows, {"model": model, "reference": reference})
-    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), **meter.facts())
+    write_scores(out, [scores], run=vars(run), settings=settings.model_dump(), fingerprint=fingerprint, **meter.facts())
+
+
+def _prefix_unless_suite(texts: Sequence[Path] | None, suite: Path | None, *, command: str) -> Path | None:
+    """Return the prefix of a split. None if there is a suite instead."""
+    if bool(texts) == (suite is not None):
+        raise UserError(f"docmt evaluate {command}: pass either --texts or --suite")
+    return single_prefix(texts, option="--texts") if texts else None
 
 
 @commands.command
-def import_output(
-    *, file: Path, prefix: Path | None = None, suite: ContrastiveSuite | None = None, out: OutFile
-) -> None:
+def import_output(*, file: Path, texts: TextFiles | None = None, suite: SuiteFile = None, out: OutFile) -> None:
     """Import an external system's translations or candidate scores.
 
     Example:
-        docmt evaluate import-output --file theirs.de --prefix text/test --out hypotheses.jsonl
+        docmt evaluate import-output --file theirs.de --texts text/test.documents.tsv --out hypotheses.jsonl
 
     Args:
         file: translations, with a line per sentence or per document, or JSONL from `docmt decode translate`. For a
             suite, a line per item with the candidate scores, or JSON from `docmt decode score-candidates`.
-        prefix: raw text, as PREFIX.{lang}.
+        texts: PREFIX.documents.tsv of the split.
     """
-    if prefix is not None and suite is None:
-        hypotheses = read_user_hypotheses(file, read_index(index_path(prefix)))
-        write_jsonl(out, (hypothesis.model_dump() for hypothesis in hypotheses))
-    elif suite is not None and prefix is None:
+    prefix = _prefix_unless_suite(texts, suite, command="import-output")
+    if suite is not None:
         items = read_user_log_probabilities(file, read_suite(suite))
         described = provenance.describe(settings={}, suite=sha256_file(suite), scores=sha256_file(file))
         write_json(out, {"items": items, "provenance": described})
-    else:
-        raise UserError("docmt evaluate import-output: pass either --prefix or --suite")
+    elif prefix is not None:
+        hypotheses = read_user_hypotheses(file, read_index(index_path(prefix)))
+        write_jsonl(out, (hypothesis.model_dump() for hypothesis in hypotheses))
 
 
 @commands.command
@@ -337,47 +355,49 @@ def _print_comparison(rows: list[dict[str, Any]]) -> None:
 def difference(
     *,
     settings: Settings = EvaluationSettings(),
-    tests: Tests,
+    outputs: Outputs,
+    baseline: Annotated[list[Path], option("outputs of the baseline, named as in --outputs.")],
+    texts: TestTexts = None,
+    suites: SuiteFiles = None,
+    references: References = None,
     src_lang: SrcLang,
     tgt_lang: TgtLang,
     dataset: Annotated[str, option("name of the dataset.")],
     names: Annotated[tuple[str, str], option("names of the system and of the baseline.")],
+    fingerprint: Fingerprint = None,
     out: OutFile,
 ) -> None:
     """Test a system against a baseline on test sets and suites, over all seeds.
 
     Example:
-        docmt evaluate difference
-        --tests '[{"test":"t","prefix":"test","outputs":["b.jsonl"],"baseline":["a.jsonl"]}]'
-        --src-lang en --tgt-lang de --dataset ende --names mine baseline --out differences.json
+        docmt evaluate difference --outputs seed1/suite_gender.json seed2/suite_gender.json
+        --baseline base/suite_gender.json --suites gender.jsonl --src-lang en --tgt-lang de --dataset ende
+        --names mine base --out differences.json
     """
     from docmt.evaluation.significance import compare_translations, compare_verdicts
 
     rows = []
-    for test in tests:
-        if not test.baseline:
-            raise UserError(f"--tests: {test.test}: also pass the outputs of the baseline")
-        if test.prefix is not None:
-            text = _text_of(test, src_lang, tgt_lang)
-            translated = _read_translations(settings, text, [*test.outputs, *test.baseline])
+    for test in match_outputs(outputs, texts=texts, suites=suites, references=references, baseline=baseline):
+        if test.kind == "test":
+            translated = _read_translations(test, settings, src_lang, tgt_lang)
             n_ours = len(test.outputs)
             differences = compare_translations(translated[:n_ours], translated[n_ours:])
         else:
             metric, items, judge = _read_judged(test, settings.contrast.ties, tgt_lang)
-            ours, theirs = ([judge(Path(path)) for path in paths] for paths in (test.outputs, test.baseline))
+            ours, theirs = (list(map(judge, paths)) for paths in (test.outputs, test.baseline))
             differences = compare_verdicts(metric, [item.phenomenon for item in items], ours, theirs)
-        keys = {"dataset": dataset, "test": test.test, "system": names[0], "baseline": names[1]}
+        keys = {"dataset": dataset, "test": test.name, "system": names[0], "baseline": names[1]}
         rows += [keys | vars(tested) for tested in differences]
-    described = provenance.describe_result(settings=settings.model_dump())
+    described = provenance.describe_result(settings=settings.model_dump(), fingerprint=fingerprint)
     write_json(out, {"provenance": described, "differences": rows})
 
 
 def _read_judged(
-    test: StudyTest, ties: Ties, tgt_lang: str
+    test: TestOutputs, ties: Ties, tgt_lang: str
 ) -> tuple[str, Sequence[ContrastiveItem | GenerativeItem], Callable[[Path], list[bool]]]:
     """Return a suite's metric and items, and a function from an output file to True per correct item."""
-    if test.contrastive is not None:
-        pairs = read_suite(test.suite())
+    if test.kind == "suite":
+        pairs = read_suite(test.file)
 
         def judge(path: Path) -> list[bool]:
             scores, _ = read_log_probabilities(path)
@@ -386,5 +406,5 @@ def _read_judged(
         return ACCURACY, pairs, judge
     from docmt.evaluation.generative_accuracy import match_expected, read_payloads
 
-    items = read_generative_suite(test.suite())
+    items = read_generative_suite(test.file)
     return GENERATIVE, items, lambda path: match_expected(items, read_payloads(path, items), lang=tgt_lang)

@@ -66,7 +66,13 @@ class TestScores:
 
 
 def write_scores(
-    path: Path, scores: Sequence[TestScores], *, run: Mapping[str, Any], settings: Mapping[str, Any], **facts: Any
+    path: Path,
+    scores: Sequence[TestScores],
+    *,
+    run: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    fingerprint: str | None = None,
+    **facts: Any,
 ) -> None:
     """Write the score file for one run (`dataset`, `system` and `seed`). `facts` are added to the provenance."""
     rows, inputs = [], []
@@ -76,7 +82,8 @@ def write_scores(
         # Also in the rows, since all scores in a table must have the same reference text.
         of_test = {"test": test.test, "phenomenon": None, "distance": None, "data": files["reference"]["sha256"][:12]}
         rows += [{**run, **of_test, **with_finite_numbers(row)} for row in test.rows]
-    write_json(path, {"provenance": describe_result(settings=settings, inputs=inputs, **facts), "scores": rows})
+    provenance = describe_result(settings=settings, fingerprint=fingerprint, inputs=inputs, **facts)
+    write_json(path, {"provenance": provenance, "scores": rows})
 
 
 def with_finite_numbers(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class PairedDifference:
     difference: float  # between mean scores over seeds, in percentage points
     p: float  # two-sided, by `method`
     sign_p: float | None  # sign test (None: accuracies)
-    randomization_p: float | None  # without a default, so that files from older versions are rejected
+    randomization_p: float | None
     n: int  # segments or items
     method: str
     half_width: float | None = None  # half the bootstrap's 95 % interval (None: accuracies)

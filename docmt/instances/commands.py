@@ -9,6 +9,7 @@ from docmt.commands import CommandGroup, OutFile, settings_at
 from docmt.errors import UserError
 from docmt.files import atomic_writer
 from docmt.instances.settings import InstancesSettings
+from docmt.paths import INSTANCES, names_in_path
 
 commands = CommandGroup("instances")
 
@@ -44,25 +45,24 @@ def build(
 
 
 @commands.command
-def statistics(*, folders: list[str], out: OutFile) -> None:
+def count(*, manifests: list[Path], out: OutFile) -> None:
     """Count instances. Writes a CSV file with one row per folder.
 
     Example:
-        docmt instances statistics --folders ende/documents/train=instances/train --out statistics.csv
+        docmt instances count --manifests ende/instances/documents/*/manifest.json --out statistics.csv
 
     Args:
-        folders: folders of instances, or their manifests, written DATASET/INSTANCES/SPLIT=FOLDER.
+        manifests: DATASET/instances/INSTANCES/SPLIT/manifest.json files.
     """
     from docmt.instances.storage import read_manifest
 
     rows = []
-    for item in folders:
-        name, equals, folder = item.partition("=")
-        parts = name.split("/")
-        if not equals or len(parts) != 3:
-            raise UserError(f"--folders {item}: expected DATASET/INSTANCES/SPLIT=FOLDER")
-        keys = dict(zip(("dataset", "cutting", "split"), parts, strict=True))
-        rows.append(keys | instance_statistics(read_manifest(Path(folder))["counts"]))
+    for path in manifests:
+        names = names_in_path(INSTANCES, path)
+        if names is None:
+            raise UserError(f"--manifests {path}: expected DATASET/instances/INSTANCES/SPLIT/manifest.json")
+        keys = {"dataset": names["dataset"], "cutting": names["instances"], "split": names["split"]}
+        rows.append(keys | instance_statistics(read_manifest(path)["counts"]))
     with atomic_writer(out) as file:
         table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         table.writeheader()

@@ -1,6 +1,6 @@
 """Settings of the instances stage."""
 
-from typing import ClassVar, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -9,8 +9,6 @@ from docmt.settings import Settings
 
 class InstancesSettings(Settings):
     """Limits and selection of instances."""
-
-    later: ClassVar[tuple[str, ...]] = ("shuffled",)
 
     max_tokens: int = Field(default=512, ge=8)
     """Maximum length in tokens: the sum over sentences of max(source, target subwords) + 2."""

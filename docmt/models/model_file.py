@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from docmt.discourse.annotation import BundleAnnotator
 
 FORMAT = 1
-KEYS = {"model": dict, "weights": dict, "vocabulary": list, "pipeline": dict, "segmentation": dict, "provenance": dict}
-"""Required keys and their types. `segmentation` contains the instance settings. Its name is older than the EDU
-segmenter.
-"""
+KIND = "translation model"
+KEYS = {"model": dict, "weights": dict, "vocabulary": list, "pipeline": dict, "instances": dict, "provenance": dict}
+"""Required keys and their types."""
 WEIGHT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -140,11 +139,12 @@ def save_model(path: Path, trained: TrainedModel) -> None:
     """Write a model file. It appears only when it is complete. Equal models give equal bytes under one file name."""
     content = {
         "format": FORMAT,
+        "kind": KIND,
         "model": trained.model.settings.model_dump(),
         "weights": trained.model.state_dict(),
         "vocabulary": list(trained.vocabulary.symbols),
         "pipeline": trained.pipeline.to_dict(),
-        "segmentation": trained.instance_settings,
+        "instances": trained.instance_settings,
         "provenance": trained.provenance,
     }
     if trained.discourse is not None:
@@ -190,6 +190,7 @@ def load_content(path: Path, *, fingerprint: str | None = None) -> dict[str, Any
         what="a docmt model file",
         mend="train the model again",
         format=FORMAT,
+        kind=KIND,
         keys=KEYS,
     )
     odd = [name for name, kind in KEYS.items() if not isinstance(content[name], kind)]
@@ -266,7 +267,7 @@ def load_model(path: Path, *, fingerprint: str | None = None) -> TrainedModel:
         raise UserError(f"{path}: {broken} contains NaN or infinite weights: train it again")
     pipeline = TextPipeline.from_dict(content["pipeline"])
     bundle = DiscourseBundle.from_dict(content["discourse"], where=str(path)) if "discourse" in content else None
-    trained = TrainedModel(model, vocabulary, pipeline, content["segmentation"], content["provenance"], bundle)
+    trained = TrainedModel(model, vocabulary, pipeline, content["instances"], content["provenance"], bundle)
     try:
         trained.limits  # noqa: B018 - checks them
     except UserError as error:

@@ -1,6 +1,6 @@
 """Model settings: sizes and attention patterns."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -46,8 +46,6 @@ class AttentionSettings(Settings):
 class ContextSettings(Settings):
     """A context module for a sentence-level encoder and decoder, which can also translate without it."""
 
-    later: ClassVar[tuple[str, ...]] = ("norm", "kind", "sentences", "future")
-
     kind: ContextName = "global"
     """`global`: context encoder of cross-task pre-training. `doct`, `han_encoder`, `han`, `san`, `cadec`: baselines of
     the papers (docs/models.md)."""
@@ -80,8 +78,6 @@ class ContextSettings(Settings):
 
 class FormSettings(Settings):
     """Layer variants. The defaults follow the papers, and published models differ (docs/pretrained.md)."""
-
-    later: ClassVar[tuple[str, ...]] = ("learned_sentences",)
 
     activation: Literal["relu", "gelu", "swish"] = "relu"
     """Activation of the feed-forward modules."""
@@ -134,8 +130,6 @@ class MarkSettings(Settings):
 
 class ModelSettings(Settings):
     """A Transformer over packed tokens."""
-
-    later: ClassVar[tuple[str, ...]] = ("form", "marks")
 
     encoder_layers: int = Field(default=6, ge=1, le=MAX_LAYERS)
     """Number of encoder layers."""

@@ -22,14 +22,14 @@ KWH = 3.6e6  # joules
 OTHER = "other"  # stage for an unlisted rule, such as a user-defined rule
 TIME_UNITS = (("hours", 10, 1), ("minutes", 0.1, 60), ("seconds", 0, HOUR))  # unit, minimum hours, units per hour
 # Rules without costs: a page cannot contain its own costs, and the reader can be made before or after the page.
-PAGES = ("render", "render_reader")
+PAGES = ("report_render", "report_reader")
 # File name by rule. In these files in the run folder, jobs record their device.
 RECORDS = {
     "train": "model.job.json",
     "translate": "decoding/{part}.job.json",
-    "contrast": "decoding/suite_{part}.json",
-    "generate": "decoding/generated_{part}.job.json",
-    "score_cxmi": "scores/cxmi_{part}.json",
+    "score_candidates": "decoding/suite_{part}.json",
+    "translate_suite": "decoding/generated_{part}.job.json",
+    "evaluate_cxmi": "scores/cxmi_{part}.json",
 }
 
 

@@ -90,13 +90,15 @@ def read_tables(paths: Iterable[Path], *, needed: Sequence[str], words: Sequence
 
 
 def read_overlaps(paths: Mapping[str, Path]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Read `docmt corpora overlap` files, by dataset. Returns (dataset, test, counts) per test."""
+    """Read `docmt corpora count-overlap` files, by dataset. Returns (dataset, test, counts) per test."""
     overlaps = []
     for dataset, content in read_measurements(paths, key="tests"):
         tests = [counts.items() if isinstance(counts, dict) else [("", None)] for counts in content["tests"].values()]
         words = ("test", "seen_document_ids")
         if not all(isinstance(value, int | float) for counts in tests for name, value in counts if name not in words):
-            raise UserError(f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora overlap`")
+            raise UserError(
+                f"{paths[dataset]}: key 'tests' must map tests to counts: run `docmt corpora count-overlap`"
+            )
         overlaps += [(dataset, test, counts) for test, counts in content["tests"].items()]
     return overlaps
 

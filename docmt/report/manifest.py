@@ -35,9 +35,9 @@ class Manifest(Settings):
     run_folder: RunPattern = "results/{dataset}/runs/{system}/seed{seed}"
     """Run folder with `history.csv`."""
     statistics: dict[str, PathField] = {}
-    """CSV files from `docmt instances statistics`, by dataset."""
+    """CSV files from `docmt instances count`, by dataset."""
     overlaps: dict[str, PathField] = {}
-    """JSON files from `docmt corpora overlap`, by dataset."""
+    """JSON files from `docmt corpora count-overlap`, by dataset."""
     differences: list[PathField] = []
     """JSON files from `docmt evaluate difference`."""
     cases: dict[str, PathField] = {}
@@ -45,11 +45,11 @@ class Manifest(Settings):
     counts: dict[str, PathField] = {}
     """`counts.json` files, by name."""
     roundtrips: dict[str, PathField] = {}
-    """JSON files from `docmt text roundtrip`, by dataset."""
+    """JSON files from `docmt text count-roundtrip`, by dataset."""
     tree_statistics: dict[str, PathField] = {}
-    """CSV files from `docmt discourse statistics`, by name."""
+    """CSV files from `docmt discourse count-trees`, by name."""
     tree_relations: dict[str, PathField] = {}
-    """CSV files from `docmt discourse statistics --relations`, by name."""
+    """CSV files from `docmt discourse count-trees --relations`, by name."""
     segmenters: dict[str, PathField] = {}
     """`evaluation.json` files, by segmenter."""
     parsers: dict[str, PathField] = {}

@@ -39,7 +39,7 @@ HEADINGS = {
     "seen_pairs": "pairs seen",
     "seen_documents": "documents seen",
 }
-# `docmt instances statistics` columns that are not counts
+# `docmt instances count` columns that are not counts
 INSTANCE_KEYS = ("dataset", "cutting", "split")
 # Scores in `evaluation.json` by heading. Nested score names are joined by spaces.
 SEGMENTER_SCORES = {
@@ -62,7 +62,7 @@ SPLIT_COLUMNS = (group("dataset", "Dataset"), group("trees", "Trees"))
 
 
 def trees_table(statistics: pd.DataFrame) -> Table | None:
-    """Return tree sizes and shapes by split, from `docmt discourse statistics`."""
+    """Return tree sizes and shapes by split, from `docmt discourse count-trees`."""
     if statistics.empty:
         return None
     return Table(
@@ -97,7 +97,7 @@ def trees_table(statistics: pd.DataFrame) -> Table | None:
 
 
 def tree_relations_table(relations: pd.DataFrame) -> Table | None:
-    """Return tree relations by split, from `docmt discourse statistics --relations`."""
+    """Return tree relations by split, from `docmt discourse count-trees --relations`."""
     if relations.empty:
         return None
     return Table(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from docmt.config.artifacts.report import STAGES
+from docmt.config.artifacts.study import STAGES
 from docmt.files import modified
 from docmt.snakemake import Workflow, slurm_logs
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from docmt.config.artifacts.runs import run_folder
+from docmt.config.artifacts.runs import run_folder, trained_runs
 from docmt.config.plan import Plan, wildcard_regex
 from docmt.config.systems import list_runs
 from docmt.snakemake import Workflow, read_workflow
@@ -38,7 +38,7 @@ def read_state(folder: Path, plan: Plan, workflow: Workflow) -> tuple[list[Train
     }
     unfinished = {
         run_name(run)
-        for run in plan.artifacts.trained
+        for run in trained_runs(plan.study)
         if not (folder / run_folder(run.dataset, run.system, run.seed) / "model.pt").exists()
     }
     # Log file names: DATASET/SYSTEM/seedN, also with /…, DATASET/SYSTEM/BASELINE, and table scopes.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docmt.config.artifacts.runs import run_folder
+from docmt.config.artifacts.runs import run_folder, trained_runs
 from docmt.config.plan import Plan
 from docmt.config.systems import Run, training_settings
 from docmt.files import modified
@@ -63,7 +63,7 @@ def read_trainings(folder: Path, plan: Plan, *, workflow: Workflow, failures: Se
     failed = {failure.name for failure in failures if failure.rule == "train"}
     return [
         _read_training(folder, plan, run, workflow=workflow, is_failed=run_name(run) in failed)
-        for run in plan.artifacts.trained
+        for run in trained_runs(plan.study)
     ]
 
 

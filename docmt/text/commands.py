@@ -228,14 +228,14 @@ def restore(*, pipeline: PipelineFile, lang: str, input: Input, out: OutFile) ->
 
 
 @commands.command
-def roundtrip(*, pipeline: PipelineFile, inputs: list[str], out: OutFile) -> None:
+def count_roundtrip(*, pipeline: PipelineFile, inputs: list[Path], out: OutFile) -> None:
     """Count the lines that are restored exactly from subwords.
 
     Example:
-        docmt text roundtrip --pipeline pipeline.json --inputs en=train.en de=train.de --out roundtrip.json
+        docmt text count-roundtrip --pipeline pipeline.json --inputs train.en train.de --out roundtrip.json
 
     Args:
-        inputs: plain text files, written LANG=FILE.
+        inputs: plain text files. The ends of their names are languages.
         out: JSON file to write.
     """
     from docmt.text.pipeline import TextPipeline

@@ -5,13 +5,13 @@ from typing import Any, Self
 
 from docmt.errors import UserError
 from docmt.files import read_json, write_json
-from docmt.renamed import rename_settings
 from docmt.text.settings import TextSettings
 from docmt.text.subwords import subword_model
 from docmt.text.tokenizer import Tokenizer, check_language, get_tokenizer
 from docmt.text.truecaser import Truecaser, restore_case
 
 FORMAT = 1
+KIND = "text pipeline"
 
 
 class TextPipeline:
@@ -41,14 +41,12 @@ class TextPipeline:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Build a pipeline from the values of `to_dict`."""
-        if not isinstance(values, dict) or values.get("format") != FORMAT:
+        if not isinstance(values, dict) or (values.get("kind"), values.get("format")) != (KIND, FORMAT):
             raise UserError(f"not a text pipeline of format {FORMAT}: create it with `docmt text save-pipeline`")
         try:
             languages = (values["src_lang"], values["tgt_lang"])
             return cls(
-                TextSettings.load(
-                    rename_settings(values["settings"], "text", announce=False), where="pipeline.settings"
-                ),
+                TextSettings.load(values["settings"], where="pipeline.settings"),
                 languages=languages,
                 truecasers={lang: Truecaser(values["truecasers"].get(lang)) for lang in languages},
                 codes=values["codes"],
@@ -63,6 +61,7 @@ class TextPipeline:
         words = {lang: truecaser.words for lang, truecaser in self._truecasers.items()}
         return {
             "format": FORMAT,
+            "kind": KIND,
             "src_lang": self.src_lang,
             "tgt_lang": self.tgt_lang,
             "settings": self.settings.model_dump(mode="json"),

@@ -83,14 +83,13 @@ def find_cause(line: str, restored: str) -> str:
     return "other"
 
 
-def measure_files(pipeline: TextPipeline, inputs: Iterable[str]) -> dict[str, Any]:
-    """Return `measure_roundtrip` per language over all files (`LANG=FILE`), with provenance."""
+def measure_files(pipeline: TextPipeline, inputs: Iterable[Path]) -> dict[str, Any]:
+    """Return `measure_roundtrip` per language over all files, whose names end in the language, with provenance."""
     files: dict[str, list[Path]] = {}
-    for item in inputs:
-        lang, equals, name = item.partition("=")
-        if not (lang and equals and name):
-            raise UserError(f"--inputs {item}: must be LANG=FILE")
-        files.setdefault(lang, []).append(Path(name))
+    for path in inputs:
+        if not path.suffix:
+            raise UserError(f"--inputs {path}: the name must end in the language, for example .en")
+        files.setdefault(path.suffix[1:], []).append(path)
     results = {}
     for lang, paths in files.items():
         lines = itertools.chain.from_iterable(map(iterate_lines, paths))

@@ -1,6 +1,6 @@
 """Settings of the text stage."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,8 +9,6 @@ from docmt.settings import Settings
 
 class TextSettings(Settings):
     """Tokenization and subwords (docs/text.md). Source and target share subwords and vocabulary."""
-
-    later: ClassVar[tuple[str, ...]] = ("tokenization", "sentencepiece_size", "pretrained", "keep_pieces")
 
     tokenization: Literal["words", "sentencepiece"] = "words"
     """`words`: a tokenizer for the language, then BPE. `sentencepiece`: SentencePiece on raw text, for any language

@@ -69,7 +69,7 @@ class CheckpointFolder:
         return content
 
     def save_hint(self, name: str, devices: str, value: int | str) -> None:
-        """Save a value for later sessions on the same kind of devices, for example `device_tokens` on `2 × cuda`."""
+        """Save a value for later sessions on the same kind of devices, such as `micro_batch_tokens` on `2 × cuda`."""
         path = self._path(name).with_suffix(".json")
         write_json(path, {**self._note(name), devices: value}, checksum=False)
 

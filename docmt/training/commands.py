@@ -27,7 +27,7 @@ def train(
     nodes: int = 1,
     micro_batch_tokens: int = 0,
     loggers: list[LoggerName] | None = None,
-    model_fingerprint: str | None = None,
+    fingerprint: str | None = None,
 ) -> int:
     """Train a model. To resume after an interruption, run the same command again.
 
@@ -47,7 +47,7 @@ def train(
         micro_batch_tokens: maximum number of tokens that a device computes at once. Updates stay the same. 0: fill GPU
             memory, or max_batch_tokens on a CPU.
         loggers: Lightning loggers, which write to `loggers/` next to the model.
-        model_fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
+        fingerprint: hash of all settings and data, recorded in the model. Default: hash of --settings.
     """
     if devices == 0:
         accelerator, devices = "cpu", 1
@@ -85,7 +85,7 @@ def train(
             nodes=nodes,
             micro_batch_tokens=micro_batch_tokens or None,
             loggers=loggers or [],
-            model_fingerprint=model_fingerprint,
+            model_fingerprint=fingerprint,
         )
     except Interrupted as interruption:
         return 128 + interruption.signal_number

@@ -83,7 +83,7 @@ class MicroBatchSize:
         self.devices = f"{fabric.world_size} × {fabric.device.type}"
         self.is_chosen = reader.micro_batch_tokens is None  # not asked for
         if self.is_chosen:
-            reader.micro_batch_tokens = checkpoints.load_hint("device_tokens", self.devices)
+            reader.micro_batch_tokens = checkpoints.load_hint("micro_batch_tokens", self.devices)
 
     def probe(self, module: Any, optimizer: torch.optim.Optimizer, compiled: CompiledLoss | None = None) -> None:
         """Run the largest batches in all tasks forward and backward, with room for the optimizer state.
@@ -129,7 +129,7 @@ class MicroBatchSize:
             log.info("a device computes up to %d tokens at once (--micro-batch-tokens)", tokens)
             if fabric.is_global_zero:
                 # Dropout depends on how updates are cut: equally for the same number of GPUs with enough memory.
-                self.checkpoints.save_hint("device_tokens", self.devices, tokens)
+                self.checkpoints.save_hint("micro_batch_tokens", self.devices, tokens)
         reader.micro_batch_tokens = tokens
 
     def _compute(self, task: Task, drawn: np.ndarray, module: Any, optimizer: torch.optim.Optimizer) -> None:
@@ -153,7 +153,7 @@ class MicroBatchSize:
         the halved size.
         """
         limit = (self.reader.micro_batch_tokens or self.reader.settings.max_batch_tokens) // 2
-        self.checkpoints.save_hint("device_tokens", self.devices, limit)
+        self.checkpoints.save_hint("micro_batch_tokens", self.devices, limit)
         is_alone = self.fabric.world_size == 1
         when = "from now on" if is_alone else "after a restart"
         log.warning("update %d: out of memory: using at most %d tokens at once %s", step, limit, when)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from cyclopts import Parameter
 from pydantic import Field, model_validator
 
-from docmt.commands import ModelFingerprint, option, written
+from docmt.commands import ModelFingerprint, option, optional_file, written
 from docmt.instances.settings import RestorationSettings
 from docmt.models.settings import ModelSettings
 from docmt.settings import Settings
@@ -26,8 +26,6 @@ LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 
 class TrainingSettings(Settings):
     """The keys of a recipe that shape a model. The defaults train G-Transformer from scratch (Appendix B.2, C.1)."""
-
-    later: ClassVar[tuple[str, ...]] = ("init_new_parameters", "freeze", "decay_steps")
 
     tasks: list[TaskName] = Field(default=["documents"], min_length=1)
     """Training tasks, one update each in turn. The first determines epochs and validation loss. `documents`: parallel
@@ -132,12 +130,14 @@ class TrainingFiles:
 
     train: Annotated[Path, option("folder of training instances.")]
     dev: Annotated[Path, option("folder of validation instances.")]
-    pairs: Annotated[Path | None, option("folder of sentence pairs, for the task `pairs`.")] = None
-    monolingual: Annotated[Path | None, option("folder of monolingual documents, for the task `restoration`.")] = None
+    pairs: Annotated[Path | None, optional_file("folder of sentence pairs, for the task `pairs`.")] = None
+    monolingual: Annotated[
+        Path | None, optional_file("folder of monolingual documents, for the task `restoration`.")
+    ] = None
     monolingual_lang: Annotated[str | None, option("language of --monolingual. Default: the source language.")] = None
     vocabulary: Annotated[Path, option("vocabulary file, stored in the model.")]
     pipeline: Annotated[Path, option("text pipeline, stored in the model.")]
-    init: Annotated[Path | None, option("model file, or folder of a published model, to start from.")] = None
+    init: Annotated[Path | None, optional_file("model file, or folder of a published model, to start from.")] = None
     init_fingerprint: ModelFingerprint = None
     checkpoints: Annotated[Path, option("folder for checkpoints, to resume from.")]
     history: Annotated[Path, written("CSV file to write.")]

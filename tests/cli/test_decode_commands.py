@@ -43,7 +43,7 @@ def suite(path):
 
 
 def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path, capsys):
-    path, scores, rows = suite(tmp_path / "suite.jsonl"), tmp_path / "scores.json", tmp_path / "rows.json"
+    path, scores, rows = suite(tmp_path / "t.jsonl"), tmp_path / "suite_t.json", tmp_path / "rows.json"
     options = ["--device", "cpu", "--suite", str(path), "--out", str(scores)]
     assert main(["decode", "score-candidates", "--model", str(model), *options]) == 0
     content = read_json(scores)
@@ -51,9 +51,8 @@ def test_contrast_goes_on_to_an_accuracy_of_the_same_suite_alone(model, tmp_path
     provenance = content["provenance"]
     assert (provenance["device"], provenance["n_devices"]) == ("cpu", 1)
     assert provenance["model"]["best_step"] > 0
-    tests = [{"test": "t", "contrastive": str(path), "outputs": [str(scores)]}]
     run = ["--src-lang", "en", "--tgt-lang", "de", "--dataset", "d", "--system", "s", "--seed", "1"]
-    options = ["--tests", json.dumps(tests), *run, "--out", str(rows)]
+    options = ["--outputs", str(scores), "--suites", str(path), *run, "--out", str(rows)]
     assert main(["evaluate", "run", *options]) == 0
     assert read_json(rows)["scores"][0]["value"] == 100.0
     # The same items in number and name, but other candidates.

@@ -201,13 +201,13 @@ def test_a_dry_run_is_a_table_of_rules_with_reasons(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     rows = done.stdout.splitlines()
     assert rows[0].split() == ["rule", "jobs", "reason"]
-    assert re.match(r"generate_corpus +2  Missing output files: results/corpora/", rows[2])
-    assert re.match(r"combine_corpora +3  Missing output files: ", rows[3])
+    assert re.match(r"controlled_generate +2  Missing output files: results/corpora/", rows[2])
+    assert re.match(r"corpora_combine +3  Missing output files: ", rows[3])
     assert rows[-1].split() == ["total", "6"]
     assert len(rows) == 6
     assert not (tmp_path / "results").exists()
     call = [sys.executable, "-m", "docmt", "run", *words, "--verbose"]
-    assert "rule combine_corpora:" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    assert "rule corpora_combine:" in subprocess.run(call, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_an_interrupted_run_ends_with_a_line_of_docmt_and_a_locked_folder_with_a
     ]
     assert "Error" not in "".join(lines)
     logs = "".join(log.read_text() for log in (tmp_path / ".snakemake/log").glob("*.log"))
-    assert "Error in rule generate_corpus" in logs
+    assert "Error in rule controlled_generate" in logs
 
 
 def test_errors_of_jobs_do_not_quote_settings(tmp_path):

@@ -1,9 +1,8 @@
 """Claims in a config: what they need of the study, and what is refused."""
 
 import pytest
-from smoke_study import smoke_config, smoke_study, smoke_values
+from smoke_study import StudyView, smoke_config, smoke_study, smoke_values
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.errors import UserError
 
 RUNS = "results/controlled/runs"
@@ -20,7 +19,7 @@ LOSS = {"metric": "dev_loss", "comparisons": ["document_transformer > g_transfor
 
 
 def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
-    artifacts = StudyArtifacts(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2]))
+    artifacts = StudyView(with_claims(BLEU, ACCURACY, LOSS, seeds=[1, 2]))
     assert sorted(artifacts.judged_claims("claims/claim_0").input_files()) == [
         f"{RUNS}/{system}/seed{seed}/scores.json" for system in ("rst_mix", "sentence_transformer") for seed in (1, 2)
     ]
@@ -40,14 +39,14 @@ def test_a_claim_needs_the_scores_or_histories_of_its_systems_alone():
 
 
 def test_a_single_claim_reads_the_scores_of_its_control_too():
-    artifacts = StudyArtifacts(with_claims(BLEU | {"control": "claim_1"}, ACCURACY))
+    artifacts = StudyView(with_claims(BLEU | {"control": "claim_1"}, ACCURACY))
     alone, control = (set(artifacts.judged_claims(f"claims/{name}").input_files()) for name in ("claim_0", "claim_1"))
     assert control < alone
     assert {file.split("/")[3] for file in alone - control} == {"sentence_transformer"}
 
 
 def test_claims_change_no_fingerprint_of_a_training_or_a_score():
-    plain, claimed = smoke_study(), StudyArtifacts(with_claims(BLEU))
+    plain, claimed = smoke_study(), StudyView(with_claims(BLEU))
     assert plain.scores_table("report").fingerprint == claimed.scores_table("report").fingerprint
     assert plain.report().fingerprint != claimed.report().fingerprint, "it shows them"
 
@@ -58,7 +57,7 @@ def test_with_several_datasets_a_claim_must_name_one():
     with pytest.raises(UserError, match="set dataset, or write rst_mix@DATASET"):
         with_claims(BLEU, **other)
     both = BLEU | {"comparisons": ["rst_mix@other - rst_mix > 1"], "dataset": "controlled"}
-    artifacts = StudyArtifacts(with_claims(both, **other))
+    artifacts = StudyView(with_claims(both, **other))
     assert [file.split("/")[1] for file in artifacts.judged_claims("claims/claim_0").input_files()] == [
         "controlled",
         "other",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from smoke_study import smoke_study
+from smoke_study import StudyView, smoke_study
 
 import docmt.report.publications
 from docmt.config.loading import load_config, merge, read_config_file
@@ -72,7 +72,7 @@ def test_each_table_of_the_paper_has_all_rows_that_are_ours(pair, number):
 def test_a_table_needs_the_scores_of_its_systems_alone():
     plan = Plan(ZHEN)
     folder = "results/zhen/runs"
-    assert plan.artifacts.table("table_7").input_files() == [
+    assert StudyView(plan.config).table("table_7").input_files() == [
         f"{folder}/{system}/seed1/scores.json" for system in ("tuned", "tuned_msr")
     ]
 
@@ -83,13 +83,13 @@ def test_a_baseline_adds_paired_tests_of_what_a_table_shows():
     plan = Plan(load_config(merge(values, {"report": {"tables": {"x": table | {"baseline": "transformer"}}}})))
     folder = "results/zhen/runs"
     differences = f"{folder}/tuned/against/transformer.json"
-    assert plan.artifacts.table("x").input_files("differences") == [differences]
-    made = plan.artifacts.differences("zhen", "tuned", "transformer")
+    assert StudyView(plan.config).table("x").input_files("differences") == [differences]
+    made = StudyView(plan.config).differences("zhen", "tuned", "transformer")
     assert made.files == [differences]
     assert f"{folder}/tuned/seed1/decoding/test_nist06.jsonl" in made.input_files("outputs")
     assert f"{folder}/transformer/seed1/decoding/test_nist06.jsonl" in made.input_files("baseline")
-    assert differences in plan.artifacts.report().input_files("differences")
-    assert not Plan(ZHEN).artifacts.report().input_files("differences")
+    assert differences in StudyView(plan.config).report().input_files("differences")
+    assert not StudyView(Plan(ZHEN).config).report().input_files("differences")
 
 
 def test_the_baseline_of_the_report_is_for_all_systems_and_tests():

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from smoke_study import StudyView
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.config.plan import Plan
 from docmt.config.systems import training_settings
@@ -35,22 +35,22 @@ def load(**changes):
     ],
 )
 def test_a_training_reads_what_its_tasks_need(tasks, reads):
-    made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    made = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
     found = [file for name in ("pairs", "monolingual") for file in model(made, "pretrained").input_files(name)]
     assert found == [f"{FOLDER}/{part}/manifest.json" for part in reads]
 
 
 @pytest.mark.parametrize(("tasks", "lang"), [(["restoration"], "en"), (["documents"], None)])
 def test_a_training_is_told_the_language_of_monolingual_documents(tasks, lang):
-    made = StudyArtifacts(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
+    made = StudyView(load(systems={"pretrained": {"training": {"tasks": tasks}}}))
     assert model(made, "pretrained").params["monolingual_lang"] == lang
 
 
 def test_other_data_or_noise_retrain_what_reads_them():
-    plain = StudyArtifacts(load())
+    plain = StudyView(load())
 
     def changed(**changes):
-        other = StudyArtifacts(load(**changes))
+        other = StudyView(load(**changes))
         systems = ("scratch", "pretrained", "tuned")
         return [name for name in systems if model(other, name).fingerprint != model(plain, name).fingerprint]
 
@@ -70,7 +70,7 @@ def test_a_pre_training_is_trained_but_not_scored():
 
 
 def test_the_same_models_read_sentences_and_documents():
-    made = StudyArtifacts(load())
+    made = StudyView(load())
     for system, context in (("tuned", "document"), ("tuned_sent", "none")):
         hypotheses = made.hypotheses("controlled", system, "1", "test_controlled")
         probabilities = made.probabilities("controlled", system, "1", "pronoun")

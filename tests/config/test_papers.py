@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from smoke_study import StudyView
 
 from docmt.config.loading import load_config, read_config_file
 from docmt.config.plan import Plan
@@ -38,7 +39,7 @@ def plan(config):
 
 def layouts(config, target):
     """The table, the case study and the picture of that name, at least one: the artifact, its file and its systems."""
-    report, artifacts = plan(config).config.report, plan(config).artifacts
+    report, artifacts = plan(config).config.report, StudyView(plan(config).config)
     if target in report.tables:
         yield artifacts.table(target), f"results/tables/{target}.txt", set(report.tables[target].systems)
     if target in report.cases:
@@ -105,7 +106,7 @@ def test_every_system_of_a_paper_is_in_a_table_or_leads_to_one(config):
 def test_systems_that_train_differ(config, tmp_path, monkeypatch):
     """Equal models are trained once and named a second time with `use_model_of`."""
     monkeypatch.chdir(tmp_path)
-    artifacts = plan(config).artifacts
+    artifacts = StudyView(plan(config).config)
     fingerprints = {
         run: artifacts.model(run.dataset, run.system, str(run.seed)).fingerprint for run in artifacts.trained
     }

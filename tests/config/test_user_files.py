@@ -70,8 +70,8 @@ def test_missing_files_and_folders_are_named_with_their_key(folder):
 
 def test_user_files_are_found_also_where_they_are_the_artifact():
     own = UserFile.at("trees.jsonl", where="config.x")
-    trees = Artifact(own.files, [own], {"own": own}, stage="discourse")
-    final = Artifact(["b"], [trees], {"trees": [trees]}, stage="instances")
+    trees = Artifact(own.files, {"user_file": own}, stage="discourse")
+    final = Artifact(["b"], {"trees": [trees]}, stage="instances")
     assert [type(made) for made in ancestors([final, final])] == [Artifact, Artifact, UserFile]
 
 

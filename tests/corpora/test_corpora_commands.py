@@ -161,7 +161,10 @@ def test_list_prints_the_catalog(capsys):
         ("fetch --corpus nothing --out out", "no corpus 'nothing'"),
         ("check", "--mirror DIR"),
         ("suite --corpus contrapro-items-ende --split cat --files out --out out/x", "no wrong translations"),
-        ("read --corpus voita2019-suites-enru --split dev --languages en ru --out out/x", "docmt corpora suite"),
+        (
+            "read --corpus voita2019-suites-enru --split dev --languages en ru --out out/x",
+            "docmt corpora convert-suite",
+        ),
     ],
 )
 def test_impossible_requests_get_one_line(monkeypatch, capsys, arguments, part):

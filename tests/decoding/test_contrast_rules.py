@@ -1,6 +1,5 @@
 """Rules by which the candidates of contrastive test sets are compared."""
 
-import json
 from typing import get_args
 
 import pytest
@@ -95,7 +94,7 @@ def test_an_item_without_context_stays_as_it_is(overfitted):
 
 
 def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
-    suite, out, rows = (tmp_path / name for name in ("suite.jsonl", "scores.json", "rows.json"))
+    suite, out, rows = (tmp_path / name for name in ("t.jsonl", "suite_t.json", "rows.json"))
     items = [
         {"id": f"i{n}", "phenomenon": "p", "src": src, "candidates": [tgt, src], "correct": 0}
         for n, (src, tgt) in enumerate(zip(DOCUMENTS, TARGETS, strict=True))
@@ -108,9 +107,8 @@ def test_commands_name_the_rules_and_score_in_float32(overfitted, tmp_path):
         assert main(["decode", "score-candidates", *options]) == 0
         found[precision] = read_json(out)["items"]
     assert found["float32"] == found["bfloat16"]
-    tests = [{"test": "t", "contrastive": str(suite), "outputs": [str(out)]}]
     run = ["--src-lang", "en", "--tgt-lang", "de", "--dataset", "d", "--system", "s", "--seed", "1", "--out", str(rows)]
-    options = ["--tests", json.dumps(tests), "--settings", '{"contrast": {"ties": "first"}}', *run]
+    options = ["--outputs", str(out), "--suites", str(suite), "--settings", '{"contrast": {"ties": "first"}}', *run]
     assert main(["evaluate", "run", *options]) == 0
     (row,) = read_json(rows)["scores"]
     assert row["value"] == 100.0

@@ -51,19 +51,19 @@ def write_hypotheses(path, hypotheses):
 
 
 def write_split(folder, documents, **sides):
-    """Write the split `t`: the lengths of its documents by name, and its text by language; returns its options."""
-    write_lines(folder / "t.documents.tsv", ["document\tn_sentences", *(f"{k}\t{n}" for k, n in documents.items())])
-    for lang, lines in sides.items():
-        write_lines(folder / f"t.{lang}", lines)
-    return {"prefix": folder / "t", "src_lang": "en", "tgt_lang": "de"}
+    """Write the split `test_t`: the lengths of its documents by name, and its text by language; returns its options."""
+    index = ["document\tn_sentences", *(f"{name}\t{length}" for name, length in documents.items())]
+    contents = {**sides, "documents.tsv": index}
+    texts = [write_lines(folder / f"test_t.{suffix}", lines) for suffix, lines in contents.items()]
+    return {"texts": texts, **LANGUAGES}
 
 
 def evaluate(command, **options):
-    """The exit code of a command; lists are several values, mappings are JSON, and so is `tests`."""
+    """The exit code of a command; lists are several values, mappings are JSON."""
     words = []
     for name, value in options.items():
-        if isinstance(value, dict) or name == "tests":
-            value = json.dumps(value, default=str)
+        if isinstance(value, dict):
+            value = json.dumps(value)
         values = value if isinstance(value, list) else [value]
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return main(["evaluate", command, *words])

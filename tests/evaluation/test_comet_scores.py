@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from evaluation_fixtures import REFERENCE, RUN, evaluate, make_hypotheses, write_hypotheses, write_split
+from evaluation_fixtures import LANGUAGES, REFERENCE, RUN, evaluate, make_hypotheses, write_hypotheses, write_split
 
 from docmt.evaluation.comet import with_context
 
@@ -35,7 +35,8 @@ def run(folder, written="{options['-t']: segments}", **settings):
     program.write_text(PROGRAM.format(python=sys.executable, seen=str(folder / "seen.json"), written=written))
     program.chmod(0o755)
     comet = {"checkpoint": str(folder / "model"), "program": str(program)} | settings
-    text = {"prefix": folder / "t", "src_lang": "en", "tgt_lang": "de", "hypotheses": folder / "h.jsonl"}
+    texts = sorted(folder.glob("test_t.*"))
+    text = {"texts": texts, **LANGUAGES, "hypotheses": folder / "h.jsonl"}
     return evaluate("comet", settings={"comet": comet}, **text, **RUN, test="t", out=folder / "o.json")
 
 

@@ -107,19 +107,26 @@ def test_the_command_scores_texts_and_suites(overfitted, tmp_path, capsys):
     ]
     suite = write_lines(tmp_path / "s.jsonl", map(json.dumps, items))
     options = {"model": model, "device": "cpu", "out": tmp_path / "o.json", **RUN, "test": "t"}
-    assert evaluate("cxmi", **text, **options) == 0
+    assert evaluate("cxmi", **text, suite=[], **options) == 0
     mean, row = json.loads((tmp_path / "o.json").read_text())["scores"]
     found = scored(scorer(load_model(model)))
     gains = found[CXMI]
     assert mean["value"] == pytest.approx(float(np.concatenate(found[LOG_PROBABILITY]).mean()), rel=1e-4)
     assert row["value"] == pytest.approx(float(np.concatenate(gains).mean()), rel=1e-4)
     # As `auto` on a GPU: scores are in float32 all the same.
-    assert evaluate("cxmi", suite=suite, **options, settings={"precision": "bfloat16"}) == 0
+    assert evaluate("cxmi", texts=[], suite=suite, **options, settings={"precision": "bfloat16"}) == 0
     rows = json.loads((tmp_path / "o.json").read_text())["scores"]
     (row, _) = (each for each in rows if each["metric"] == CXMI)
     assert row["value"] == pytest.approx(float(np.mean([gain[-1] for gain in gains])), rel=1e-4)
-    assert evaluate("cxmi", prefix=text["prefix"], **options) == 2
-    assert "--src-lang" in capsys.readouterr().err
+    for words, message in (
+        ({"texts": text["texts"]}, "--texts: also pass --src-lang and --tgt-lang"),
+        ({"texts": [], "suite": []}, "docmt evaluate cxmi: pass either --texts or --suite"),
+        ({**text, "suite": suite}, "docmt evaluate cxmi: pass either --texts or --suite"),
+        ({"suite": [suite, suite]}, "--suite: 2 files: pass at most one"),
+        ({"texts": text["texts"][:1]}, "test_t.en: also pass"),
+    ):
+        assert evaluate("cxmi", **words, **options) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_trees_of_other_documents_are_refused(overfitted):

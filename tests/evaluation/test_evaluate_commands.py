@@ -16,9 +16,11 @@ from evaluation_fixtures import (
     write_split,
 )
 
-from docmt.cli.main import main
+from docmt.cli.main import main, run
 from docmt.evaluation.external_programs import missing_row
 from docmt.evaluation.metrics import METRICS, Metric
+from docmt.files import read_json
+from docmt.provenance import fingerprint as hash_of
 
 LINES = [f"Satz {i} ist , nun ja , ein ganz kurzer Satz ." for i in range(12)]
 
@@ -31,9 +33,8 @@ def text(tmp_path):
 
 def score(folder, text, lines=LINES, **options):
     """Score hypotheses; the rows by metric, and the rest of the score file."""
-    path = write_hypotheses(folder / "h.jsonl", make_hypotheses(lines, (5, 7), documents="ab"))
-    tests = [{"test": "t", "prefix": text["prefix"], "outputs": [path]}]
-    assert evaluate("run", tests=tests, **LANGUAGES, **RUN, out=folder / "s.json", **options) == 0
+    path = write_hypotheses(folder / "test_t.jsonl", make_hypotheses(lines, (5, 7), documents="ab"))
+    assert evaluate("run", outputs=path, **text, **RUN, out=folder / "s.json", **options) == 0
     content = json.loads((folder / "s.json").read_text())
     return by_metric(content.pop("scores")), content
 
@@ -52,7 +53,7 @@ def test_scores_are_rows_with_run_and_provenance(tmp_path, text):
 
 def test_scores_hold_the_metrics_of_other_programs_or_says_why_not(tmp_path, text):
     settings = {"metrics": ["s-BLEU", "METEOR", "APT"], "aligner_runs": 1}
-    rows, _ = score(tmp_path, text, settings=settings, training=tmp_path / "t")
+    rows, _ = score(tmp_path, text, settings=settings, training=text["texts"])
     assert rows["s-BLEU"]["value"] == pytest.approx(100)
     meteor, apt = rows["METEOR"], rows["APT"]
     assert meteor["value"] == pytest.approx(100) or "not computed" in meteor["signature"]
@@ -66,19 +67,18 @@ def test_tokenized_hypotheses_are_named_in_the_log_and_in_signatures_of_scores(t
     lines = [line.replace("Satz", "Sa@@ tz") for line in LINES]
     rows, _ = score(tmp_path, text, lines, settings={"metrics": ["s-BLEU", "METEOR"]})
     problem = "the translations look tokenized (100 % of the sentences have subword marks)"
-    assert f"h.jsonl: {problem}: detokenize them" in capsys.readouterr().err
+    assert f"test_t.jsonl: {problem}: detokenize them" in capsys.readouterr().err
     assert rows.pop("METEOR")["signature"] == "not computed: no Java"
     assert {row["signature"].rpartition("|")[2] for row in rows.values()} == {f"warning:{problem}"}
 
 
 def test_scores_of_a_suite_keep_the_provenance_of_decoding(tmp_path):
-    suite, scores = tmp_path / "suite.jsonl", tmp_path / "scores.json"
+    suite, scores = tmp_path / "t.jsonl", tmp_path / "suite_t.json"
     item = {"id": "a", "phenomenon": "p", "src": ["s"], "candidates": [["x"], ["y"]], "correct": 1}
     suite.write_text(json.dumps(item) + "\n")
     scores.write_text(json.dumps({"items": [{"id": "a", "scores": [-2, -1]}], "provenance": {"commit": "c0ffee"}}))
     out = tmp_path / "s.json"
-    tests = [{"test": "t", "contrastive": suite, "outputs": [scores]}]
-    assert evaluate("run", tests=tests, **LANGUAGES, **RUN, out=out) == 0
+    assert evaluate("run", outputs=scores, suites=suite, **LANGUAGES, **RUN, out=out) == 0
     content = json.loads(out.read_text())
     assert content["provenance"]["inputs"][0]["decoding"] == {"commit": "c0ffee"}
     assert content["scores"][0]["value"] == 100
@@ -91,7 +91,7 @@ def test_compare_finds_the_worse_system(tmp_path, text, capsys):
     documents = write_lines(tmp_path / "documents.de", [" ".join(LINES[:5]), " ".join(LINES[5:])])
     named = [f"good={good}", f"bad={bad}", documents]
     table = tmp_path / "table.csv"
-    assert evaluate("compare", hypotheses=named, references=tmp_path / "t.de", tgt_lang="de", out=table) == 0
+    assert evaluate("compare", hypotheses=named, references=tmp_path / "test_t.de", tgt_lang="de", out=table) == 0
     printed = capsys.readouterr()
     assert "the translations look tokenized" not in printed.err  # the reference does, too
     assert "d-BLEU (documents): nrefs:1|" in printed.out
@@ -133,40 +133,88 @@ def test_compare_finds_documents_at_blank_lines(tmp_path, capsys):
 
 
 def test_a_misspelt_option_gives_one_line_and_no_file(tmp_path, text, capsys):
-    path = write_hypotheses(tmp_path / "h.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
+    path = write_hypotheses(tmp_path / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
     run = {"sytem" if key == "system" else key: value for key, value in RUN.items()}
-    tests = [{"test": "t", "prefix": text["prefix"], "outputs": [path]}]
-    assert evaluate("run", tests=tests, **LANGUAGES, **run, out=tmp_path / "s.json") == 2
+    assert evaluate("run", outputs=path, **text, **run, out=tmp_path / "s.json") == 2
     error = capsys.readouterr().err.strip()
     assert "Did you mean --system instead of --sytem?" in error
     assert "\n" not in error
     assert not (tmp_path / "s.json").exists()
 
 
+TEXTS = ["--texts", "x/test_t.en", "x/test_t.de", "x/test_t.documents.tsv"]
+NAMES = "test_NAME.jsonl, suite_NAME.json, generated_NAME.jsonl"
+
+
 @pytest.mark.parametrize(
-    ("tests", "message"),
+    ("words", "message"),
     [
-        ("[]", "--tests: expected a list of tests"),
-        ("{}", "--tests: expected a list of tests"),
-        ('[{"test": "t", "outputs": ["h"]}]', "--tests: test 1: set exactly one of prefix, contrastive and generative"),
-        ('[{"test": "t", "prefix": "t", "generative": "g", "outputs": ["h"]}]', "test 1: set exactly one of prefix"),
-        ('[{"test": "t", "prefix": "t", "outputs": ["h", "i"]}]', "t: 2 outputs: pass the output of one run"),
-        ('[{"test": "t", "prefix": "t", "outputs": ["h"], "tset": 1}]', "--tests: test 1.tset: unknown key"),
+        ([], "--outputs: no files"),
+        (["talks.jsonl", *TEXTS], f"talks.jsonl: the file name must be {NAMES}: rename it"),
+        (["test_.jsonl", *TEXTS], "test_.jsonl: the file name must be"),
+        (["dev_t.jsonl", *TEXTS], "dev_t.jsonl: the file name must be"),
+        (["test_u.jsonl", *TEXTS], "test_u.jsonl: also pass test_u.documents.tsv in --texts"),
+        (["test_t.jsonl", "--texts", "--suites", "t.jsonl"], "also pass test_t.documents.tsv in --texts"),
+        (["suite_t.json", *TEXTS], "suite_t.json: also pass t.jsonl in --suites"),
+        (["generated_t.txt", "--suites", "u.jsonl"], "generated_t.txt: also pass t.jsonl in --suites"),
+        (["test_t.jsonl", "y/test_t.jsonl", *TEXTS], "y/test_t.jsonl: test_t.jsonl is on the same test: pass the"),
+        (["test_t.jsonl", *TEXTS, "u.de"], "u.de: also pass u.documents.tsv, the index of its documents"),
+        (["test_t.jsonl", *TEXTS, "test_u.documents.tsv"], "--texts: test_u: --outputs has no output on this test"),
+        (["test_t.jsonl", *TEXTS, "t.documents.tsv"], f"--texts: t: --outputs has no output on this test ({NAMES})"),
+        (["test_t.jsonl", *TEXTS, "y/test_t.documents.tsv"], "y/test_t: x/test_t has the same name: pass one of them"),
+        (["test_t.jsonl", *TEXTS, "--suites", "t.jsonl"], "--suites: t: --outputs has no output on this test"),
+        (["suite_t.json", "--suites", "t.jsonl", "y/t.jsonl"], "--suites: y/t.jsonl: t.jsonl has the same name"),
+        (["test_t.jsonl", *TEXTS, "--references", "u=r.de"], "--references: u: --outputs has no output on this test"),
+        (["test_t.jsonl", *TEXTS, "--references", "r.de"], "--references r.de: expected TEST=FILE"),
+        (["test_t.jsonl", *TEXTS, "--references", "=r.de"], "--references =r.de: expected TEST=FILE"),
+        (["test_t.jsonl", *TEXTS, "--references", "t="], "--references t=: expected TEST=FILE"),
+        (["test_t.jsonl", *TEXTS, "--training", "a.documents.tsv", "b.documents.tsv"], "--training: files of 2 splits"),
+        (["test_t.jsonl", *TEXTS, "--training", "a.en"], "a.en: also pass a.documents.tsv"),
+        (["test_t.jsonl", *TEXTS], "x/test_t.documents.tsv: no such file"),
     ],
 )
-def test_tests_that_cannot_be_scored_are_named(tmp_path, tests, message, capsys):
-    (tmp_path / "tests.json").write_text(tests)
+def test_outputs_that_cannot_be_scored_are_named(tmp_path, words, message, capsys):
     options = {"src-lang": "en", "tgt-lang": "de", **RUN, "out": tmp_path / "s.json"}
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    assert main(["evaluate", "run", "--tests", f"@{tmp_path}/tests.json", *words]) == 2
+    words = ["--outputs", *words, *(word for name, value in options.items() for word in (f"--{name}", str(value)))]
+    assert main(["evaluate", "run", *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert not (tmp_path / "s.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        (["test_t.jsonl"], [], "test_t.jsonl: also pass the baseline's test_t.jsonl in --baseline"),
+        (["test_t.jsonl"], ["base/test_t.jsonl", "base/suite_u.json"], "--baseline: suite_u: --outputs has no output"),
+        (["test_t.jsonl"], ["base.jsonl"], f"base.jsonl: the file name must be {NAMES}"),
+        ([], ["base/test_t.jsonl"], "--texts: test_t: --outputs has no output on this test"),
+    ],
+)
+def test_a_difference_needs_outputs_of_both_systems(text, ours, theirs, message, tmp_path, capsys):
+    options = {"names": ["a", "b"], "dataset": "d", "out": tmp_path / "o.json"}
+    assert evaluate("difference", outputs=ours, baseline=theirs, **text, **options) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_difference_takes_the_outputs_of_a_baseline(tmp_path, text, capsys):
-    tests = [{"test": "t", "prefix": text["prefix"], "outputs": ["h.jsonl"]}]
-    options = {"names": ["a", "b"], "dataset": "d", "out": tmp_path / "o.json"}
-    assert evaluate("difference", tests=tests, **LANGUAGES, **options) == 2
-    assert "--tests: t: also pass the outputs of the baseline" in capsys.readouterr().err
+@pytest.mark.parametrize("fingerprint", [None, "abc"])
+def test_scores_and_differences_record_the_fingerprint(tmp_path, text, fingerprint):
+    """Called without the options that all commands share."""
+    path = write_hypotheses(tmp_path / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
+    words = ["--outputs", path, "--texts", *text["texts"], "--src-lang", "en", "--tgt-lang", "de", "--dataset", "d"]
+    words += ["--settings", '{"metrics": ["s-BLEU"]}', "--out", tmp_path / "o.json"]
+    words += ["--fingerprint", fingerprint] if fingerprint else []
+    for command in (["run", "--system", "s", "--seed", "1"], ["difference", "--baseline", path, "--names", "a", "b"]):
+        assert run(["evaluate", *map(str, [*command, *words])]) == 0
+        provenance = read_json(tmp_path / "o.json")["provenance"]
+        assert provenance["fingerprint"] == (fingerprint or hash_of(provenance["settings"]))
+
+
+def test_empty_lists_of_texts_and_suites_are_accepted(tmp_path, text):
+    path = write_hypotheses(tmp_path / "test_t.jsonl", make_hypotheses(LINES, (5, 7), documents="ab"))
+    empty = {"suites": [], "references": [], "training": []}
+    settings = {"metrics": ["s-BLEU"]}
+    assert evaluate("run", outputs=path, **text, **empty, **RUN, out=tmp_path / "s.json", settings=settings) == 0
 
 
 @pytest.mark.parametrize(
@@ -177,12 +225,12 @@ def test_a_difference_takes_the_outputs_of_a_baseline(tmp_path, text, capsys):
     ],
 )
 def test_compare_refuses_metrics_that_need_more_than_it_is_given(tmp_path, text, capsys, metric, message):
-    path = tmp_path / "t.de"
+    path = tmp_path / "test_t.de"
     settings = {"metrics": [metric]}
     assert evaluate("compare", references=path, tgt_lang="de", hypotheses=path, settings=settings) == 2
     assert message in capsys.readouterr().err
 
 
 def test_systems_that_are_compared_have_different_names(tmp_path, text, capsys):
-    assert evaluate("compare", hypotheses=["x=a.de", "x=b.de"], references=tmp_path / "t.de", tgt_lang="de") == 2
+    assert evaluate("compare", hypotheses=["x=a.de", "x=b.de"], references=tmp_path / "test_t.de", tgt_lang="de") == 2
     assert "two systems are called 'x': pass NAME=FILE" in capsys.readouterr().err

@@ -90,17 +90,18 @@ def test_own_jsonl_is_checked_and_kept(tmp_path):
 
 
 def test_the_command_writes_what_scoring_reads(tmp_path):
-    prefix = write_split(tmp_path, {"a": 3, "b": 2})["prefix"]
+    texts = write_split(tmp_path, {"a": 3, "b": 2})["texts"]
     given, out = write_lines(tmp_path / "h.de", range(5)), tmp_path / "h.jsonl"
-    assert evaluate("import-output", file=given, prefix=prefix, out=out) == 0
+    assert evaluate("import-output", file=given, texts=texts, suite=[], out=out) == 0
     assert read_user_hypotheses(out, INDEX) == read_user_hypotheses(given, INDEX)
 
 
 def test_reference_of_another_length_is_refused(tmp_path):
-    text = write_split(tmp_path, {"a": 3}, en="123", de="12")
+    write_split(tmp_path, {"a": 3}, en="123", de="12")
+    text = {"prefix": tmp_path / "test_t", "src_lang": "en", "tgt_lang": "de"}
     with pytest.raises(UserError, match=r"t\.de: 2 lines, but .* lists 3 sentences; line 3 has no counterpart"):
         read_reference(**text)
-    write_lines(tmp_path / "t.de", ["1", "", "3"])
+    write_lines(tmp_path / "test_t.de", ["1", "", "3"])
     index, lines = read_reference(**text)
     assert (index.ids, lines) == (("a",), ["1", "", "3"])
 

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from evaluation_fixtures import LANGUAGES, RUN, by_metric, evaluate, make_hypotheses, write_hypotheses, write_split
+from evaluation_fixtures import RUN, by_metric, evaluate, make_hypotheses, write_hypotheses, write_split
 
 from docmt.corpora.documents import DocumentIndex
 from docmt.errors import UserError
@@ -90,20 +90,21 @@ def test_scores_and_paired_tests_use_the_references_of_sgml(tmp_path):
     text = write_split(tmp_path, dict(INDEX), en=FIRST, de=FIRST)
     lines = {f"{number}.de": "".join(f"{line}\n" for line in one) for number, one in enumerate(MORE)}
     sgml, *plain = write(tmp_path, {"all.sgm": refset(FIRST, *MORE)} | lines)
-    ours, theirs, out = (tmp_path / name for name in ("ours.jsonl", "theirs.jsonl", "out.json"))
+    ours, theirs, out = (tmp_path / name for name in ("test_t.jsonl", "base/test_t.jsonl", "out.json"))
+    theirs.parent.mkdir()
     for path, seed in ((ours, 2), (theirs, 9)):
         output = make_hypotheses(draw_text(seed)[:5] + FIRST[5:], INDEX.lengths, documents=INDEX.ids)
         write_hypotheses(path, output)
     settings = {"metrics": ["s-BLEU", "d-BLEU (documents)", "chrF", "METEOR"]}
     pair = {"names": ["s", "b"], "dataset": "d"}
-    for command, key, value, outputs, options in (
-        ("run", "scores", "value", {"outputs": [ours]}, RUN),
-        ("difference", "differences", "difference", {"outputs": [ours], "baseline": [theirs]}, pair),
+    for command, key, value, options in (
+        ("run", "scores", "value", RUN),
+        ("difference", "differences", "difference", {"baseline": theirs, **pair}),
     ):
         found = []
         for references in ([sgml], plain, plain[:1]):
-            tests = [{"test": "t", "prefix": text["prefix"], "references": references, **outputs}]
-            assert evaluate(command, settings=settings, tests=tests, **LANGUAGES, **options, out=out) == 0
+            added = {"references": [f"t={path}" for path in references], "settings": settings}
+            assert evaluate(command, outputs=ours, **text, **added, **options, out=out) == 0
             rows = by_metric(json.loads(out.read_text(encoding="utf-8"))[key])
             found.append({metric: row[value] for metric, row in rows.items()})
         assert found[0] == found[1]

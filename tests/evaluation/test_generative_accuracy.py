@@ -133,15 +133,17 @@ def test_translations_that_do_not_fit_are_refused(tmp_path, name, content, part)
 
 
 def test_commands_score_a_file_and_compare_two(tmp_path):
-    suite, good, bad, out = (tmp_path / name for name in ("suite.jsonl", "good.txt", "bad.txt", "out.json"))
+    suite, out = tmp_path / "t.jsonl", tmp_path / "out.json"
+    good, bad = (tmp_path / name / "generated_t.txt" for name in ("good", "bad"))
+    good.parent.mkdir()
+    bad.parent.mkdir()
     write_jsonl(suite, map(vars, ITEMS))
     good.write_text("er tut\nSie!\n")
     bad.write_text("er tut\n\n")
-    test = {"test": "t", "generative": suite}
-    assert evaluate("run", tests=[test | {"outputs": [bad]}], **LANGUAGES, **RUN, out=out) == 0
+    assert evaluate("run", outputs=bad, suites=suite, **LANGUAGES, **RUN, out=out) == 0
     (row,) = read_json(out)["scores"]
     assert (row["system"], row["metric"], row["value"], row["n"]) == ("s", "generative accuracy", 50.0, 2)
-    tests = [test | {"outputs": [good], "baseline": [bad]}]
-    assert evaluate("difference", tests=tests, **LANGUAGES, names=["good", "bad"], dataset="d", out=out) == 0
+    compared = {"outputs": good, "baseline": bad, "suites": suite, "names": ["good", "bad"], "dataset": "d"}
+    assert evaluate("difference", **compared, **LANGUAGES, out=out) == 0
     (difference,) = read_json(out)["differences"]
     assert (difference["metric"], difference["difference"], difference["p"]) == ("generative accuracy", 50.0, 1.0)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evaluation_fixtures import (
-    LANGUAGES,
     by_metric,
     evaluate,
     make_hypotheses,
@@ -320,10 +319,9 @@ def test_accuracies_of_a_suite_and_of_each_phenomenon():
 def test_the_commands_write_what_the_report_reads(tmp_path):
     reference = make_reference(random.Random(7), 8)
     text = write_split(tmp_path, {"d0": 4, "d1": 4}, en=reference, de=reference)
-    hypotheses, out = write_hypotheses(tmp_path / "h.jsonl", make_run(reference)), tmp_path / "o.json"
-    options = {**LANGUAGES, "names": ["a", "b"], "dataset": "d", "fingerprint": "f00", "out": out}
-    split = {"test": "t", "prefix": text["prefix"], "outputs": [hypotheses] * 2, "baseline": [hypotheses]}
-    assert evaluate("difference", tests=[split], **options) == 0
+    hypotheses, out = write_hypotheses(tmp_path / "test_t.jsonl", make_run(reference)), tmp_path / "o.json"
+    options = {**text, "names": ["a", "b"], "dataset": "d", "fingerprint": "f00", "out": out}
+    assert evaluate("difference", outputs=[hypotheses] * 2, baseline=[hypotheses], **options) == 0
     content = json.loads(out.read_text())
     assert content["provenance"]["fingerprint"] == "f00"
     first = by_metric(content["differences"])["s-BLEU"]
@@ -333,11 +331,12 @@ def test_the_commands_write_what_the_report_reads(tmp_path):
     suite = write_lines(tmp_path / "s.jsonl", (json.dumps(vars(item)) for item in items))
     files = []
     for name, right in (("good", [0, -1]), ("bad", [-1, 0])):
-        path = tmp_path / name
+        path = tmp_path / name / "suite_s.json"
+        path.parent.mkdir()
         path.write_text(json.dumps({"items": [{"id": item.id, "scores": right} for item in items]}))
         files.append(path)
-    of_suite = {"test": "s", "contrastive": suite, "outputs": files[:1], "baseline": files[1:]}
-    assert evaluate("difference", tests=[split, of_suite], **options) == 0
+    ours, theirs = [hypotheses, files[0], hypotheses], [files[1], hypotheses]
+    assert evaluate("difference", outputs=ours, baseline=theirs, suites=suite, **options) == 0
     *rows, row = json.loads(out.read_text())["differences"]
     assert rows == content["differences"]
     assert (row["test"], row["method"], row["difference"], row["n"]) == ("s", "McNemar, exact", 100, 3)

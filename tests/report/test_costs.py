@@ -19,8 +19,8 @@ STAGES = {
     "text": ["apply_bpe"],
     "discourse": ["annotate"],
     "training": ["train"],
-    "decoding": ["translate", "contrast"],
-    "report": ["render"],
+    "decoding": ["translate", "score_candidates"],
+    "report": ["report_render"],
 }
 
 
@@ -95,8 +95,8 @@ def test_the_unit_suits_the_longest_time(folder, hours, heading, cell):
 
 @pytest.mark.parametrize("mark", ["-", "NA", ""])
 def test_jobs_too_short_to_be_measured_have_no_core_hours(folder, mark):
-    folder.benchmark("gather", "gather", 36, cpu=mark)
-    folder.benchmark("gather", "again", 36, cpu="36")
+    folder.benchmark("report_collect", "report_collect", 36, cpu=mark)
+    folder.benchmark("report_collect", "again", 36, cpu="36")
     assert folder.table().rows[-1] == ["all", "2", "36.0"]
 
 
@@ -109,8 +109,8 @@ def sessions(*seconds):
     [
         ("train", "d/a/seed1", "model.job.json"),
         ("translate", "d/a/seed1/test_t", "decoding/test_t.job.json"),
-        ("contrast", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
-        ("score_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
+        ("score_candidates", "d/a/seed1/pronoun", "decoding/suite_pronoun.json"),
+        ("evaluate_cxmi", "d/a/seed1/t", "scores/cxmi_t.json"),
     ],
 )
 @pytest.mark.parametrize(("device", "n_devices", "gpus"), [("cpu", 1, 0), ("cuda", 1, 1), ("cuda", 4, 4)])
@@ -122,7 +122,7 @@ def test_gpu_hours_are_those_of_gpus_in_use(folder, rule, name, file, device, n_
 
 
 def test_jobs_without_a_record_count_as_cpu(folder):
-    folder.benchmark("contrast", "d/a/seed1/pronoun", 1800, cpu="1800")
+    folder.benchmark("score_candidates", "d/a/seed1/pronoun", 1800, cpu="1800")
     assert folder.hours() == (0.5, 0)
 
 
@@ -148,7 +148,7 @@ ROW = "60.0\t0:01:00\t10\t1\t1\t1\t0\t0\t50\t"
     ids=["repeated", "extended"],
 )
 def test_repeated_jobs_are_summed_and_further_columns_ignored(folder, text):
-    folder.benchmark("gather", "gather", 0, text=text)
+    folder.benchmark("report_collect", "report_collect", 0, text=text)
     assert folder.hours() == (0.01, 0)
 
 
@@ -169,7 +169,7 @@ def test_energy_is_summed_by_stage_and_over_sessions(folder):
     folder.benchmark("annotate", "d/parsed/train/1-of-2", 3600)
     folder.benchmark("train", "d/a/seed1", 3600)
     folder.benchmark("train", "d/c/seed1", 3600)
-    folder.benchmark("contrast", "d/a/seed1/p", 3600)
+    folder.benchmark("score_candidates", "d/a/seed1/p", 3600)
     parts = [{"from_update": 0, "seconds": 1, "joules": 1.8e6}, {"from_update": 9, "seconds": 1, "joules": 3.6e6}]
     folder.facts("model.job.json", on_gpu(sessions=parts))
     folder.facts("model.job.json", {"device": "cpu", "n_devices": 1, "sessions": sessions(1)}, system="c")
@@ -187,7 +187,7 @@ def test_energy_is_summed_by_stage_and_over_sessions(folder):
 def test_unknown_energy_of_a_job_makes_that_of_its_stage_unknown(folder, facts):
     folder.benchmark("train", "d/a/seed1", 3600)
     folder.benchmark("train", "d/c/seed1", 3600)
-    folder.benchmark("contrast", "d/a/seed1/p", 3600)
+    folder.benchmark("score_candidates", "d/a/seed1/p", 3600)
     folder.facts("model.job.json", facts)
     folder.facts("model.job.json", on_gpu(joules=360_000), system="c")
     assert folder.table().header[-1] == "GPU-minutes", "no energy is known"
@@ -198,10 +198,10 @@ def test_unknown_energy_of_a_job_makes_that_of_its_stage_unknown(folder, facts):
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", HEADER, HEADER + "x\t0\n", "\x00\x01"])
 def test_damaged_benchmarks_are_named_and_skipped(folder, caplog, text):
-    folder.benchmark("gather", "gather", 0, text=text)
+    folder.benchmark("report_collect", "report_collect", 0, text=text)
     folder.benchmark("train", "d/a/seed1", 5)
     assert [row[:2] for row in folder.table().rows] == [["training", "1"], ["all", "1"]]
-    assert "gather.tsv: not a Snakemake benchmark" in caplog.text
+    assert "report_collect.tsv: not a Snakemake benchmark" in caplog.text
 
 
 def test_no_benchmarks_no_table(folder):
@@ -213,7 +213,7 @@ def test_no_benchmarks_no_table(folder):
 def test_report_has_a_section_of_costs_without_its_own(folder, tmp_path):
     folder.benchmark("train", "d/a/seed1", 5)
     folder.benchmark("translate", "d/c/seed1/t", 3600)
-    folder.benchmark("render", "render", 5)
+    folder.benchmark("report_render", "report_render", 5)
     folder.facts("decoding/t.job.json", {"device": "cuda", "n_devices": 1}, system="c")
     manifest = {"runs": {}, "run_folder": str(tmp_path / RUN_FOLDER), "benchmarks": str(folder.benchmarks)}
     manifest["stages"] = STAGES

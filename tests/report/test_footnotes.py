@@ -4,8 +4,8 @@ import json
 
 import pytest
 from score_rows import accuracy, best_cells, history, long_table, score
+from smoke_study import StudyView
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.footnotes import leak_footnote, updates_footnote
 from docmt.report.manifest import Manifest
@@ -204,7 +204,7 @@ def test_remarks_stand_under_the_tables_in_every_form(tmp_path):
 
 def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconfig):
     values = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
-    manifest = json.loads(StudyArtifacts(load_config(values)).report().params["manifest"])
+    manifest = json.loads(StudyView(load_config(values)).report().params["manifest"])
     assert manifest["origins"]["rst_mix"][0] == "rst_mix"
     assert manifest["origins"]["g_transformer_finetuned"] == ["g_transformer_finetuned", "sentence_transformer"]
     assert manifest["generated"] == ["controlled"]
@@ -213,6 +213,6 @@ def test_the_plan_knows_what_systems_start_from_and_what_is_generated(pytestconf
     again = {"cutting": "documents", "model_of": "g_transformer_finetuned"}
     longer = values["systems"]["sentence_transformer"] | {"init": "sentence_transformer"}
     changed = merge(values, {"systems": {"again": again, "longer": longer}})
-    manifest = json.loads(StudyArtifacts(load_config(changed)).report().params["manifest"])
+    manifest = json.loads(StudyView(load_config(changed)).report().params["manifest"])
     assert manifest["origins"]["again"] == ["g_transformer_finetuned", "sentence_transformer"]
     assert manifest["extended"] == [*extended, "again"], "the longer training adds no part"

@@ -7,9 +7,9 @@ import pytest
 from elements import Elements
 from reader_study import ALIGNED, DOCUMENTS, FREE, HOSTILE, ITEMS, make_study, render, unpack, write_hypotheses
 from sacrebleu import sentence_chrf
+from smoke_study import StudyView
 
 from docmt.cli.main import main
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.files import write_json, write_jsonl
 from docmt.report.reader.reader_page import fit, sample
@@ -59,7 +59,7 @@ def test_items_have_the_scores_of_all_systems_and_ties_are_wrong(page):
 @pytest.mark.parametrize("ties", [{}, {"ties": "first"}])
 def test_a_study_tells_the_reader_of_its_ties_unless_they_are_wrong(pytestconfig, ties):
     study = read_config_file(pytestconfig.rootpath / "config/examples/smoke.yaml")
-    made = StudyArtifacts(load_config(merge(study, {"evaluation": {"contrast": ties}})))
+    made = StudyView(load_config(merge(study, {"evaluation": {"contrast": ties}})))
     assert json.loads(made.reader().params["manifest"]).get("ties") == ties.get("ties")
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from colors import XYZ, contrast, linear
 from score_rows import history
+from smoke_study import StudyView
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config, merge, read_config_file
 from docmt.report.figures import MAX_BANDS, distance_lines, training_curves
 from docmt.report.html import read_template
@@ -164,7 +164,7 @@ def test_distances_have_a_panel_per_phenomenon_however_many_the_systems():
 def test_the_reader_has_the_colors_of_the_report(pytestconfig):
     settings = {"curves": {"loss": {"title": "L", "systems": ["rst_mix"], "panels": {"Loss": ["dev_loss"]}}}}
     path = pytestconfig.rootpath / "config/examples/smoke.yaml"
-    made = StudyArtifacts(load_config(merge(read_config_file(path), {"report": settings})))
+    made = StudyView(load_config(merge(read_config_file(path), {"report": settings})))
     legend = json.loads(made.reader().params["manifest"])["legend"]
     systems = json.loads(made.report().params["manifest"])["systems"]
     report = made.config.report

@@ -15,7 +15,7 @@ from docmt.models.model_file import load_content
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
-LOCAL = {"fetch_corpus", "count_instances", "gather"}
+LOCAL = {"corpora_fetch", "instances_count", "report_collect"}
 
 
 def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path):
@@ -25,9 +25,9 @@ def test_a_study_as_jobs_gives_the_numbers_of_a_study_without(cluster, tmp_path)
     here.run_here(changes={})
     call = there.run(changes={})
     submitted = re.findall(r"slurm_logs/rule_(\w+)/", call.text)
-    assert {"generate_corpus", "train", "translate", "render"} <= set(submitted)
+    assert {"controlled_generate", "train", "translate", "report_render"} <= set(submitted)
     assert "count_overlap" in submitted, "it reads the training text, which has no place where Snakemake runs"
-    assert not {*submitted} & {"tokenize", "learn_bpe", "build_instances", "evaluate", *LOCAL}
+    assert not {*submitted} & {"tokenize", "learn_bpe", "instances_build", "evaluate_run", *LOCAL}
     groups = re.findall(r"slurm_logs/group_([a-z]+)_controlled_([\w.]+)/", call.text)
     assert len([name for name, _ in groups if name == "text"]) == 1
     systems = [rest.removesuffix("_evaluate") for name, rest in groups if name == "scores"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from smoke_study import SMOKE
 
 from docmt.cli.main import main
-from docmt.config.artifacts.runs import run_folder
+from docmt.config.artifacts.runs import run_folder, trained_runs
 from docmt.config.plan import Plan
 from docmt.snakemake import read_workflow
 from docmt.status.study import read_state
@@ -55,7 +55,7 @@ class Folder:
     @property
     def run(self):
         """The first training of the plan."""
-        return self.plan.artifacts.trained[0]
+        return trained_runs(self.plan.study)[0]
 
     @property
     def stem(self):

@@ -57,24 +57,24 @@ def test_failure_that_was_begun_again_is_none(folder):
 
 def test_job_of_a_failed_group_is_named(folder):
     """Snakemake announces the jobs of a group, which share a submission, below its name."""
-    log = f"logs/evaluate/{folder.stem}.log"
-    values = {"rule": "evaluate", "outputs": "a", "log": log, "number": "4"}
+    log = f"logs/evaluate_run/{folder.stem}.log"
+    values = {"rule": "evaluate_run", "outputs": "a", "log": log, "number": "4"}
     begun = "Group job scores_d_s (jobs in lexicogr. order):\n\n" + indent(BEGUN.format(**values), "    ")
-    summary = f"[Sat]\n    jobs:\n        rule evaluate:\n            jobid: 4\n            log: {log}\n"
+    summary = f"[Sat]\n    jobs:\n        rule evaluate_run:\n            jobid: 4\n            log: {log}\n"
     folder.write(log, "05:31:30 INFO scored\n")
     folder.snakemake(begun)
     assert folder.failures() == []
     folder.snakemake(begun, summary, indent(FAILED.format(**values), "    "))
     (failure,) = folder.failures()
-    assert (failure.rule, failure.name) == ("evaluate", folder.stem)
+    assert (failure.rule, failure.name) == ("evaluate_run", folder.stem)
     assert failure.line.startswith("no error in the log (killed?)")
 
 
 def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
     folder.write("logs/translate/controlled/gone_system/seed1/test.log", "ValueError: bad\n")
     assert folder.failures() == []
-    folder.write("logs/render/render.log", "ValueError: bad\n")
-    assert [failure.rule for failure in folder.failures()] == ["render"]
+    folder.write("logs/report_render/report_render.log", "ValueError: bad\n")
+    assert [failure.rule for failure in folder.failures()] == ["report_render"]
     folder.write("results/report/report.html")
     folder.write("results/report/reader.html")
     assert folder.failures() == []
@@ -85,13 +85,13 @@ def test_failures_of_finished_stages_and_other_runs_do_not_matter(folder):
 @pytest.mark.parametrize(
     ("log", "is_shown"),
     [
-        ("evaluate/controlled/rst_mix/seed1", True),
-        ("compare/controlled/rst_mix/sentence_transformer", True),
-        ("compare/controlled/gone/sentence_transformer", False),
-        ("compare/controlled/rst_mix/gone", False),
-        ("gather/controlled/runs/rst_mix", True),
-        ("gather/controlled/runs/gone", False),
-        ("gather/controlled", True),
+        ("evaluate_run/controlled/rst_mix/seed1", True),
+        ("evaluate_difference/controlled/rst_mix/sentence_transformer", True),
+        ("evaluate_difference/controlled/gone/sentence_transformer", False),
+        ("evaluate_difference/controlled/rst_mix/gone", False),
+        ("report_collect/controlled/runs/rst_mix", True),
+        ("report_collect/controlled/runs/gone", False),
+        ("report_collect/controlled", True),
     ],
 )
 def test_comparisons_and_tables_fail_too(log, is_shown, folder):

@@ -167,11 +167,11 @@ def test_among_several_devices_the_next_start_has_smaller_parts(tmp_path, caplog
     reader = SimpleNamespace(micro_batch_tokens=None, settings=TrainingSettings(max_batch_tokens=100))
     size = MicroBatchSize(reader, checkpoints, fabric)
     trainer = SimpleNamespace(fabric=fabric, state=TrainingState(step=3), micro_batch_size=size)
-    checkpoints.save_hint("device_tokens", "4 × cuda", 70)
+    checkpoints.save_hint("micro_batch_tokens", "4 × cuda", 70)
     assert not Trainer._can_repeat(trainer, OutOfMemory("too small", n_instances=2))
     assert reader.micro_batch_tokens is None
     assert "at most 50 tokens at once after a restart" in caplog.text
-    noted = {kind: checkpoints.load_hint("device_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
+    noted = {kind: checkpoints.load_hint("micro_batch_tokens", kind) for kind in ("1 × cuda", "2 × cuda", "4 × cuda")}
     assert noted == {"1 × cuda": None, "2 × cuda": 50, "4 × cuda": 70}
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from smoke_study import StudyView
 from studies import Study, read_jobs, snakemake
 
 METRICS = ["s-BLEU", "d-BLEU (instances)", "chrF", "CXMI"]
@@ -14,10 +15,10 @@ def test_a_study_measures_how_much_its_systems_use_context(tmp_path):
     config = study.config({"evaluation": {"metrics": METRICS}, "systems": {"given": GIVEN}})
     done = snakemake(tmp_path, "--dry-run", "--printshellcmds", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
-    measured = {job for job in read_jobs(done.stdout + done.stderr) if job.startswith("score_cxmi")}
-    runs = study.plan().artifacts.scored
+    measured = {job for job in read_jobs(done.stdout + done.stderr) if job.startswith("evaluate_cxmi")}
+    runs = StudyView(study.plan().config).scored
     parts = ("suite_pronoun", "test_controlled")
-    assert measured == {f"score_cxmi {run.system} {part}" for run in runs for part in parts}
+    assert measured == {f"evaluate_cxmi {run.system} {part}" for run in runs for part in parts}
     commands = re.findall(r"docmt evaluate cxmi .*", done.stdout + done.stderr)
     assert len(commands) == len(measured)
     folder = "results/controlled/runs/rst_mix/seed1"

@@ -28,4 +28,4 @@ def test_a_fetched_and_filtered_corpus_is_made_once(tmp_path):
     done = study.run("corpora", changes=changes)
     assert done.returncode == 1
     assert "no document passes the filter of europarl.all" in done.stderr + done.stdout
-    assert not {"fetch_mtdata:", "read_corpus:"} & set((done.stdout + done.stderr).split())
+    assert not {"fetch_mtdata:", "corpora_read:"} & set((done.stdout + done.stderr).split())

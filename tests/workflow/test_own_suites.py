@@ -19,7 +19,7 @@ SYSTEMS = ("g_transformer", "greedy")
 CALLS = re.compile(r"^Shell command: (?:exec )?(docmt (\w+) ([a-z]\S+) .*)", re.MULTILINE)
 
 ALLOWED_WITH_SUITES = {
-    "corpora suite": set(),
+    "corpora convert-suite": set(),
     "decode translate-suite": TORCH | TEXT,
     "evaluate cxmi": TORCH | TEXT,
     "evaluate run": {"numpy", "sacrebleu", "lxml"} | TEXT,

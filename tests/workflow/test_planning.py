@@ -39,7 +39,7 @@ def planned(tmp_path_factory):
 )
 def test_shipped_config_can_be_planned_and_docmt_takes_the_command_of_each_rule(config, planned, tmp_path, monkeypatch):
     jobs = {job.rule: job for job in read_commands(planned(config))}
-    assert {"train", "translate", "evaluate", "gather", "render"} <= jobs.keys()
+    assert {"train", "translate", "evaluate_run", "report_collect", "report_render"} <= jobs.keys()
     monkeypatch.chdir(tmp_path)
     for rule, job in jobs.items():
         words = job.words
@@ -100,14 +100,14 @@ def test_a_full_experiment_submits_a_few_hundred_jobs(config, limit, tmp_path):
     rules = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "workflow/rules").glob("*.smk"))
     blocks = re.split(r"^(?=rule |use rule )", rules, flags=re.MULTILINE)
     local = {re.search(r"(\w+)(?: with)?:", block)[1] for block in blocks if "    localrule: True\n" in block}
-    assert {"gather", "fetch_corpus"} <= local
-    assert not {"evaluate", "compare", "render"} & local, "they compute"
+    assert {"report_collect", "corpora_fetch"} <= local
+    assert not {"evaluate_run", "evaluate_difference", "report_render"} & local, "they compute"
     alone = [rule for rule in re.findall(r"^rule (\w+):$", text, re.MULTILINE) if rule not in {*local, "all"}]
     grouped = set(re.findall(r"^    rule (\w+):$", text, re.MULTILINE))
     groups = re.findall(r"Group job (\w+) \(jobs in lexicogr. order\):", text)
     assert {"train", "translate"} <= set(alone), "they take hours"
-    assert {"tokenize", "evaluate", "compare"} <= grouped
-    assert not grouped & {"train", "translate", "contrast", "generate", "annotate", *alone}
+    assert {"tokenize", "evaluate_run", "evaluate_difference"} <= grouped
+    assert not grouped & {"train", "translate", "score_candidates", "translate_suite", "annotate", *alone}
     datasets = load_config(read_config_file(ROOT / f"config/examples/papers/{config}.yaml")).datasets
     assert {f"text_{name}" for name in datasets} <= set(groups)
     assert len(alone) + len(groups) <= limit

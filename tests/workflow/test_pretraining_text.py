@@ -37,10 +37,10 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
     assert done.returncode == 0, done.stderr
     jobs = {frozenset(job.split()) for job in read_jobs(done.stdout + done.stderr)}
     expected = [
-        "generate_corpus controlled",
+        "controlled_generate controlled",
         "read_monolingual novels en all",
-        "combine_corpora en de train",
-        "combine_corpora en de sentences",
+        "corpora_combine en de train",
+        "corpora_combine en de sentences",
         "combine_monolingual en monolingual",
         *(f"learn_truecaser {lang}" for lang in ("en", "de")),
         *(
@@ -50,8 +50,8 @@ def test_only_what_is_needed_is_planned(configs, tmp_path):
         ),
         "learn_bpe",
         "learn_vocabulary",
-        "build_instances documents sentences",
-        "build_instances documents monolingual",
+        "instances_build documents sentences",
+        "instances_build documents monolingual",
     ]
     assert jobs == {frozenset(job.split()) for job in expected}
 

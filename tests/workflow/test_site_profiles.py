@@ -83,7 +83,7 @@ def test_a_center_accepts_all_jobs_of_a_plan(site, tmp_path):
     done = snakemake(tmp_path, "--dry-run", *profiles)
     assert done.returncode == 0, done.stderr
     requests = read_requests(done.stdout + done.stderr)
-    assert {"tokenize", "train", "translate", "contrast", "evaluate", "render"} <= requests.keys()
+    assert {"tokenize", "train", "translate", "score_candidates", "evaluate_run", "report_render"} <= requests.keys()
     for rule, (threads, resources) in requests.items():
         done = submit(CENTERS[site], threads, resources)
         assert done.returncode == 0, f"{rule}: {done.stderr}"

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 import yaml
+from smoke_study import StudyView
 from studies import read_jobs, snakemake
 
-from docmt.config.artifacts.report import StudyArtifacts
 from docmt.config.loading import load_config
 from docmt.errors import UserError
 
@@ -83,7 +83,7 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     missing = snakemake(tmp_path, "--dry-run", config=config)
     assert missing.returncode
     assert re.search(r"config\.\S+: own/\S+: no such file", missing.stdout + missing.stderr)
-    named = {own.where: own.file for own in StudyArtifacts(load_config(STUDY)).user_files()}
+    named = {own.where: own.file for own in StudyView(load_config(STUDY)).user_files()}
     assert named["config.systems.one.hypotheses.made/test"] == "own/one.de"
     assert named["config.systems.two.log_probabilities.made/pronoun"] == "own/two.scores"
     own = tmp_path / "own"
@@ -103,8 +103,8 @@ def test_systems_of_hypotheses_files_get_their_rows_without_a_training(tmp_path)
     (own / "second.de").write_text("Noch ein Satz .\n" * len(reference), encoding="utf-8")
     (own / "two.scores").write_text("-1 -2\n" * 12, encoding="utf-8")
     planned = {job.split()[0] for job in read_jobs(snakemake(tmp_path, "--dry-run", config=config).stdout)}
-    assert planned >= {"import_output", "evaluate", "render_reader"}
-    assert not planned & {"train", "translate", "contrast", "build_instances"}
+    assert planned >= {"import_output", "evaluate_run", "report_reader"}
+    assert not planned & {"train", "translate", "score_candidates", "instances_build"}
     done = snakemake(tmp_path, "--cores", "2", "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stderr[-5000:]
     report = tmp_path / "results/report"

@@ -24,7 +24,7 @@ def test_no_damage_changes_a_result_silently(finished, dry_run, n_trials, tmp_pa
     outcomes = collections.Counter((trial.damage, trial.outcome) for trial in trials)
     assert all(outcomes[damage, "named"] > n_trials / len(DAMAGES) / 2 for damage in DAMAGES), outcomes
     if n_trials > 500:
-        # A rule that reads few of its files, such as `count_instances`, can be missed by chance.
+        # A rule that reads few of its files, such as `instances_count`, can be missed by chance.
         for rule in set(laboratory.rules) - {trial.job.rule for trial in trials if trial.outcome == "named"}:
             assert "named" in {trial.outcome for trial in laboratory.run(100, [rule])}, rule
 
@@ -34,7 +34,7 @@ def test_the_trial_sees_silent_damage(finished, dry_run, tmp_path, capsys):
     laboratory = Laboratory(finished.folder, tmp_path / "study", dry_run=dry_run, capsys=capsys, seed=1)
     for record in laboratory.folder.rglob(".checksums/*"):
         record.unlink()
-    laboratory.jobs = [job for job in laboratory.jobs if job.rule == "evaluate"]
-    laboratory.rules = ["evaluate"]
+    laboratory.jobs = [job for job in laboratory.jobs if job.rule == "evaluate_run"]
+    laboratory.rules = ["evaluate_run"]
     outcomes = collections.Counter(trial.outcome for trial in laboratory.run(24))
     assert outcomes["silent"] > 2, outcomes

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+from smoke_study import StudyView
 from studies import SMOKE, Study
 from test_workflow_reruns import REPORT, of_run, planned
 
@@ -44,9 +45,9 @@ def test_a_copy_with_times_in_any_order_is_up_to_date(copied):
 def test_another_file_in_place_of_a_result_reruns_what_reads_it(file, job, copied):
     with open(copied.folder / file, "ab") as opened:
         opened.write(b"\n")
-    rules = ("train", "translate", "contrast", "evaluate")
+    rules = ("train", "translate", "score_candidates", "evaluate_run")
     if file == TRANSLATIONS:
-        rules = ("translate", "evaluate")
+        rules = ("translate", "evaluate_run")
     assert copied.jobs() == of_run("document_transformer", *rules) - {job} | REPORT
 
 
@@ -134,7 +135,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
     """`--touch` makes Snakemake take old results for new ones: the fingerprints in the scores are the old ones."""
     touched = study.run("--touch", changes=FASTER)
     assert touched.returncode == 0, touched.stderr
-    kept = study.run("--forcerun", "gather", changes=FASTER)
+    kept = study.run("--forcerun", "report_collect", changes=FASTER)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
     assert "system document_transformer, seed 1, test controlled: their fingerprint" in messages
@@ -144,7 +145,7 @@ def test_tables_refuse_scores_of_other_settings_whatever_snakemake_was_told(stud
 def test_tables_refuse_paired_tests_of_other_settings(study):
     changes = {"systems": {"g_transformer_finetuned": {"decoding": {"beam_size": 3}}}}
     assert study.run("--touch", changes=changes).returncode == 0
-    kept = study.run("--forcerun", "evaluate", "gather", changes=changes)
+    kept = study.run("--forcerun", "evaluate_run", "report_collect", changes=changes)
     assert kept.returncode != 0
     messages = kept.stdout + kept.stderr
     assert "g_transformer_finetuned/against/sentence_transformer.json: its fingerprint does not belong" in messages
@@ -198,8 +199,8 @@ def test_a_file_of_the_user_replaced_by_an_older_one_is_read_again(own):
 
 def test_a_file_of_the_user_that_is_only_newer_changes_no_fingerprint_and_runs_nothing(own, monkeypatch):
     monkeypatch.chdir(own.folder)
-    before = own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint
+    before = StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint
     os.utime(own.folder / "talks.en")
-    assert own.plan(custom("talks.en")).artifacts.dataset_split("controlled", "train").fingerprint == before
+    assert StudyView(own.plan(custom("talks.en")).config).dataset_split("controlled", "train").fingerprint == before
     done = own.run("--dry-run", TARGET, changes=custom("talks.en"))
     assert "Nothing to be done" in done.stdout + done.stderr

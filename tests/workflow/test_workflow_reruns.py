@@ -4,23 +4,24 @@ import csv
 import json
 
 import pytest
+from smoke_study import StudyView
 
 TRAINED = ("sentence_transformer", "g_transformer_finetuned", "document_transformer", "rst_mix")
 SYSTEMS = (*TRAINED, "rst_mix_without_trees")
 COMPARED = ("g_transformer_finetuned", "sentence_transformer")
-COMPARISON = f"compare {' '.join(COMPARED)}"
-CASES = "study_cases table_4"
+COMPARISON = f"evaluate_difference {' '.join(COMPARED)}"
+CASES = "report_cases table_4"
 SPLITS = ("train", "dev", "test_controlled")
-SCORES = {"gather report", "render"}
-REPORT = SCORES | {"render_reader"}
+SCORES = {"report_collect report", "report_render"}
+REPORT = SCORES | {"report_reader"}
 
 
 def of_run(system, *rules):
     names = {
         "train": f"train {system}",
         "translate": f"translate {system} test_controlled",
-        "contrast": f"contrast {system} pronoun",
-        "evaluate": f"evaluate {system}",
+        "score_candidates": f"score_candidates {system} pronoun",
+        "evaluate_run": f"evaluate_run {system}",
     }
     if system == "rst_mix_without_trees":
         del names["train"]
@@ -31,7 +32,7 @@ def of_comparison(system, rules):
     """What the fine-tuned system and its baseline have in common: paired tests and the case study."""
     if system not in COMPARED:
         return set()
-    found = {COMPARISON} if {"translate", "contrast"} & {*rules} else set()
+    found = {COMPARISON} if {"translate", "score_candidates"} & {*rules} else set()
     return found | ({CASES} if "translate" in rules else set())
 
 
@@ -42,14 +43,14 @@ def of_rst():
 FROM_BPE = {
     "learn_bpe",
     "learn_vocabulary",
-    "pack_pipeline",
+    "save_pipeline",
     *(f"apply_bpe {split} {lang}" for split in SPLITS for lang in ("en", "de")),
     *(
-        f"build_instances {cutting} {split}"
+        f"instances_build {cutting} {split}"
         for cutting in ("sentences", "documents", "documents_with_trees")
         for split in SPLITS
     ),
-    "count_instances",
+    "instances_count",
     "count_roundtrip",
     *(job for system in SYSTEMS for job in of_run(system)),
     *REPORT,
@@ -58,8 +59,8 @@ FROM_TREES = {
     *(f"annotate parsed {split} 1 1" for split in SPLITS),
     "annotate parsed suite_pronoun 1 1",
     "count_trees parsed",
-    *(f"build_instances documents_with_trees {split}" for split in SPLITS),
-    "count_instances",
+    *(f"instances_build documents_with_trees {split}" for split in SPLITS),
+    "instances_count",
     *of_rst(),
     *REPORT,
 }
@@ -72,9 +73,12 @@ NEW_SYSTEM = {
 }
 
 CHANGES = {
-    "report title": ({"report": {"title": "Another"}}, {"render", "render_reader"}),
-    "label of a system": ({"report": {"labels": {"document_transformer": "D"}}}, {"render", "render_reader", CASES}),
-    "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"render_reader"}),
+    "report title": ({"report": {"title": "Another"}}, {"report_render", "report_reader"}),
+    "label of a system": (
+        {"report": {"labels": {"document_transformer": "D"}}},
+        {"report_render", "report_reader", CASES},
+    ),
+    "size of the reader": ({"report": {"reader": {"max_megabytes": 2}}}, {"report_reader"}),
     "mirror, and what nothing uses": (
         {
             "corpora": {"mirror": "elsewhere"},
@@ -85,11 +89,11 @@ CHANGES = {
     ),
     "metrics": (
         {"evaluation": {"metrics": ["s-BLEU", "d-BLEU (instances)"]}},
-        {job for system in SYSTEMS for job in of_run(system, "evaluate")} | {COMPARISON} | SCORES,
+        {job for system in SYSTEMS for job in of_run(system, "evaluate_run")} | {COMPARISON} | SCORES,
     ),
     "beam size": (
         {"decoding": {"beam_size": 3}},
-        {job for system in SYSTEMS for job in of_run(system, "translate", "evaluate")} | REPORT,
+        {job for system in SYSTEMS for job in of_run(system, "translate", "evaluate_run")} | REPORT,
     ),
     "learning rate of one system": (
         {"systems": {"document_transformer": {"training": {"learning_rate": 2.0e-3}}}},
@@ -117,19 +121,19 @@ CHANGES = {
     ),
     "treebank": (
         {"corpora": {"controlled": {"treebank": {"seed": 3}}}},
-        {"generate_corpus treebank"}
+        {"controlled_generate treebank"}
         | {f"{verb}_{what} tiny" for verb in ("train", "evaluate") for what in ("segmenter", "parser")}
         | FROM_TREES,
     ),
     "beam size of one system": (
         {"systems": {"rst_mix": {"decoding": {"beam_size": 3}}}},
-        of_run("rst_mix", "translate", "evaluate") | REPORT,
+        of_run("rst_mix", "translate", "evaluate_run") | REPORT,
     ),
     "dropped trees": ({"systems": {"rst_mix": {"training": {"drop_rst": 0.3}}}}, of_rst() | REPORT),
     "new system": ({"systems": {"concatenation": NEW_SYSTEM}}, of_run("concatenation") | REPORT),
     "new suite": (
         {"datasets": {"controlled": {"suites": ["controlled/pronoun", "controlled/deixis"]}}},
-        {job for system in SYSTEMS for job in (f"contrast {system} deixis", f"evaluate {system}")}
+        {job for system in SYSTEMS for job in (f"score_candidates {system} deixis", f"evaluate_run {system}")}
         | {"annotate parsed suite_deixis 1 1", COMPARISON}
         | REPORT,
     ),
@@ -149,7 +153,15 @@ OTHER_CORPUS = {"corpora": {"controlled": {"controlled": {"seed": 2}}}}
 def test_another_corpus_reruns_all(finished):
     everything = finished.jobs(OTHER_CORPUS)
     rules = {job.split()[0] for job in everything}
-    assert {"generate_corpus", "combine_corpora", "count_overlap", "tokenize", "truecase", "train", "render"} <= rules
+    assert {
+        "controlled_generate",
+        "corpora_combine",
+        "count_overlap",
+        "tokenize",
+        "truecase",
+        "train",
+        "report_render",
+    } <= rules
     assert everything >= FROM_BPE
 
 
@@ -179,7 +191,7 @@ def test_a_failed_job_and_a_rerun_never_mix_two_settings(study):
 
 
 def planned(study, system, changes=None):
-    return study.plan(changes).artifacts.scores("controlled", system, "1").fingerprint
+    return StudyView(study.plan(changes).config).scores("controlled", system, "1").fingerprint
 
 
 def score_fingerprint(study, system):

@@ -3,6 +3,7 @@
 import json
 import re
 
+from smoke_study import StudyView
 from studies import read_jobs, snakemake
 
 
@@ -46,7 +47,7 @@ def test_a_system_decodes_the_models_of_another(finished):
 def test_every_rule_leaves_a_log_and_a_benchmark(finished):
     logs = {path.name for path in (finished.folder / "logs").iterdir()}
     assert logs == {path.name for path in (finished.folder / "results/benchmarks").iterdir()}
-    assert {"generate_corpus", "train", "render"} <= logs
+    assert {"controlled_generate", "train", "report_render"} <= logs
 
 
 def test_a_table_of_a_paper_is_a_target_of_its_systems_alone(finished, tmp_path):
@@ -94,7 +95,7 @@ def test_snakemake_report_is_made(finished):
     assert done.returncode == 0, done.stderr
     page = (finished.folder / "snakemake.html").read_text(encoding="utf-8")
     labels = [json.loads(found) for found in re.findall(r'"labels": (\{[^}]*\})', page)]
-    for run in finished.plan().artifacts.trained:
+    for run in StudyView(finished.plan().config).trained:
         assert {"dataset": run.dataset, "system": run.system, "seed": str(run.seed)} in labels
         assert f"The training of {run.system} on {run.dataset} with seed {run.seed}" in page
     assert {"page": "translations to read"} in labels

@@ -1,15 +1,15 @@
 # Corpora: from the catalog, docmt's generator or the user's files to the splits of a dataset.
 
 
-rule fetch_corpus:
+rule corpora_fetch:
     """Fetch the files of a split in the catalog, from `corpora.mirror` or from the network."""
     output:
         # A marker, not the folder. If the network fails, Snakemake would delete the folder with half-fetched files.
         touch("resources/corpora/{corpus}/{version}/{split}.fetched"),
     log:
-        "logs/fetch_corpus/{corpus}/{version}/{split}.log",
+        "logs/corpora_fetch/{corpus}/{version}/{split}.log",
     benchmark:
-        "results/benchmarks/fetch_corpus/{corpus}/{version}/{split}.tsv"
+        "results/benchmarks/corpora_fetch/{corpus}/{version}/{split}.tsv"
     wildcard_constraints:
         corpus=plan.catalog_pattern(),
         version="[^/]+",
@@ -18,22 +18,21 @@ rule fetch_corpus:
     conda:
         "../../environment.yml"
     params:
-        # Not recorded, because the same file from another place reruns nothing.
-        mirror=plan.options("fetched", "mirror", is_recorded=False),
+        mirror=plan.options("fetched", "mirror"),
     shell:
         "docmt corpora fetch --corpus {wildcards.corpus} --splits {wildcards.split}"
         " --out resources/corpora/{wildcards.corpus}/{wildcards.version}/{wildcards.split} {params.mirror} 2> {log}"
 
 
-rule fetch_model:
+rule models_fetch:
     """Fetch a published model in the catalog, from `corpora.mirror` or from the network."""
     output:
         # The last file. The other files are not declared, so that Snakemake keeps them if the network fails.
         "resources/models/{published}/{version}/config.json",
     log:
-        "logs/fetch_model/{published}/{version}.log",
+        "logs/models_fetch/{published}/{version}.log",
     benchmark:
-        "results/benchmarks/fetch_model/{published}/{version}.tsv"
+        "results/benchmarks/models_fetch/{published}/{version}.tsv"
     wildcard_constraints:
         published=wildcard_regex(load_models()),
         version="[^/]+",
@@ -42,7 +41,7 @@ rule fetch_model:
     conda:
         "../../environment.yml"
     params:
-        mirror=plan.options("fetched_model", "mirror", is_recorded=False),
+        mirror=plan.options("fetched_model", "mirror"),
     shell:
         "docmt models fetch --model {wildcards.published}"
         " --out resources/models/{wildcards.published}/{wildcards.version} {params.mirror} 2> {log}"
@@ -64,42 +63,42 @@ rule fetch_mtdata:
         "../../environment.yml"
     params:
         settings=plan.settings("fetched_mtdata"),  # with the id of the dataset
-        python=plan.options("fetched_mtdata", "python", is_recorded=False),
+        python=plan.options("fetched_mtdata", "python"),
     shell:
         "docmt corpora fetch-mtdata --settings {params.settings:q} {params.python} --out {output} 2> {log}"
 
 
-rule read_corpus:
+rule corpora_read:
     """Read a split of a corpus into sentences, aligned if it has two languages, with a document index."""
     input:
         # From the catalog: the .fetched file. From mtdata: the .tsv file. Otherwise: your files in `corpora.custom`.
-        plan.input("corpus"),
+        plan.input("corpus_text"),
     output:
         src="results/corpora/{corpus}/{src}-{tgt}/{split}.{src}",
         tgt="results/corpora/{corpus}/{src}-{tgt}/{split}.{tgt}",
         documents="results/corpora/{corpus}/{src}-{tgt}/{split}.documents.tsv",
         counts="results/corpora/{corpus}/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/read_corpus/{corpus}/{src}-{tgt}/{split}.log",
+        "logs/corpora_read/{corpus}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/read_corpus/{corpus}/{src}-{tgt}/{split}.tsv"
+        "results/benchmarks/corpora_read/{corpus}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
         corpus=plan.readable_pattern(),
     priority: 30
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.fingerprint("corpus"),
-        # --corpus NAME from the catalog, or else --spec with the settings of the corpus as JSON, and --files FOLDER.
-        source=plan.options("corpus", "corpus", "spec", "files"),
-        languages=plan.param("corpus", "languages"),
+        fingerprint=plan.fingerprint("corpus_text"),
+        # --corpus NAME from the catalog, or else --spec with the settings of the split as JSON, and --files FOLDER.
+        source=plan.options("corpus_text", "corpus", "spec", "files"),
+        languages=plan.param("corpus_text", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora read {params.source} --split {wildcards.split} --languages {params.languages}"
-        " --out {params.out} --fingerprint {params.fingerprint} 2> {log}"
+        " --out {params.out} 2> {log}"
 
 
-use rule read_corpus as read_monolingual with:
+use rule corpora_read as read_monolingual with:
     output:
         text="results/corpora/{corpus}/{lang}/{split}.{lang}",
         documents="results/corpora/{corpus}/{lang}/{split}.documents.tsv",
@@ -113,7 +112,7 @@ use rule read_corpus as read_monolingual with:
 rule convert_suite:
     """Convert a contrastive or generative test set."""
     input:
-        plan.input("corpus_suite"),  # as in `read_corpus`
+        plan.input("corpus_suite"),  # as in `corpora_read`
     output:
         "results/corpora/{corpus}/{src}-{tgt}/suites/{suite}.jsonl",
     log:
@@ -126,13 +125,12 @@ rule convert_suite:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("corpus_suite"),
-        source=plan.options("corpus_suite", "corpus", "spec", "files"),  # as in `read_corpus`
+        source=plan.options("corpus_suite", "corpus", "spec", "files"),  # as in `corpora_read`
     shell:
-        "docmt corpora suite {params.source} --split {wildcards.suite} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt corpora convert-suite {params.source} --split {wildcards.suite} --out {output} 2> {log}"
 
 
-rule generate_corpus:
+rule controlled_generate:
     """Generate a controlled corpus with its gold trees and contrastive test sets."""
     output:
         splits=expand(
@@ -146,9 +144,9 @@ rule generate_corpus:
             suite=CONTROLLED_SUITES,
         ),
     log:
-        "logs/generate_corpus/{corpus}.log",
+        "logs/controlled_generate/{corpus}.log",
     benchmark:
-        "results/benchmarks/generate_corpus/{corpus}.tsv"
+        "results/benchmarks/controlled_generate/{corpus}.tsv"
     wildcard_constraints:
         corpus=plan.generator_pattern("flat"),
     priority: 30
@@ -159,12 +157,12 @@ rule generate_corpus:
         settings=plan.settings("generated"),
     shell:
         "docmt controlled generate --settings {params.settings:q} --out results/corpora/{wildcards.corpus}/en-de"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " 2> {log}"
 
 
-use rule generate_corpus as generate_nested with:
+use rule controlled_generate as generate_nested with:
     output:
-        splits=rules.generate_corpus.output.splits,
+        splits=rules.controlled_generate.output.splits,
         suites=expand(
             "results/corpora/{{corpus}}/en-de/{folder}/{suite}.jsonl",
             folder=["suites", "suites/discourse"],
@@ -178,10 +176,10 @@ use rule generate_corpus as generate_nested with:
         corpus=plan.generator_pattern("nested"),
 
 
-rule combine_corpora:
+rule corpora_combine:
     """Join the corpora of a dataset's split."""
     input:
-        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split
+        # results/corpora/{corpus}/{src}-{tgt}/{split}.* for all corpora of the split. `--inputs` are their prefixes.
         plan.input("dataset_split", "members"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
@@ -189,9 +187,9 @@ rule combine_corpora:
         documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
         counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/combine_corpora/{dataset}/{src}-{tgt}/{split}.log",
+        "logs/corpora_combine/{dataset}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/combine_corpora/{dataset}/{src}-{tgt}/{split}.tsv"
+        "results/benchmarks/corpora_combine/{dataset}/{src}-{tgt}/{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
@@ -201,11 +199,10 @@ rule combine_corpora:
         languages=plan.param("dataset_split", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
-        "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt corpora combine --inputs {params.inputs:q} --languages {params.languages} --out {params.out} 2> {log}"
 
 
-use rule combine_corpora as combine_monolingual with:
+use rule corpora_combine as combine_monolingual with:
     output:
         text="results/{dataset}/corpora/{lang}/{split}.{lang}",
         documents="results/{dataset}/corpora/{lang}/{split}.documents.tsv",
@@ -216,20 +213,22 @@ use rule combine_corpora as combine_monolingual with:
         "results/benchmarks/combine_monolingual/{dataset}/{lang}/{split}.tsv"
 
 
-rule filter_corpora:
+rule corpora_filter:
     """Join the corpora of a dataset's split, without the pairs that its filters reject."""
     input:
-        # As in `combine_corpora`, with the scores or flags in `external`, and the test splits with `max_test_overlap`.
-        plan.input("dataset_split"),
+        members=plan.input("dataset_split", "members"),  # as in `corpora_combine`
+        # Your files with scores or flags, and with `max_test_overlap` the other splits of the dataset.
+        external=plan.input("dataset_split", "external"),
+        tests=plan.input("dataset_split", "tests"),
     output:
         src="results/{dataset}/corpora/{src}-{tgt}/{split}.{src}",
         tgt="results/{dataset}/corpora/{src}-{tgt}/{split}.{tgt}",
         documents="results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv",
         counts="results/{dataset}/corpora/{src}-{tgt}/{split}.counts.json",
     log:
-        "logs/filter_corpora/{dataset}/{src}-{tgt}/{split}.log",
+        "logs/corpora_filter/{dataset}/{src}-{tgt}/{split}.log",
     benchmark:
-        "results/benchmarks/filter_corpora/{dataset}/{src}-{tgt}/{split}.tsv"
+        "results/benchmarks/corpora_filter/{dataset}/{src}-{tgt}/{split}.tsv"
     wildcard_constraints:
         dataset=plan.filtered_pattern(),
     priority: 30
@@ -239,24 +238,25 @@ rule filter_corpora:
     params:
         fingerprint=plan.fingerprint("dataset_split"),
         settings=plan.settings("dataset_split"),
-        tests=plan.options("dataset_split", "tests"),
+        files=plan.options("dataset_split", "external", "tests"),
         inputs=plan.param("dataset_split", "inputs"),
         languages=plan.param("dataset_split", "languages"),
         out=subpath(output.documents, strip_suffix=".documents.tsv"),
     shell:
         "docmt corpora filter --settings {params.settings:q} --inputs {params.inputs:q} --languages {params.languages}"
-        " {params.tests} --out {params.out} --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " {params.files} --out {params.out} --jobs {threads} 2> {log}"
 
 
 # Only the splits in `datasets.NAME.filters` match both.
-ruleorder: filter_corpora > combine_corpora
+ruleorder: corpora_filter > corpora_combine
 
 
 rule count_overlap:
     """Count sentences and documents that occur in both training and test data."""
     input:
-        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. `--tests` includes `dev`.
-        plan.input("overlap"),
+        # results/{dataset}/corpora/{src}-{tgt}/{split}.* of all parallel splits. The parameters are their prefixes.
+        train=plan.input("overlap", "train"),
+        tests=plan.input("overlap", "tests"),  # and `dev`
     output:
         "results/{dataset}/corpora/overlap.json",
     log:
@@ -269,7 +269,7 @@ rule count_overlap:
         fingerprint=plan.fingerprint("overlap"),
         train=plan.param("overlap", "train"),
         tests=plan.param("overlap", "tests"),
-        languages=plan.options("overlap", "src_lang", "tgt_lang"),
+        languages=plan.params("overlap", "src_lang", "tgt_lang"),
     shell:
-        "docmt corpora overlap --train {params.train:q} --tests {params.tests:q} {params.languages} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt corpora count-overlap --train {params.train:q} --tests {params.tests:q} {params.languages} --out {output}"
+        " 2> {log}"

@@ -36,11 +36,10 @@ rule translate:
         settings=plan.settings("hypotheses"),
     shell:
         "docmt decode translate --settings {params.settings:q} --model {input.model} {params.model}"
-        " --instances {input.instances} --out {output} --threads {threads} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        " --instances {input.instances} --out {output} --threads {threads} 2> {log}"
 
 
-rule contrast:
+rule score_candidates:
     """Compute log probabilities for the candidates of a contrastive test set."""
     input:
         model=MODEL,
@@ -51,9 +50,9 @@ rule contrast:
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/suite_{suite}.json",
     log:
-        "logs/contrast/{dataset}/{system}/seed{seed}/{suite}.log",
+        "logs/score_candidates/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/contrast/{dataset}/{system}/seed{seed}/{suite}.tsv"
+        "results/benchmarks/score_candidates/{dataset}/{system}/seed{seed}/{suite}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
@@ -67,26 +66,24 @@ rule contrast:
         model=plan.model_option("probabilities", "model"),  # refuses a model of another plan
         # Only `decoding.context`, or all of `decoding` with `evaluation.contrast.context: own`.
         settings=plan.settings("probabilities"),
-        discourse=plan.options("probabilities", "discourse"),
-        scoring=plan.options("probabilities", "score", "target_context"),  # from `evaluation.contrast`
+        scoring=plan.params("probabilities", "score", "target_context"),  # from `evaluation.contrast`
     shell:
         "docmt decode score-candidates --settings {params.settings:q} --model {input.model} {params.model}"
-        " --suite {input.suite} {params.discourse} {params.scoring} --out {output} --threads {threads}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " --suite {input.suite} --discourse {input.discourse} {params.scoring} --out {output} --threads {threads} 2> {log}"
 
 
-rule generate:
+rule translate_suite:
     """Translate the documents of a generative test set."""
     input:
         model=MODEL,
-        suite=plan.input("generated_documents", "suite"),  # as in `contrast`
+        suite=plan.input("generated_documents", "suite"),  # as in `score_candidates`
         discourse=plan.input("generated_documents", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/generated_{suite}.jsonl",
     log:
-        "logs/generate/{dataset}/{system}/seed{seed}/{suite}.log",
+        "logs/translate_suite/{dataset}/{system}/seed{seed}/{suite}.log",
     benchmark:
-        "results/benchmarks/generate/{dataset}/{system}/seed{seed}/{suite}.tsv"
+        "results/benchmarks/translate_suite/{dataset}/{system}/seed{seed}/{suite}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     priority: 5
@@ -100,26 +97,25 @@ rule generate:
         fingerprint=plan.fingerprint("generated_documents"),
         model=plan.model_option("generated_documents", "model"),  # refuses a model of another plan
         settings=plan.settings("generated_documents"),
-        discourse=plan.options("generated_documents", "discourse"),
     shell:
         "docmt decode translate-suite --settings {params.settings:q} --model {input.model} {params.model}"
-        " --suite {input.suite} {params.discourse} --out {output} --threads {threads}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " --suite {input.suite} --discourse {input.discourse} --out {output} --threads {threads} 2> {log}"
 
 
-rule score_cxmi:
+rule evaluate_cxmi:
     """Compute what context adds to the log probability of the reference (CXMI)."""
     input:
         model=MODEL,
-        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `contrast`.
-        text=plan.input("cxmi", "text"),
+        # Of a split: results/{dataset}/corpora/{src}-{tgt}/{part}.*. Of a suite: as in `score_candidates`.
+        texts=plan.input("cxmi", "texts"),
+        suite=plan.input("cxmi", "suite"),
         discourse=plan.input("cxmi", "discourse"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/cxmi_{part}.json",
     log:
-        "logs/score_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
+        "logs/evaluate_cxmi/{dataset}/{system}/seed{seed}/{part}.log",
     benchmark:
-        "results/benchmarks/score_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
+        "results/benchmarks/evaluate_cxmi/{dataset}/{system}/seed{seed}/{part}.tsv"
     wildcard_constraints:
         system=plan.row_pattern("systems", unless="has_user_output"),
     conda:
@@ -132,23 +128,23 @@ rule score_cxmi:
         fingerprint=plan.fingerprint("cxmi"),
         model=plan.model_option("cxmi", "model"),  # refuses a model of another plan
         settings=plan.settings("cxmi"),  # only `decoding.context`
-        # Of a split: --prefix and languages. Of a suite: --suite.
-        text=plan.options("cxmi", "prefix", "src_lang", "tgt_lang", "suite"),
-        discourse=plan.options("cxmi", "discourse"),
+        languages=plan.params("cxmi", "src_lang", "tgt_lang"),  # of a split
         test=plan.param("cxmi", "test"),
     shell:
-        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model} {params.text}"
-        " {params.discourse} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
-        " --test {params.test} --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
+        "docmt evaluate cxmi --settings {params.settings:q} --model {input.model} {params.model}"
+        " --texts {input.texts} --suite {input.suite} {params.languages} --discourse {input.discourse}"
+        " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
+        " --out {output} --threads {threads} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule import_output:
     """Check and convert the output of an external system for a test split or suite."""
     input:
         # Your file in `systems.{system}.hypotheses` or `log_probabilities`.
-        own=plan.input("user_output", "own"),
+        user_file=plan.input("user_output", "user_file"),
         # The document index of the split, or the file of the suite.
-        tested=plan.input("user_output", "tested"),
+        texts=plan.input("user_output", "texts"),
+        suite=plan.input("user_output", "suite"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/decoding/{file}",
     log:
@@ -163,8 +159,7 @@ rule import_output:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("user_output"),
-        tested=plan.options("user_output", "prefix", "suite"),
     shell:
         # With `=`, because the name of the file can begin with a hyphen.
-        "docmt evaluate import-output --file={input.own:q} {params.tested} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt evaluate import-output --file={input.user_file:q} --texts {input.texts} --suite {input.suite}"
+        " --out {output} 2> {log}"

@@ -21,18 +21,18 @@ rule read_treebank:
     params:
         fingerprint=plan.fingerprint("treebank"),
         format=plan.param("treebank", "format"),
-        files=plan.param("treebank", "files"),  # the folder next to the .fetched file
+        files=plan.options("treebank", "files"),  # the folder next to the .fetched file
     shell:
-        "docmt discourse treebank --format {params.format} --files {params.files:q}"
-        " --out results/treebanks/{wildcards.treebank} --fingerprint {params.fingerprint} 2> {log}"
+        "docmt discourse read-treebank --format {params.format} {params.files}"
+        " --out results/treebanks/{wildcards.treebank} 2> {log}"
 
 
 rule train_segmenter:
     """Train an EDU segmenter."""
     input:
         # {train,dev}.discourse.jsonl of its treebank: results/treebanks/{treebank}/, or of a controlled corpus
-        train=plan.input("segmenter", "train"),
-        dev=plan.input("segmenter", "dev"),
+        train=plan.input("segmenter_model", "train"),
+        dev=plan.input("segmenter_model", "dev"),
     output:
         "results/discourse/segmenters/{segmenter}/segmenter.pt",
     log:
@@ -45,18 +45,18 @@ rule train_segmenter:
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
-        fingerprint=plan.fingerprint("segmenter"),
-        settings=plan.settings("segmenter"),
-        seed=plan.param("segmenter", "seed"),
+        fingerprint=plan.fingerprint("segmenter_model"),
+        settings=plan.settings("segmenter_model"),
+        seed=plan.param("segmenter_model", "seed"),
     shell:
         "docmt discourse train-segmenter --settings {params.settings:q} --train {input.train} --dev {input.dev}"
-        " --seed {params.seed} --out {output} --fingerprint {params.fingerprint} 2> {log}"
+        " --seed {params.seed} --out {output} 2> {log}"
 
 
 rule evaluate_segmenter:
     """Score an EDU segmenter on the test split of its treebank."""
     input:
-        gold=plan.input("segmenter_evaluation", "gold"),  # test.discourse.jsonl of its treebank
+        gold=plan.input("segmenter_evaluation", "test"),  # test.discourse.jsonl of its treebank
         model="results/discourse/segmenters/{segmenter}/segmenter.pt",
     output:
         "results/discourse/segmenters/{segmenter}/evaluation.json",
@@ -69,15 +69,14 @@ rule evaluate_segmenter:
     params:
         fingerprint=plan.fingerprint("segmenter_evaluation"),
     shell:
-        "docmt discourse evaluate-segmenter --model {input.model} --gold {input.gold} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt discourse evaluate-segmenter --model {input.model} --gold {input.gold} --out {output} 2> {log}"
 
 
 rule train_parser:
     """Train an RST parser."""
     input:
-        train=plan.input("parser", "train"),  # as in `train_segmenter`
-        dev=plan.input("parser", "dev"),
+        train=plan.input("parser_model", "train"),  # as in `train_segmenter`
+        dev=plan.input("parser_model", "dev"),
         segmenter=collect(
             "results/discourse/segmenters/{segmenter}/segmenter.pt",
             segmenter=plan.parser_segmenter,
@@ -94,19 +93,18 @@ rule train_parser:
     resources:
         **scale_with_attempt(mem_mb=8000, runtime=240),
     params:
-        fingerprint=plan.fingerprint("parser"),
-        settings=plan.settings("parser"),
-        seed=plan.param("parser", "seed"),
+        fingerprint=plan.fingerprint("parser_model"),
+        settings=plan.settings("parser_model"),
+        seed=plan.param("parser_model", "seed"),
     shell:
         "docmt discourse train-parser --settings {params.settings:q} --train {input.train} --dev {input.dev}"
-        " --segmenter {input.segmenter} --seed {params.seed} --out {output} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        " --segmenter {input.segmenter} --seed {params.seed} --out {output} 2> {log}"
 
 
 rule evaluate_parser:
     """Score an RST parser on the gold EDUs in the test split of its treebank."""
     input:
-        gold=plan.input("parser_evaluation", "gold"),  # test.discourse.jsonl of its treebank
+        gold=plan.input("parser_evaluation", "test"),  # test.discourse.jsonl of its treebank
         model="results/discourse/parsers/{parser}/parser.pt",
     output:
         "results/discourse/parsers/{parser}/evaluation.json",
@@ -120,17 +118,18 @@ rule evaluate_parser:
         fingerprint=plan.fingerprint("parser_evaluation"),
     shell:
         "docmt discourse evaluate-parser --parser {input.model} --gold {input.gold} --baselines chain"
-        " --out {output} --fingerprint {params.fingerprint} 2> {log}"
+        " --out {output} 2> {log}"
 
 
 rule annotate:
     """Segment and parse the source side of a split or suite, or one shard of it."""
     input:
-        models=plan.input("trees", "models"),  # segmenter.pt and, if the parser is trained, parser.pt
+        segmenter=plan.input("document_trees", "segmenter"),  # segmenter.pt
+        parser=plan.input("document_trees", "parser"),  # parser.pt, or nothing for a control
         # Of a split: its source text and document index. Of a suite: its file.
-        text=plan.input("trees", "text"),
-        documents=plan.input("trees", "documents"),
-        suite=plan.input("trees", "suite"),
+        text=plan.input("document_trees", "text"),
+        documents=plan.input("document_trees", "documents"),
+        suite=plan.input("document_trees", "suite"),
     output:
         "results/{dataset}/discourse/{trees}/{part}.{shard}-of-{n_shards}.discourse.jsonl",
     log:
@@ -148,45 +147,42 @@ rule annotate:
     resources:
         **scale_with_attempt(mem_mb=6000, runtime=240),
     params:
-        fingerprint=plan.fingerprint("trees"),
-        # Files of the models, or `--parser chain` or `random`, and `--sentences parser` or `chain`.
-        models=plan.options("trees", "segmenter", "parser", "sentences"),
-        text=plan.options("trees", "text", "documents", "suite"),
-        lang=plan.param("trees", "lang"),
+        fingerprint=plan.fingerprint("document_trees"),
+        control=plan.param("document_trees", "parser"),  # `chain` or `random`, in place of a trained parser
+        options=plan.params("document_trees", "sentences", "lang"),
     shell:
-        "docmt discourse annotate {params.models} {params.text} --lang {params.lang} --shard {wildcards.shard}"
-        " --n-shards {wildcards.n_shards} --out {output} --jobs {threads} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        "docmt discourse annotate --segmenter {input.segmenter} --parser {input.parser} {params.control}"
+        " --text {input.text} --documents {input.documents} --suite {input.suite} {params.options}"
+        " --shard {wildcards.shard} --n-shards {wildcards.n_shards} --out {output} --jobs {threads} 2> {log}"
 
 
-rule gather_gold:
+rule merge_trees:
     """Gather the gold trees of a split."""
     input:
-        inputs=plan.input("trees", "inputs"),  # {split}.discourse.jsonl of all corpora in the split
-        documents=plan.input("trees", "documents"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
+        inputs=plan.input("document_trees", "inputs"),  # {split}.discourse.jsonl of all corpora in the split
+        documents=plan.input("document_trees", "documents"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.documents.tsv
     output:
         # Named as if annotated in one shard.
         "results/{dataset}/discourse/{trees}/{part}.1-of-1.discourse.jsonl",
     log:
-        "logs/gather_gold/{dataset}/{trees}/{part}.log",
+        "logs/merge_trees/{dataset}/{trees}/{part}.log",
     benchmark:
-        "results/benchmarks/gather_gold/{dataset}/{trees}/{part}.tsv"
+        "results/benchmarks/merge_trees/{dataset}/{trees}/{part}.tsv"
     wildcard_constraints:
         trees=plan.row_pattern("discourse.trees", where="gold"),
     priority: 20
     conda:
         "../../environment.yml"
     params:
-        fingerprint=plan.fingerprint("trees"),
+        fingerprint=plan.fingerprint("document_trees"),
     shell:
-        "docmt discourse merge --inputs {input.inputs} --documents {input.documents} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt discourse merge-trees --inputs {input.inputs} --documents {input.documents} --out {output} 2> {log}"
 
 
 rule count_trees:
     """Count EDUs, depths and relations in the trees of a dataset."""
     input:
-        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `gather_gold`
+        trees=plan.input("tree_statistics", "trees"),  # of all splits, as in `annotate` and `merge_trees`
     output:
         statistics="results/{dataset}/discourse/{trees}/statistics.csv",
         relations="results/{dataset}/discourse/{trees}/relations.csv",
@@ -198,7 +194,6 @@ rule count_trees:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("tree_statistics"),
-        files=plan.param("tree_statistics", "files"),  # NAME=FILE
+        files=plan.options("tree_statistics", "files"),  # NAME=FILE
     shell:
-        "docmt discourse statistics --files {params.files:q} --out {output.statistics} --relations {output.relations}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt discourse count-trees {params.files} --out {output.statistics} --relations {output.relations} 2> {log}"

@@ -1,42 +1,41 @@
 # Evaluation: scores of one run, and paired tests of a system against a baseline.
 
 
-rule evaluate:
+rule evaluate_run:
     """Score a run on all test splits and suites."""
     input:
-        # The command gets all inputs with the parameters `tests` and `training`.
-        # texts: splits of the dataset, files in `datasets.{dataset}.references`, and suites
-        texts=plan.input("scores", "texts"),
-        # The training split, if a metric reads it, such as APT.
-        training=plan.input("scores", "training"),
         # All files in results/{dataset}/runs/{system}/seed{seed}/decoding/
         outputs=plan.input("scores", "outputs"),
+        texts=plan.input("scores", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_*
+        suites=plan.input("scores", "suites"),  # results/corpora/{corpus}/{src}-{tgt}/suites/*.jsonl
+        references=plan.input("scores", "references"),  # your files in `datasets.{dataset}.references`
+        # The training split, if a metric reads it, such as APT.
+        training=plan.input("scores", "training"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores.json",
     log:
-        "logs/evaluate/{dataset}/{system}/seed{seed}.log",
+        "logs/evaluate_run/{dataset}/{system}/seed{seed}.log",
     benchmark:
-        "results/benchmarks/evaluate/{dataset}/{system}/seed{seed}.tsv"
+        "results/benchmarks/evaluate_run/{dataset}/{system}/seed{seed}.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("scores"),
         settings=plan.settings("scores"),
-        tests=plan.param("scores", "tests"),  # JSON with the name and files of each test
-        languages=plan.options("scores", "src_lang", "tgt_lang"),
-        training=plan.options("scores", "training"),
+        languages=plan.params("scores", "src_lang", "tgt_lang"),
+        references=plan.options("scores", "references"),  # TEST=FILE
     shell:
-        "docmt evaluate run --settings {params.settings:q} --tests {params.tests:q} {params.languages}"
-        " {params.training} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
+        "docmt evaluate run --settings {params.settings:q} --outputs {input.outputs} --texts {input.texts}"
+        " --suites {input.suites} {params.references} {params.languages} --training {input.training} --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
 rule evaluate_comet:
     """Score a run on a test split with COMET."""
     input:
-        text=plan.input("comet", "text"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.*
+        texts=plan.input("comet", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/{split}.*
         hypotheses="results/{dataset}/runs/{system}/seed{seed}/decoding/{split}.jsonl",
-        # Your file in `evaluation.comet.checkpoint`. `settings` name it for the command.
+        # Your file in `evaluation.comet.checkpoint`, which `--settings` name.
         model=plan.input("comet", "model"),
     output:
         "results/{dataset}/runs/{system}/seed{seed}/scores/comet_{split}.json",
@@ -54,36 +53,39 @@ rule evaluate_comet:
         ),
     params:
         fingerprint=plan.fingerprint("comet"),
-        settings=plan.settings("comet"),
-        text=plan.options("comet", "prefix", "src_lang", "tgt_lang"),
+        settings=plan.options("comet", "settings"),
+        languages=plan.params("comet", "src_lang", "tgt_lang"),
         test=plan.param("comet", "test"),
     shell:
-        "docmt evaluate comet --settings {params.settings:q} {params.text} --hypotheses {input.hypotheses}"
+        "docmt evaluate comet {params.settings} --texts {input.texts} {params.languages} --hypotheses {input.hypotheses}"
         " --dataset {wildcards.dataset} --system {wildcards.system} --seed {wildcards.seed} --test {params.test}"
         " --out {output} --fingerprint {params.fingerprint} 2> {log}"
 
 
-rule compare:
+rule evaluate_difference:
     """Compare a system with a baseline on all test splits and suites, over all seeds."""
     input:
-        texts=plan.input("differences", "texts"),  # as in `evaluate`
         # All files in results/{dataset}/runs/{system}/seed*/decoding/ on tests of both systems
         outputs=plan.input("differences", "outputs"),
         baseline=plan.input("differences", "baseline"),
+        texts=plan.input("differences", "texts"),  # as in `evaluate_run`
+        suites=plan.input("differences", "suites"),
+        references=plan.input("differences", "references"),
     output:
         "results/{dataset}/runs/{system}/against/{baseline}.json",
     log:
-        "logs/compare/{dataset}/{system}/{baseline}.log",
+        "logs/evaluate_difference/{dataset}/{system}/{baseline}.log",
     benchmark:
-        "results/benchmarks/compare/{dataset}/{system}/{baseline}.tsv"
+        "results/benchmarks/evaluate_difference/{dataset}/{system}/{baseline}.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("differences"),
         settings=plan.settings("differences"),
-        tests=plan.param("differences", "tests"),  # as in `evaluate`, with files of the baseline
-        languages=plan.options("differences", "src_lang", "tgt_lang"),
+        languages=plan.params("differences", "src_lang", "tgt_lang"),
+        references=plan.options("differences", "references"),  # TEST=FILE
     shell:
-        "docmt evaluate difference --settings {params.settings:q} --tests {params.tests:q} {params.languages}"
+        "docmt evaluate difference --settings {params.settings:q} --outputs {input.outputs} --baseline {input.baseline}"
+        " --texts {input.texts} --suites {input.suites} {params.references} {params.languages}"
         " --dataset {wildcards.dataset} --names {wildcards.system} {wildcards.baseline} --out {output}"
         " --fingerprint {params.fingerprint} 2> {log}"

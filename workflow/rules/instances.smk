@@ -1,7 +1,7 @@
 # Instances: documents cut into instances of whole sentences.
 
 
-rule build_instances:
+rule instances_build:
     """Cut the documents of a split into instances of whole sentences."""
     input:
         texts=collect(
@@ -17,9 +17,9 @@ rule build_instances:
         # The manifest contains the checksums of the arrays next to it, because Snakemake cannot compare folders.
         "results/{dataset}/instances/{instances}/{split}/manifest.json",
     log:
-        "logs/build_instances/{dataset}/{instances}/{split}.log",
+        "logs/instances_build/{dataset}/{instances}/{split}.log",
     benchmark:
-        "results/benchmarks/build_instances/{dataset}/{instances}/{split}.tsv"
+        "results/benchmarks/instances_build/{dataset}/{instances}/{split}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
@@ -28,29 +28,25 @@ rule build_instances:
     params:
         fingerprint=plan.fingerprint("instances"),
         settings=plan.settings("instances"),
-        discourse=plan.options("instances", "discourse"),
     shell:
         "docmt instances build --settings {params.settings:q} --texts {input.texts} --documents {input.documents}"
-        " --vocabulary {input.vocabulary} {params.discourse} --out {output} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        " --vocabulary {input.vocabulary} --discourse {input.discourse} --out {output} 2> {log}"
 
 
-rule count_instances:
+rule instances_count:
     """Count sentences, documents, instances and tokens of a dataset."""
     input:
         plan.input("instance_statistics"),  # results/{dataset}/instances/{instances}/{split}/manifest.json of all
     output:
         "results/{dataset}/instances/statistics.csv",
     log:
-        "logs/count_instances/{dataset}.log",
+        "logs/instances_count/{dataset}.log",
     benchmark:
-        "results/benchmarks/count_instances/{dataset}.tsv"
+        "results/benchmarks/instances_count/{dataset}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("instance_statistics"),
-        folders=plan.param("instance_statistics", "folders"),  # NAME=MANIFEST
     shell:
-        "docmt instances statistics --folders {params.folders:q} --out {output} --fingerprint {params.fingerprint}"
-        " 2> {log}"
+        "docmt instances count --manifests {input} --out {output} 2> {log}"

@@ -1,7 +1,7 @@
 # Report: long tables of scores, and the tables, pictures and pages made from scores, histories and translations.
 
 
-rule gather:
+rule report_collect:
     """Gather scores into one table: of the study, of a dataset, or of a system on a dataset."""
     input:
         # Score files of runs: results/{dataset}/runs/{system}/seed{seed}/scores.json, and the files in scores/ next to
@@ -15,9 +15,9 @@ rule gather:
             caption="../captions/scores.rst",
         ),
     log:
-        "logs/gather/{scope}.log",
+        "logs/report_collect/{scope}.log",
     benchmark:
-        "results/benchmarks/gather/{scope}.tsv"
+        "results/benchmarks/report_collect/{scope}.tsv"
     wildcard_constraints:
         scope=plan.scope_pattern(),
     localrule: True
@@ -28,64 +28,61 @@ rule gather:
         # --fingerprints: the command refuses scores of other settings.
         score_fingerprints=plan.score_fingerprints("scores_table"),
     shell:
-        "docmt report collect --scores {input} {params.score_fingerprints} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report collect --scores {input} {params.score_fingerprints} --out {output} 2> {log}"
 
 
-rule study_table:
+rule report_table:
     """Make one table of `report.tables`, as soon as its systems are scored."""
     input:
-        scores=plan.input("table", "scores"),  # score files of its systems, as in `gather`
+        scores=plan.input("table", "scores"),  # score files of its systems, as in `report_collect`
         # With a baseline: results/{dataset}/runs/{system}/against/{baseline}.json
         differences=plan.input("table", "differences"),
     output:
         multiext("results/tables/{table}", ".txt", ".md", ".csv", ".tex"),
     log:
-        "logs/study_table/{table}.log",
+        "logs/report_table/{table}.log",
     benchmark:
-        "results/benchmarks/study_table/{table}.tsv"
+        "results/benchmarks/report_table/{table}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("table"),
         settings=plan.settings("table"),
-        # JSON with columns of the papers that follow from the settings of the systems, such as "Bi-sent".
-        columns=plan.options("table", "paper_columns"),
-        differences=plan.options("table", "differences"),
+        # JSON with facts on systems that follow from their settings, such as the paper's column "Bi-sent".
+        study=plan.param("table", "study"),
         score_fingerprints=plan.score_fingerprints("table"),
     shell:
-        "docmt report table --settings {params.settings:q} {params.columns} --name {wildcards.table}"
-        " --scores {input.scores} {params.differences} {params.score_fingerprints}"
-        " --out results/tables/{wildcards.table} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
+        "docmt report table --settings {params.settings:q} --study {params.study:q} --name {wildcards.table}"
+        " --scores {input.scores} --differences {input.differences} {params.score_fingerprints}"
+        " --out results/tables/{wildcards.table} > /dev/null 2> {log}"
 
 
-rule study_cases:
+rule report_cases:
     """Choose the sentences of one case study."""
     input:
-        text=plan.input("case_study", "text"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
+        texts=plan.input("case_study", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_{test}.*
         # Translations with the first seed: results/{dataset}/runs/{system}/seed{seed}/decoding/test_{test}.jsonl
         system=plan.input("case_study", "system"),
         baseline=plan.input("case_study", "baseline"),
     output:
         multiext("results/tables/{cases}", ".txt", ".md", ".csv", ".tex"),
     log:
-        "logs/study_cases/{cases}.log",
+        "logs/report_cases/{cases}.log",
     benchmark:
-        "results/benchmarks/study_cases/{cases}.tsv"
+        "results/benchmarks/report_cases/{cases}.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("case_study"),
         settings=plan.settings("case_study"),
-        text=plan.options("case_study", "prefix", "src_lang", "tgt_lang"),
+        languages=plan.params("case_study", "src_lang", "tgt_lang"),
     shell:
-        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} {params.text}"
-        " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report cases --settings {params.settings:q} --name {wildcards.cases} --texts {input.texts} {params.languages}"
+        " --system {input.system} --baseline {input.baseline} --out results/tables/{wildcards.cases} 2> {log}"
 
 
-rule study_figure:
+rule report_figure:
     """Draw one figure of `report.figures` or `report.curves`, as soon as its systems are scored or trained."""
     input:
         # In `report.figures`: score files of its systems. In `report.curves`: history.csv of its systems.
@@ -94,36 +91,35 @@ rule study_figure:
     output:
         multiext("results/figures/{figure}", ".svg", ".png", ".csv"),
     log:
-        "logs/study_figure/{figure}.log",
+        "logs/report_figure/{figure}.log",
     benchmark:
-        "results/benchmarks/study_figure/{figure}.tsv"
+        "results/benchmarks/report_figure/{figure}.tsv"
     localrule: True
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("figure"),
         settings=plan.settings("figure"),
-        columns=plan.options("figure", "paper_columns"),
-        shown=plan.options("figure", "scores", "manifest"),
+        study=plan.param("figure", "study"),
         score_fingerprints=plan.score_fingerprints("figure"),
     shell:
-        "docmt report figure --settings {params.settings:q} {params.columns} --name {wildcards.figure}"
-        " {params.shown} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report figure --settings {params.settings:q} --study {params.study:q} --name {wildcards.figure}"
+        " --scores {input.scores} --histories {input.histories} {params.score_fingerprints} --out results/figures/{wildcards.figure}"
+        " 2> {log}"
 
 
-rule judge_claims:
+rule report_claims:
     """Judge all claims, or one of them as soon as its systems are scored."""
     input:
-        # As in `study_figure`.
+        # As in `report_figure`.
         scores=plan.input("judged_claims", "scores"),
         histories=plan.input("judged_claims", "histories"),
     output:
         multiext("results/{claims}", ".txt", ".md", ".csv"),
     log:
-        "logs/judge_claims/{claims}.log",
+        "logs/report_claims/{claims}.log",
     benchmark:
-        "results/benchmarks/judge_claims/{claims}.tsv"
+        "results/benchmarks/report_claims/{claims}.tsv"
     wildcard_constraints:
         claims=f"claims(/({plan.row_pattern('report.claims')}))?",
     localrule: True
@@ -132,18 +128,16 @@ rule judge_claims:
     params:
         fingerprint=plan.fingerprint("judged_claims"),
         settings=plan.settings("judged_claims"),
-        name=plan.options("judged_claims", "name"),
-        shown=plan.options("judged_claims", "scores", "manifest"),
+        name=plan.params("judged_claims", "name"),
         score_fingerprints=plan.score_fingerprints("judged_claims"),
     shell:
-        "docmt report claims --settings {params.settings:q} {params.name} {params.shown} {params.score_fingerprints}"
-        " --out results/{wildcards.claims} --fingerprint {params.fingerprint} > /dev/null 2> {log}"
+        "docmt report claims --settings {params.settings:q} {params.name} --scores {input.scores}"
+        " --histories {input.histories} {params.score_fingerprints} --out results/{wildcards.claims} > /dev/null 2> {log}"
 
 
-rule render:
+rule report_render:
     """Make the report page with all tables, figures and claims."""
     input:
-        # The manifest names all files but `scores`.
         scores="results/report/scores.csv",
         histories=plan.input("report", "histories"),  # history.csv of all trainings
         # results/{dataset}/instances/statistics.csv of datasets with instances
@@ -155,9 +149,12 @@ rule render:
         roundtrips=expand(
             "results/{dataset}/text/roundtrip.json", dataset=plan.config.datasets
         ),
-        # Statistics of trees in results/{dataset}/discourse/, and evaluation.json of their segmenters and parsers
-        trees=plan.input("report", "trees"),
-        differences=plan.input("report", "differences"),  # as in `study_table`
+        # statistics.csv and relations.csv in results/{dataset}/discourse/{trees}/
+        tree_statistics=plan.input("report", "tree_statistics"),
+        tree_relations=plan.input("report", "tree_relations"),
+        segmenters=plan.input("report", "segmenters"),  # evaluation.json
+        parsers=plan.input("report", "parsers"),
+        differences=plan.input("report", "differences"),  # as in `report_table`
         cases=expand("results/tables/{cases}.csv", cases=plan.config.report.cases),
     output:
         summary="results/report/summary.txt",
@@ -176,28 +173,33 @@ rule render:
             caption="../captions/figures.rst",
         ),
     log:
-        "logs/render/render.log",
+        "logs/report_render/report_render.log",
     benchmark:
-        "results/benchmarks/render/render.tsv"
+        "results/benchmarks/report_render/report_render.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("report"),
         settings=plan.settings("report"),
-        columns=plan.options("report", "paper_columns"),
-        manifest=plan.param("report", "manifest"),
+        study=plan.param("report", "study"),
         score_fingerprints=plan.score_fingerprints("report"),
     shell:
-        "docmt report render --settings {params.settings:q} {params.columns} --scores {input.scores}"
-        " --manifest {params.manifest:q} {params.score_fingerprints} --out results/report"
-        " --fingerprint {params.fingerprint} > {output.summary} 2> {log}"
+        "docmt report render --settings {params.settings:q} --study {params.study:q} --scores {input.scores}"
+        " --histories {input.histories} --statistics {input.statistics} --overlaps {input.overlaps}"
+        " --counts {input.counts} --roundtrips {input.roundtrips} --tree-statistics {input.tree_statistics}"
+        " --tree-relations {input.tree_relations} --segmenters {input.segmenters} --parsers {input.parsers}"
+        " --differences {input.differences} --cases {input.cases} --benchmarks results/benchmarks"
+        " --reader reader.html {params.score_fingerprints} --out results/report > {output.summary} 2> {log}"
 
 
-rule render_reader:
+rule report_reader:
     """Make the page with all translations and suite items."""
     input:
-        # Texts, suites, trees and outputs of all scored runs. The manifest names them.
-        shown=plan.input("reader", "shown"),
+        outputs=plan.input("reader", "outputs"),  # results/{dataset}/runs/{system}/seed{seed}/decoding/*
+        texts=plan.input("reader", "texts"),  # results/{dataset}/corpora/{src}-{tgt}/test_*
+        suites=plan.input("reader", "suites"),
+        generative=plan.input("reader", "generative"),
+        trees=plan.input("reader", "trees"),
     output:
         report(
             "results/report/reader.html",
@@ -206,15 +208,17 @@ rule render_reader:
             caption="../captions/reader.rst",
         ),
     log:
-        "logs/render_reader/render_reader.log",
+        "logs/report_reader/report_reader.log",
     benchmark:
-        "results/benchmarks/render_reader/render_reader.tsv"
+        "results/benchmarks/report_reader/report_reader.tsv"
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("reader"),
         settings=plan.settings("reader"),
-        manifest=plan.param("reader", "manifest"),
+        study=plan.param("reader", "study"),
+        # DATASET/SUITE=FILE and DATASET/TEST/TREES=FILE
+        named=plan.options("reader", "suites", "generative", "trees"),
     shell:
-        "docmt report reader --settings {params.settings:q} --manifest {params.manifest:q} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt report reader --settings {params.settings:q} --study {params.study:q} --outputs {input.outputs}"
+        " --texts {input.texts} {params.named} --out {output} 2> {log}"

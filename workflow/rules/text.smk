@@ -25,7 +25,7 @@ rule tokenize:
         settings=plan.settings("tokens"),
     shell:
         "docmt text tokenize --settings {params.settings:q} --lang {wildcards.lang} --input {input} --out {output}"
-        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " --jobs {threads} 2> {log}"
 
 
 rule learn_truecaser:
@@ -50,7 +50,7 @@ rule learn_truecaser:
         settings=plan.settings("truecaser"),
     shell:
         "docmt text learn-truecaser --settings {params.settings:q} --inputs {input} --out {output} --jobs {threads}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        " 2> {log}"
 
 
 rule truecase:
@@ -71,8 +71,7 @@ rule truecase:
     params:
         fingerprint=plan.fingerprint("truecased"),
     shell:
-        "docmt text truecase --model {input.model} --input {input.text} --out {output} --jobs {threads}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt text truecase --model {input.model} --input {input.text} --out {output} --jobs {threads} 2> {log}"
 
 
 rule learn_bpe:
@@ -96,10 +95,10 @@ rule learn_bpe:
     params:
         fingerprint=plan.fingerprint("codes"),
         settings=plan.settings("codes"),
-        languages=plan.options("codes", "src_lang", "tgt_lang"),
+        languages=plan.params("codes", "src_lang", "tgt_lang"),
     shell:
         "docmt text learn-bpe --settings {params.settings:q} --inputs {input.inputs} {params.languages}"
-        " --out {output} --fingerprint {params.fingerprint} 2> {log}"
+        " --out {output} 2> {log}"
 
 
 rule apply_bpe:
@@ -121,7 +120,7 @@ rule apply_bpe:
         fingerprint=plan.fingerprint("subwords"),
     shell:
         "docmt text apply-bpe --codes {input.codes} --lang {wildcards.lang} --input {input.text} --out {output}"
-        " --jobs {threads} --fingerprint {params.fingerprint} 2> {log}"
+        " --jobs {threads} 2> {log}"
 
 
 rule learn_vocabulary:
@@ -141,17 +140,16 @@ rule learn_vocabulary:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("vocabulary"),
-        tags=plan.options("vocabulary", "tags"),  # both languages, for datasets with pre-training data
+        tags=plan.params("vocabulary", "tags"),  # both languages, for datasets with pre-training data
         # Only with `text.pretrained`.
-        pretrained=plan.options(
+        pretrained=plan.params(
             "vocabulary", "pretrained", "keep", "src_lang", "tgt_lang"
         ),
     shell:
-        "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.pretrained} --out {output}"
-        " --fingerprint {params.fingerprint} 2> {log}"
+        "docmt text learn-vocabulary --inputs {input.inputs} {params.tags} {params.pretrained} --out {output} 2> {log}"
 
 
-rule pack_pipeline:
+rule save_pipeline:
     """Pack settings, truecasers and BPE codes into one file."""
     input:
         truecasers=collect(
@@ -161,26 +159,26 @@ rule pack_pipeline:
     output:
         "results/{dataset}/text/pipeline.json",
     log:
-        "logs/pack_pipeline/{dataset}.log",
+        "logs/save_pipeline/{dataset}.log",
     benchmark:
-        "results/benchmarks/pack_pipeline/{dataset}.tsv"
+        "results/benchmarks/save_pipeline/{dataset}.tsv"
     priority: 30
     conda:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("pipeline"),
         settings=plan.settings("pipeline"),
-        languages=plan.options("pipeline", "src_lang", "tgt_lang"),
+        languages=plan.params("pipeline", "src_lang", "tgt_lang"),
     shell:
         "docmt text save-pipeline --settings {params.settings:q} {params.languages} --truecasers {input.truecasers}"
-        " --codes {input.codes} --out {output} --fingerprint {params.fingerprint} 2> {log}"
+        " --codes {input.codes} --out {output} 2> {log}"
 
 
 rule count_roundtrip:
     """Count the lines that are restored from subwords without changes."""
     input:
         # results/{dataset}/corpora/{src}-{tgt}/{split}.{lang} of the development and test splits
-        files=plan.input("roundtrip", "files"),
+        texts=plan.input("roundtrip", "texts"),
         pipeline="results/{dataset}/text/pipeline.json",
     output:
         "results/{dataset}/text/roundtrip.json",
@@ -192,7 +190,5 @@ rule count_roundtrip:
         "../../environment.yml"
     params:
         fingerprint=plan.fingerprint("roundtrip"),
-        inputs=plan.param("roundtrip", "inputs"),  # LANG=FILE
     shell:
-        "docmt text roundtrip --pipeline {input.pipeline} --inputs {params.inputs:q} --out {output}"
-        " --fingerprint {params.fingerprint} > {log} 2>&1"
+        "docmt text count-roundtrip --pipeline {input.pipeline} --inputs {input.texts} --out {output} > {log} 2>&1"

@@ -23,6 +23,7 @@ rule train:
         pipeline="results/{dataset}/text/pipeline.json",
         # With `init`: model.pt of the other system, or config.json of a published model.
         init=plan.input("model", "init"),
+        pretrained=plan.input("model", "pretrained"),  # other files of your published model, next to config.json
     output:
         model="results/{dataset}/runs/{system}/seed{seed}/model.pt",
         history=report(
@@ -53,18 +54,15 @@ rule train:
     params:
         fingerprint=plan.fingerprint("model"),
         settings=plan.settings("model"),
-        pairs=plan.options("model", "pairs"),
-        monolingual=plan.options("model", "monolingual", "monolingual_lang"),
-        init=plan.options("model", "init"),
-        init_fingerprint=plan.model_option("model", "init"),
-        # From the recipe. Not recorded, because loggers do not change the model.
-        loggers=plan.options("model", "loggers", is_recorded=False),
+        monolingual_lang=plan.params("model", "monolingual_lang"),
+        init_fingerprint=plan.model_option("model", "init"),  # refuses a model of another plan
+        loggers=plan.options("model", "loggers"),  # from the recipe
         folder=subpath(output.model, parent=True),
     shell:
         # `exec`, so that a signal reaches the training itself, and Snakemake waits until it has saved.
-        "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev} {params.pairs}"
-        " {params.monolingual} --vocabulary {input.vocabulary} --pipeline {input.pipeline} {params.init}"
-        " {params.init_fingerprint} --model-fingerprint {params.fingerprint}"
+        "exec docmt train --settings {params.settings:q} --train {input.train} --dev {input.dev}"
+        " --pairs {input.pairs} --monolingual {input.monolingual} {params.monolingual_lang}"
+        " --vocabulary {input.vocabulary} --pipeline {input.pipeline} --init {input.init} {params.init_fingerprint}"
         " --checkpoints {params.folder}/checkpoints --history {output.history} --out {output.model}"
         " --seed {wildcards.seed} --threads {threads} --devices {resources.devices} --nodes {resources.nodes}"
         " --micro-batch-tokens {resources.micro_batch_tokens} {params.loggers} --fingerprint {params.fingerprint}"

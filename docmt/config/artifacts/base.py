@@ -1,28 +1,28 @@
 """Artifacts (files under one declaration) and their graph."""
 
-import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec
 
+from docmt.commands import as_argument
 from docmt.config.schema import Config
 from docmt.config.user_files import content_digest
 from docmt.errors import UserError
 from docmt.planned_files import planned_digest
 from docmt.provenance import fingerprint
-from docmt.settings import Settings
 
 STAGE_VERSIONS = {
-    "corpora": 3,
+    "corpora": 1,
     "text": 1,
-    "discourse": 2,
-    "instances": 2,
-    "training": 4,
-    "decoding": 3,
-    "evaluation": 4,
-    "report": 7,
+    "discourse": 1,
+    "instances": 1,
+    "training": 1,
+    "decoding": 1,
+    "evaluation": 1,
+    "report": 1,
 }
 """Stage versions, in order. If code changes a stage's output, raise the number, and studies will rebuild it."""
 
@@ -33,27 +33,34 @@ class Artifact:
 
     Attributes:
         files: paths.
-        parts: settings and artifacts that determine the content, hashed in this order. Inputs that another part covers
-            are left out.
-        inputs: rule inputs, by name. A name without an input in the rule is only hashed.
-        params: command options that no wildcard or file determines, by name.
+        inputs: rule inputs, by name.
+        params: everything else that determines the content, by name. Snakemake records the parameters of a rule.
+        options: command options that do not change the content, such as devices, or names of the inputs' files.
         is_kept: False for intermediate text.
-        stage: the rules' stage (set by `artifact`).
-        rules: alternative rules that make the files (set by `artifact`).
+        reads_paths: True if the command takes names, for example of systems, from the paths of its inputs.
+        declaration, wildcards, stage, rules: name of the declaration with values of its wildcards, stage, and
+            alternative rules that make the files (set by `artifact`).
     """
 
     files: Sequence[str]
-    parts: Sequence[Any] = ()
-    inputs: Mapping[str, "Artifact | str | Sequence[Artifact | str]"] = field(default_factory=dict)
+    inputs: "Mapping[str, Artifact | Sequence[Artifact]]" = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     is_kept: bool = True
+    reads_paths: bool = False
+    declaration: str = ""
+    wildcards: tuple[Any, ...] = ()
     stage: str = ""
     rules: tuple[str, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:
-        """Short hash of the relevant settings and everything upstream."""
-        return fingerprint([self.stage, STAGE_VERSIONS[self.stage], *map(_hashable, self.parts)])
+        """Short hash of the stage's version, the parameters, and the fingerprints of all inputs."""
+        inputs = {name: [source.fingerprint for source in self.sources(name)] for name in self.inputs}
+        paths = []
+        if self.reads_paths:
+            paths = [source.files for source in self.sources() if not isinstance(source, UserFile)]
+        return fingerprint([self.declaration, STAGE_VERSIONS[self.stage], as_argument(self.params), inputs, paths])
 
     @property
     def file(self) -> str:
@@ -61,21 +68,19 @@ class Artifact:
         (path,) = self.files
         return path
 
-    def select_suffix(self, suffix: str) -> "Artifact":
-        """Return the same artifact with only the files whose names end in `suffix`."""
-        return replace(self, files=[path for path in self.files if path.endswith(suffix)])
+    def select(self, *suffixes: str) -> "Artifact":
+        """Return the same artifact with only the files whose names end in one of the suffixes."""
+        return replace(self, files=[path for path in self.files if path.endswith(suffixes)])
 
-    def sources(self, name: str | None = None) -> Iterator["Artifact | str"]:
+    def sources(self, name: str | None = None) -> "Iterator[Artifact]":
         """Yield the rule inputs with one name, or all."""
         for key, value in self.inputs.items():
             if name in (None, key):
-                yield from [value] if isinstance(value, Artifact | str) else value
+                yield from [value] if isinstance(value, Artifact) else value
 
     def input_files(self, name: str | None = None) -> list[str]:
         """Return the paths for `sources`."""
-        return [
-            path for source in self.sources(name) for path in ([source] if isinstance(source, str) else source.files)
-        ]
+        return [path for source in self.sources(name) for path in source.files]
 
 
 @dataclass(frozen=True)
@@ -111,63 +116,63 @@ class UserFile(Artifact):
             )
 
 
-def _hashable(part: Any) -> Any:
-    if isinstance(part, Artifact):
-        return part.fingerprint
-    if isinstance(part, Settings):
-        return part.model_dump(mode="json")
-    return [_hashable(item) for item in part] if isinstance(part, list | tuple) else part
-
-
-Owner = TypeVar("Owner", bound="Declarations")
-P = ParamSpec("P")
-Declaration = Callable[Concatenate[Owner, P], Artifact]
-
-
-def artifact(*rules: str, stage: str) -> Callable[[Declaration[Owner, P]], Declaration[Owner, P]]:
-    """Decorate a method that declares an artifact.
-
-    Args:
-        rules: rules that make the files.
-        stage: the rules' stage (`workflow/rules/{stage}.smk`).
-
-    The method's arguments are wildcards in these rules. Artifacts are cached.
-    """
-
-    def mark(declare: Declaration[Owner, P]) -> Declaration[Owner, P]:
-        @functools.wraps(declare)
-        def once(self: Owner, *args: P.args, **kwargs: P.kwargs) -> Artifact:
-            key = (declare.__name__, args, tuple(sorted(kwargs.items())))
-            # Cached, because artifacts share their inputs, and fingerprints depend on all inputs.
-            if key not in self.declared:
-                made = declare(self, *args, **kwargs)
-                self.declared[key] = made if made.stage else replace(made, stage=stage, rules=rules)
-            return self.declared[key]
-
-        once.declares = (stage, rules)  # type: ignore[attr-defined]  # read by `rules_by_stage`
-        return once
-
-    return mark
-
-
-def rules_by_stage(declarations: type["Declarations"]) -> dict[str, list[str]]:
-    """Return rules by stage, in declaration order."""
-    found: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
-    # The inheritance order is the stage order, starting at the base class.
-    for cls in reversed(declarations.__mro__):
-        for method in vars(cls).values():
-            if mark := getattr(method, "declares", None):
-                stage, rules = mark
-                found[stage] += rules
-    return found
-
-
-class Declarations:
-    """Artifact declarations for a study. Every stage is a subclass."""
+class Study:
+    """A configuration, with the artifacts that have been declared for it."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.declared: dict[Any, Artifact] = {}
+        self.declared: dict[tuple[Any, ...], Artifact] = {}
+
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Declaration(Generic[P]):
+    """A function that declares an artifact of a study.
+
+    Attributes:
+        declare: the function. Its arguments after the study are wildcards in the rules.
+        rules: rules that make the files.
+        stage: the rules' stage (`workflow/rules/{stage}.smk`).
+    """
+
+    declare: Callable[Concatenate[Study, P], Artifact]
+    rules: tuple[str, ...]
+    stage: str
+
+    def __call__(self, study: Study, *args: P.args, **kwargs: P.kwargs) -> Artifact:
+        """Return the artifact. It is cached, because artifacts share their inputs."""
+        name, wildcards = self.declare.__name__, (*args, *kwargs.values())
+        if (name, *wildcards) not in study.declared:
+            artifact = self.declare(study, *args, **kwargs)
+            if not artifact.stage:  # otherwise, another function has declared it
+                artifact = replace(artifact, declaration=name, wildcards=wildcards, stage=self.stage, rules=self.rules)
+            study.declared[name, *wildcards] = artifact
+        return study.declared[name, *wildcards]
+
+    @property
+    def wildcard_names(self) -> list[str]:
+        """Names of the function's arguments after the study."""
+        return list(inspect.signature(self.declare).parameters)[1:]
+
+
+ARTIFACTS: dict[str, Declaration[...]] = {}
+"""Declarations by name, in workflow order."""
+RULES: dict[str, list[str]] = {stage: [] for stage in STAGE_VERSIONS}
+"""Rules by stage, in workflow order."""
+
+
+def artifact(*rules: str, stage: str) -> Callable[[Callable[Concatenate[Study, P], Artifact]], Declaration[P]]:
+    """Decorate a function that declares an artifact, and add it to `ARTIFACTS` (see `Declaration`)."""
+
+    def register(declare: Callable[Concatenate[Study, P], Artifact]) -> Declaration[P]:
+        declaration = Declaration(declare, rules, stage)
+        ARTIFACTS[declare.__name__] = declaration
+        RULES[stage] += rules
+        return declaration
+
+    return register
 
 
 def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
@@ -180,9 +185,9 @@ def ancestors(final_outputs: Iterable[Artifact]) -> Iterator[Artifact]:
         if (key := (type(artifact), *artifact.files)) not in seen:
             seen.add(key)
             yield artifact
-            waiting += [source for source in artifact.sources() if isinstance(source, Artifact)]
+            waiting += artifact.sources()
 
 
-def once(artifacts: Iterable[Artifact]) -> list[Artifact]:
+def without_duplicates(artifacts: Iterable[Artifact]) -> list[Artifact]:
     """Return artifacts without duplicates, in order. For example, several scores are in one file."""
     return list({tuple(artifact.files): artifact for artifact in artifacts}.values())

@@ -3,151 +3,114 @@
 from dataclasses import replace
 from typing import Any
 
-from docmt.config.artifacts.base import Artifact, UserFile, artifact
-from docmt.config.artifacts.text import TextArtifacts
+from docmt import paths
+from docmt.config.artifacts.base import Artifact, Study, UserFile, artifact
+from docmt.config.artifacts.corpora import INDEX, dataset_split, dataset_suite, fetched, generated
 from docmt.config.discourse import TREEBANKS
 from docmt.config.references import CONTROLLED_SPLITS
-from docmt.corpora.catalog import load_catalog
 
 TREEBANK_SPLIT = "all"
 """Catalog split with all treebank files."""
 
 
-class DiscourseArtifacts(TextArtifacts):
-    """Treebanks, segmenters, parsers and trees."""
-
-    @artifact("read_treebank", stage="discourse")
-    def treebank(self, treebank: str) -> Artifact:
-        """Documents and trees of a treebank or of a generated corpus."""
-        if treebank in self.config.corpora.controlled:
-            generated = self.generated(treebank)
-            files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
-            return replace(generated, files=files)
-        entry = load_catalog()[treebank]
-        fetched = self.fetched(treebank, TREEBANK_SPLIT)
-        return Artifact(
-            [f"results/treebanks/{treebank}/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS],
-            [treebank, entry.corpus.version, [file.check for file in entry.family.files.values()]],
-            {"fetched": fetched},
-            {"format": TREEBANKS[treebank], "files": fetched.file.removesuffix(".fetched")},
-        )
-
-    @artifact("train_segmenter", stage="discourse")
-    def segmenter(self, segmenter: str) -> Artifact:
-        """Trained segmenter."""
-        row = self.config.discourse.segmenters[segmenter]
-        treebank = self.treebank(row.treebank)
-        return Artifact(
-            [f"results/discourse/segmenters/{segmenter}/segmenter.pt"],
-            [row, treebank],
-            _training_splits(treebank),
-            {"settings": row.settings, "seed": row.seed},
-        )
-
-    @artifact("train_parser", stage="discourse")
-    def parser(self, parser: str) -> Artifact:
-        """Trained parser, with its segmenter."""
-        row = self.config.discourse.parsers[parser]
-        treebank = self.treebank(row.treebank)
-        segmenter = self.segmenter(row.segmenter)
-        return Artifact(
-            [f"results/discourse/parsers/{parser}/parser.pt"],
-            [row.model_dump(mode="json", exclude={"segmenter"}), treebank, segmenter],
-            {**_training_splits(treebank), "segmenter": segmenter},
-            {"settings": row.settings, "seed": row.seed},
-        )
-
-    @artifact("evaluate_segmenter", stage="discourse")
-    def segmenter_evaluation(self, segmenter: str) -> Artifact:
-        """Scores of a segmenter on the test split of its treebank."""
-        return self._evaluation(self.segmenter(segmenter), self.config.discourse.segmenters[segmenter].treebank)
-
-    @artifact("evaluate_parser", stage="discourse")
-    def parser_evaluation(self, parser: str) -> Artifact:
-        """Scores of a parser on the test split of its treebank."""
-        return self._evaluation(self.parser(parser), self.config.discourse.parsers[parser].treebank)
-
-    @artifact("annotate", "gather_gold", stage="discourse")
-    def trees(self, dataset: str, trees: str, part: str) -> Artifact:
-        """Trees of the source documents in a split or in `suite_{suite}`."""
-        row, data = self.config.discourse.trees[trees], self.config.datasets[dataset]
-        suite = part.removeprefix("suite_") if part.startswith("suite_") else None
-        text = self.dataset_split(dataset, part) if suite is None else self.suite(dataset, suite)
-        if row.files:
-            return self._user_trees(trees, f"{dataset}/{part}", text)
-        # The trees do not depend on the number of shards.
-        n_shards = row.n_shards if row.segmenter and part == "train" else 1
-        folder = f"results/{dataset}/discourse/{trees}"
-        files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
-        inputs: dict[str, Any] = (
-            {"suite": text} if suite is not None else {"documents": text.select_suffix(".documents.tsv")}
-        )
-        if row.gold and suite is not None:
-            corpus, name = data.suite_reference(suite).split("/")
-            files = [f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"]
-        elif row.gold:
-            inputs["inputs"] = [
-                self.treebank(corpus).select_suffix(f"/{split}.discourse.jsonl")
-                for corpus, split in (reference.split("/") for reference in data.parallel_parts()[part])
-            ]
-        elif row.segmenter:
-            inputs["models"] = self._models(trees)
-            if suite is None:
-                inputs["text"] = text.select_suffix(f".{data.src_lang}")
-        return Artifact(files, [self._tree_parts(trees), text], inputs, self._annotation_params(dataset, trees))
-
-    @artifact("count_trees", stage="discourse")
-    def tree_statistics(self, dataset: str, trees: str) -> Artifact:
-        """Counts of trees and relations in all splits of a dataset."""
-        splits = {split: self.trees(dataset, trees, split) for split in self.config.datasets[dataset].parts()}
-        folder = f"results/{dataset}/discourse/{trees}"
-        named = [f"{dataset}/{trees}/{split}={file}" for split, made in splits.items() for file in made.files]
-        return Artifact(
-            [f"{folder}/statistics.csv", f"{folder}/relations.csv"],
-            [list(splits.values())],
-            {"trees": list(splits.values())},
-            {"files": named},
-        )
-
-    def _evaluation(self, model: Artifact, treebank: str) -> Artifact:
-        file = f"{model.file.rpartition('/')[0]}/evaluation.json"
-        gold = self.treebank(treebank).select_suffix("/test.discourse.jsonl")
-        return Artifact([file], model.parts, {"gold": gold, "model": model})
-
-    def _tree_parts(self, trees: str) -> list[Any]:
-        """Return the trees' origin: a segmenter and a parser, or gold."""
-        row = self.config.discourse.trees[trees]
-        # `sentences` was added later. Its default is left out, so that older fingerprints stay valid.
-        later = [row.sentences] if row.sentences != "parser" else []
-        return [*self._annotators(trees), row.gold, {}, *later]  # {}: once the names of files, see `_user_trees`
-
-    def _annotators(self, trees: str) -> tuple[Artifact | None, Artifact | str | None]:
-        """Return the trees' segmenter, and their parser or the name of an untrained control."""
-        row = self.config.discourse.trees[trees]
-        parser = self.parser(row.parser) if row.parser in self.config.discourse.parsers else row.parser
-        return self.segmenter(row.segmenter) if row.segmenter else None, parser
-
-    def _models(self, trees: str) -> list[Artifact]:
-        return [model for model in self._annotators(trees) if isinstance(model, Artifact)]
-
-    def _annotation_params(self, dataset: str, trees: str) -> dict[str, Any]:
-        segmenter, parser = self._annotators(trees)
-        if segmenter is None:
-            return {}
-        return {
-            "segmenter": segmenter.file,
-            "parser": parser.file if isinstance(parser, Artifact) else parser,
-            "sentences": self.config.discourse.trees[trees].sentences,
-            "lang": self.config.datasets[dataset].src_lang,
-        }
-
-    def _user_trees(self, trees: str, name: str, annotated: Artifact) -> Artifact:
-        # Read where it is, not copied: the file is the artifact, and its content the fingerprint.
-        path = self.config.discourse.trees[trees].files[name]
-        own = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{name}")
-        # Other files in the row are excluded, because trees for a new test set must not retrain any model.
-        return Artifact(own.files, [annotated, own], {"own": own})
+@artifact("read_treebank", stage="discourse")
+def treebank(study: Study, treebank: str) -> Artifact:
+    """Documents and trees of a treebank or of a generated corpus."""
+    if treebank in study.config.corpora.controlled:
+        files = [f"results/corpora/{treebank}/en-de/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS]
+        return replace(generated(study, treebank), files=files)
+    mark = fetched(study, treebank, TREEBANK_SPLIT)
+    return Artifact(
+        [f"results/treebanks/{treebank}/{split}.discourse.jsonl" for split in CONTROLLED_SPLITS],
+        {"fetched": mark},
+        {"format": TREEBANKS[treebank]},
+        {"files": mark.file.removesuffix(".fetched")},
+    )
 
 
-def _training_splits(treebank: Artifact) -> dict[str, Artifact]:
-    return {split: treebank.select_suffix(f"/{split}.discourse.jsonl") for split in ("train", "dev")}
+@artifact("train_segmenter", stage="discourse")
+def segmenter_model(study: Study, segmenter: str) -> Artifact:
+    """Trained segmenter."""
+    row = study.config.discourse.segmenters[segmenter]
+    return Artifact(
+        [f"results/discourse/segmenters/{segmenter}/segmenter.pt"],
+        _treebank_splits(study, row.treebank, "train", "dev"),
+        {"settings": row.settings, "seed": row.seed},
+    )
+
+
+@artifact("train_parser", stage="discourse")
+def parser_model(study: Study, parser: str) -> Artifact:
+    """Trained parser, with its segmenter."""
+    row = study.config.discourse.parsers[parser]
+    return Artifact(
+        [f"results/discourse/parsers/{parser}/parser.pt"],
+        {**_treebank_splits(study, row.treebank, "train", "dev"), "segmenter": segmenter_model(study, row.segmenter)},
+        {"settings": row.settings, "seed": row.seed},
+    )
+
+
+@artifact("evaluate_segmenter", stage="discourse")
+def segmenter_evaluation(study: Study, segmenter: str) -> Artifact:
+    """Scores of a segmenter on the test split of its treebank."""
+    row = study.config.discourse.segmenters[segmenter]
+    inputs = {**_treebank_splits(study, row.treebank, "test"), "model": segmenter_model(study, segmenter)}
+    return Artifact([paths.SEGMENTER_SCORES.format(segmenter=segmenter)], inputs)
+
+
+@artifact("evaluate_parser", stage="discourse")
+def parser_evaluation(study: Study, parser: str) -> Artifact:
+    """Scores of a parser on the test split of its treebank."""
+    row = study.config.discourse.parsers[parser]
+    inputs = {**_treebank_splits(study, row.treebank, "test"), "model": parser_model(study, parser)}
+    return Artifact([paths.PARSER_SCORES.format(parser=parser)], inputs)
+
+
+@artifact("annotate", "merge_trees", stage="discourse")
+def document_trees(study: Study, dataset: str, trees: str, part: str) -> Artifact:
+    """Trees of the source documents in a split or in `suite_{suite}`."""
+    row, data = study.config.discourse.trees[trees], study.config.datasets[dataset]
+    suite_name = part.removeprefix("suite_") if part.startswith("suite_") else None
+    text = dataset_split(study, dataset, part) if suite_name is None else dataset_suite(study, dataset, suite_name)
+    if row.files:
+        path = row.files[f"{dataset}/{part}"]
+        # Read where it is, not copied: the file is the artifact.
+        file = UserFile.at(path, where=f"config.discourse.trees.{trees}.files.{dataset}/{part}")
+        return Artifact(file.files, {"user_file": file, "text": text})
+    # The trees do not depend on the number of shards.
+    n_shards = row.n_shards if row.segmenter and part == "train" else 1
+    folder = paths.TREES.format(dataset=dataset, trees=trees)
+    files = [f"{folder}/{part}.{shard}-of-{n_shards}.discourse.jsonl" for shard in range(1, n_shards + 1)]
+    inputs: dict[str, Any] = {"text": [], "documents": [], "suite": []}
+    inputs |= {"documents": text.select(INDEX)} if suite_name is None else {"suite": text}
+    if row.gold:
+        if suite_name is not None:
+            corpus, name = data.suite_reference(suite_name).split("/")
+            return Artifact([f"results/corpora/{corpus}/en-de/suites/discourse/{name}.jsonl"], inputs)
+        corpora = (reference.split("/") for reference in data.parallel_parts()[part])
+        inputs["inputs"] = [treebank(study, corpus).select(f"/{split}.discourse.jsonl") for corpus, split in corpora]
+        return Artifact(files, inputs)
+    if suite_name is None:
+        inputs["text"] = text.select(f".{data.src_lang}")
+    is_trained = row.parser in study.config.discourse.parsers
+    inputs["segmenter"] = segmenter_model(study, row.segmenter or "")
+    inputs["parser"] = [parser_model(study, row.parser or "")] if is_trained else []
+    params = {"parser": "" if is_trained else row.parser, "sentences": row.sentences, "lang": data.src_lang}
+    return Artifact(files, inputs, params)
+
+
+@artifact("count_trees", stage="discourse")
+def tree_statistics(study: Study, dataset: str, trees: str) -> Artifact:
+    """Counts of trees and relations in all splits of a dataset."""
+    splits = {split: document_trees(study, dataset, trees, split) for split in study.config.datasets[dataset].parts()}
+    folder = paths.TREES.format(dataset=dataset, trees=trees)
+    return Artifact(
+        [f"{folder}/statistics.csv", f"{folder}/relations.csv"],
+        {"trees": list(splits.values())},
+        {"names": [f"{dataset}/{trees}/{split}" for split in splits]},
+        {"files": [f"{dataset}/{trees}/{split}={file}" for split, made in splits.items() for file in made.files]},
+    )
+
+
+def _treebank_splits(study: Study, name: str, *splits: str) -> dict[str, Artifact]:
+    return {split: treebank(study, name).select(f"/{split}.discourse.jsonl") for split in splits}

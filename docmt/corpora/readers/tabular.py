@@ -81,8 +81,6 @@ class NamedColumns(DocumentFormat):
 class DialogueCsv(NamedColumns):
     """One CSV file (role `both`) with a header line and columns for the dialogue id and both languages."""
 
-    later = ("quotes",)
-
     reader: FormatName[Literal["dialogue_csv"]]
     delimiter: str = Field(default=",", pattern=r'^[^\r\n"]$')
     """Character between cells."""
@@ -113,8 +111,6 @@ class DialogueCsv(NamedColumns):
 
 class NamedLines(DocumentFormat):
     """One file per language with one sentence per line, and a file (role `ids`) with the document id of each line."""
-
-    later = ("id_cells",)
 
     reader: FormatName[Literal["named_lines"]]
     id_cells: int | None = Field(default=None, ge=1)

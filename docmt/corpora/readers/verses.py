@@ -22,8 +22,6 @@ VERSE = re.compile(r"\[(\d{1,9}):(\d{1,9})\](.*)$", re.DOTALL)
 class Verses(DocumentFormat):
     """One file per language with lines `### Book` and `[chapter:verse] text`."""
 
-    later = ("part",)
-
     reader: FormatName[Literal["verses"]]
     has_equal_chapters_only: bool = False
     """Use only chapters whose verse numbers are the same in both languages."""

@@ -63,8 +63,8 @@ from docmt.files import atomic_path, read_bytes
 from docmt.provenance import describe
 from docmt.tensor_files import read_tensors
 
-FORMAT = 2
-KIND = "RST parser"
+FORMAT = 1
+KIND = "discourse parser"
 KEYS = ("settings", "relations", "words", "parts", "segmenter", "scores", "provenance")
 MAX_BATCH_EDUS = 1000
 """Maximum number of EDUs in documents parsed in lockstep."""

@@ -38,7 +38,7 @@ from docmt.logs import progress
 from docmt.tensor_files import read_tensors
 
 FORMAT = 1
-KIND = "EDU segmenter"
+KIND = "discourse segmenter"
 KEYS = ("settings", "vocabulary", "weights", "scores", "provenance")
 MAX_BATCH_WORDS = 2048
 MAX_BATCH_TYPES = 1024

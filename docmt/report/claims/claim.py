@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -113,8 +113,6 @@ def _metric(name: str) -> str:
 
 class Claim(Settings):
     """A claim about systems, tested over seeds (docs/claims.md)."""
-
-    later: ClassVar[tuple[str, ...]] = ("first_step_below", "control")
 
     statement: str
     """Claim in one sentence."""

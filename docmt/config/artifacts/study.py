@@ -1,0 +1,50 @@
+"""The artifacts of a study as a whole."""
+
+from docmt.config.artifacts.base import RULES, STAGE_VERSIONS, Artifact, Study, UserFile, ancestors
+from docmt.config.artifacts.report import case_study, figure, judged_claims, reader, report, scores_table, table
+from docmt.config.artifacts.runs import model, scored_runs, trained_runs
+
+STAGES = RULES
+"""Rules by stage, in workflow order. They are complete, because this module imports all stages."""
+
+
+def final_outputs(study: Study) -> list[Artifact]:
+    """Return the final results of a study: report, reader and models. All other artifacts are their inputs."""
+    # Models that are trained but never scored are not inputs to other final outputs.
+    runs = trained_runs(study)
+    models = [model(study, run.dataset, run.system, str(run.seed)).select("model.pt") for run in runs]
+    return [report(study), reader(study), *models]
+
+
+def targets(final_outputs: list[Artifact]) -> dict[str, list[str]]:
+    """Return output files by stage that later stages or the user need."""
+    files: dict[str, dict[str, None]] = {stage: {} for stage in STAGE_VERSIONS}
+    read = [(source, reader.stage) for reader in ancestors(final_outputs) for source in reader.sources()]
+    for source, stage in [*((final, None) for final in final_outputs), *read]:
+        if source.is_kept and source.stage != stage:
+            files[source.stage] |= dict.fromkeys(source.files)
+    return {stage: list(paths) for stage, paths in files.items()}
+
+
+def all_artifacts(study: Study) -> list[Artifact]:
+    """Return all artifacts of a study, without duplicates."""
+    layouts = study.config.report
+    scopes = [scope for run in scored_runs(study) for scope in (run.dataset, f"{run.dataset}/runs/{run.system}")]
+    claims = ["claims", *(f"claims/{name}" for name in layouts.claims)]
+    return list(
+        ancestors(
+            [
+                *final_outputs(study),
+                *(table(study, name) for name in layouts.tables),
+                *(case_study(study, name) for name in layouts.cases),
+                *(figure(study, name) for name in layouts.drawn),
+                *(judged_claims(study, name) for name in claims),
+                *(scores_table(study, scope) for scope in dict.fromkeys(scopes)),
+            ]
+        )
+    )
+
+
+def user_files(study: Study) -> list[UserFile]:
+    """Return the study's user-supplied files."""
+    return [artifact for artifact in all_artifacts(study) if isinstance(artifact, UserFile)]

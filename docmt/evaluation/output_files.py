@@ -1,0 +1,88 @@
+"""Output files, and the tests that their names say."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from docmt.commands import files_by_name
+from docmt.corpora.documents import split_prefixes
+from docmt.errors import UserError
+
+FORMS = {"test": "test_NAME.jsonl", "suite": "suite_NAME.json", "generated": "generated_NAME.jsonl"}
+"""Output file names by kind: on a test split, a contrastive suite, and a generative suite."""
+
+
+@dataclass(frozen=True)
+class TestOutputs:
+    """Outputs on one test.
+
+    Attributes:
+        kind: key of `FORMS`.
+        name: name of the split or suite.
+        file: prefix of the split's raw text, or the suite.
+        outputs: one file per seed.
+        baseline: the baseline's files.
+        references: additional references of the split.
+    """
+
+    kind: str
+    name: str
+    file: Path
+    outputs: Sequence[Path]
+    baseline: Sequence[Path] = ()
+    references: Sequence[Path] = ()
+
+
+def group_outputs(paths: Iterable[Path]) -> dict[str, list[Path]]:
+    """Return output files by `KIND_NAME`, in order."""
+    grouped: dict[str, list[Path]] = {}
+    for path in paths:
+        kind, _, name = path.stem.partition("_")
+        if kind not in FORMS or not name:
+            raise UserError(f"{path}: the file name must be {', '.join(FORMS.values())}: rename it")
+        grouped.setdefault(path.stem, []).append(path)
+    return grouped
+
+
+def match_outputs(
+    outputs: Sequence[Path],
+    *,
+    texts: Sequence[Path] | None,
+    suites: Sequence[Path] | None,
+    references: Sequence[str] | None = None,
+    baseline: Sequence[Path] | None = None,
+) -> list[TestOutputs]:
+    """Return the tests of outputs, in order of outputs, with the text `test_NAME` or the suite `NAME.jsonl`.
+
+    Raises UserError for an output without a text, suite or (if `baseline` is not None) baseline, and the reverse.
+    """
+    theirs = group_outputs(baseline or ())
+    splits = _by_name("--texts", ((prefix.name, prefix) for prefix in split_prefixes(texts or ())))
+    named = _by_name("--suites", ((path.stem, path) for path in suites or ()))
+    more = files_by_name("--references", references, form="TEST=FILE")
+    tests = []
+    for part, paths in group_outputs(outputs).items():
+        kind, _, name = part.partition("_")
+        file = splits.pop(part, None) if kind == "test" else named.pop(name, None)
+        if file is None:
+            beside = f"{part}.documents.tsv in --texts" if kind == "test" else f"{name}.jsonl in --suites"
+            raise UserError(f"{paths[0]}: also pass {beside}")
+        if baseline is not None and part not in theirs:
+            raise UserError(f"{paths[0]}: also pass the baseline's {paths[0].name} in --baseline")
+        extra = more.pop(name, []) if kind == "test" else []
+        tests.append(TestOutputs(kind, name, file, paths, theirs.pop(part, []), extra))
+    for option, unused in {"--texts": splits, "--suites": named, "--references": more, "--baseline": theirs}.items():
+        for name in unused:
+            raise UserError(f"{option}: {name}: --outputs has no output on this test ({', '.join(FORMS.values())})")
+    if not tests:
+        raise UserError("--outputs: no files: pass at least one output")
+    return tests
+
+
+def _by_name(option: str, named: Iterable[tuple[str, Path]]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for name, path in named:
+        if name in files:
+            raise UserError(f"{option}: {path}: {files[name]} has the same name: pass one of them")
+        files[name] = path
+    return files
