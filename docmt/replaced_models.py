@@ -1,14 +1,13 @@
 """Models that a run of Snakemake will replace, or train again under another name."""
 
 import csv
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from docmt.paths import MODEL, names_in_path
 from docmt.snakemake_records import read_record
 
-MODEL = re.compile(r"results/(?P<dataset>[^/]+)/runs/(?P<system>[^/]+)/seed(?P<seed>\d+)/model\.pt")
 REPLACED = "docmt: this run "
 """First words of the line."""
 N_NAMED = 10
@@ -17,11 +16,13 @@ N_NAMED = 10
 
 def describe_trainings(jobs: Iterable[Any]) -> str:
     """Return one line about the trainings among Snakemake's jobs that concern existing models. Empty if none does."""
-    trainings = {path: job for job in jobs for path in map(str, job.output) if MODEL.fullmatch(path)}
+    trainings = {path: job for job in jobs for path in map(str, job.output) if names_in_path(MODEL, path)}
     replaced = [f"{_name(path)} ({_updates(path)})" for path in sorted(trainings) if Path(path).exists()]
     new = {path: job for path, job in sorted(trainings.items()) if not Path(path).exists()}
     others = [
-        str(path) for path in sorted(Path().glob("results/*/runs/*/seed*/model.pt")) if str(path) not in trainings
+        str(path)
+        for path in sorted(Path().glob(MODEL.format(dataset="*", system="*", seed="*")))
+        if str(path) not in trainings
     ]
     params = {path: read_record(path).get("params", []) for path in others} if new else {}
     renamed = []
@@ -40,9 +41,8 @@ def describe_trainings(jobs: Iterable[Any]) -> str:
 
 
 def _name(path: str) -> str:
-    match = MODEL.fullmatch(path)
-    assert match is not None
-    return f"{match['dataset']}/{match['system']} seed {match['seed']}"
+    names = names_in_path(MODEL, path)
+    return "{dataset}/{system} seed {seed}".format(**names or {})
 
 
 def _updates(path: str) -> str:

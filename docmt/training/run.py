@@ -100,12 +100,10 @@ def train(
         return
     state = trainer.state
     facts = {"seed": seed, **checksums, "passes": trainer.passes(), "n_parameters": n_parameters, "precision": used}
-    # Nothing that differs after an interruption, such as durations. `write_job_facts` records those.
-    facts |= {"best_step": state.best_step, "steps": state.step}
+    facts |= {"best_step": state.best_step, "steps": state.step}  # no durations, which differ after an interruption
     instance_settings = data.train.manifest.get("provenance", {}).get("settings", {})
-    provenance = describe(settings=settings.model_dump(), **facts)
-    if model_fingerprint is not None:
-        provenance["fingerprint"] = model_fingerprint
+    recorded = {"fingerprint": model_fingerprint} if model_fingerprint else {}
+    provenance = describe(settings=settings.model_dump(), **facts) | recorded
     save_model(files.out, TrainedModel(model, vocabulary, pipeline, instance_settings, provenance))
     write_history(files.history, state)
     sessions = [{**asdict(part), "seconds": round(part.seconds, 3)} for part in state.sessions]

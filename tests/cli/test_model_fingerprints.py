@@ -54,7 +54,7 @@ def test_training_checks_init_and_records_its_own(study_files, model, tmp_path, 
         "model": model_settings("sentence_transformer").model_dump(),
         "training": RECIPE | {"max_steps": 1},
     }
-    files = {"init": "model.pt", "init-fingerprint": OTHER, "model-fingerprint": "c0ffee"}
+    files = {"init": "model.pt", "init-fingerprint": OTHER, "fingerprint": "c0ffee"}
     folder = tmp_path / "tuned"
     assert main(train_arguments(study_files, folder, settings, **files)) == 2
     assert f"model.pt: was trained with other settings or data (fingerprint {RECORDED})" in capsys.readouterr().err
