@@ -24,6 +24,7 @@ from docmt.report.tables import (
     prose,
     score,
 )
+from docmt.settings import look_up
 
 NAN = float("nan")
 Contents = Sequence[tuple[str, Mapping[str, Any]]]  # JSON file contents with their names in the table
@@ -357,7 +358,7 @@ def _run_columns(settings: ReportSettings) -> list[Column]:
 
 def case_table(name: str, values: pd.DataFrame, settings: ReportSettings) -> Table:
     """Return the case study with this name in the settings."""
-    layout = settings.cases[name]
+    layout = look_up(settings.cases, name, where="report.cases", what="case study")
     short_labels = {settings.label(system): short for system, short in settings.short_labels.items()}
     return Table(
         name,
