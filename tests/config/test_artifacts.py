@@ -13,14 +13,14 @@ from docmt.config.plan import Plan
 
 RUN = ("controlled", "rst_mix", "1")
 GOLDEN = {
-    "split": "b0693372067c",
-    "subwords": "72c9984dfa08",
-    "trees": "f1a31daf61de",
-    "instances": "07f3b66f0dec",
-    "model": "7bbb77d590e7",
-    "hypotheses": "42502312ef4e",
-    "probabilities": "72eb880d2cfe",
-    "scores": "6f006f6d4293",
+    "split": "d210ca20fabc",
+    "subwords": "a21dd51b726e",
+    "trees": "5cf943b8b2fa",
+    "instances": "1e63fcd07ec7",
+    "model": "fab143ff376f",
+    "hypotheses": "2170885268b4",
+    "probabilities": "d3f88457a413",
+    "scores": "e5d139324d83",
 }
 
 
