@@ -54,7 +54,7 @@ def optional_file(help: str) -> Parameter:
 
     def convert(_: Any, tokens: Sequence[Any]) -> Path:
         if len(tokens) > 1:
-            raise ValueError(f"expected one file, not {len(tokens)}")
+            raise ValueError(f"{tokens[0].keyword}: {len(tokens)} files: pass at most one")
         return Path(tokens[0].value)
 
     return option(help, converter=convert, accepts_keys=False, n_tokens=-1, metavar="PATH")

@@ -27,10 +27,13 @@ def build_arguments(study, out, **changes):
 def test_build_and_statistics(study_files, tmp_path):
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"max_sentences": 2}))
-    assert main(build_arguments(study_files, tmp_path / "pairs", settings=f"@{settings}")) == 0
-    assert max(load_instances(tmp_path / "pairs").n_sentences()) == 2
-    folders = [f"tiny/pairs/train={tmp_path / 'pairs'}", f"tiny/documents/train={study_files.instances()}"]
-    assert main(["instances", "statistics", "--folders", *folders, "--out", str(tmp_path / "table.csv")]) == 0
+    folder = tmp_path / "tiny/instances"
+    (folder / "documents").mkdir(parents=True)
+    (folder / "documents/train").symlink_to(study_files.instances())
+    assert main(build_arguments(study_files, folder / "pairs/train", settings=f"@{settings}")) == 0
+    assert max(load_instances(folder / "pairs/train").n_sentences()) == 2
+    manifests = [f"{folder}/{name}/train/manifest.json" for name in ("pairs", "documents")]
+    assert main(["instances", "count", "--manifests", *manifests, "--out", str(tmp_path / "table.csv")]) == 0
     table = pd.read_csv(tmp_path / "table.csv")
     assert list(table["cutting"]) == ["pairs", "documents"]
     assert list(table["sentences"]) == [20, 20]
@@ -56,6 +59,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(study_files, tmp_path, capsys,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_of_another_form_is_refused(tmp_path, capsys):
-    assert main(["instances", "statistics", "--folders", "x=y", "--out", str(tmp_path / "table.csv")]) == 2
-    assert "DATASET/INSTANCES/SPLIT=FOLDER" in capsys.readouterr().err
+def test_a_path_of_another_form_is_refused(tmp_path, capsys):
+    assert main(["instances", "count", "--manifests", "x/manifest.json", "--out", str(tmp_path / "table.csv")]) == 2
+    assert "DATASET/instances/INSTANCES/SPLIT/manifest.json" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from snakemake.utils import available_cpu_count
 
 from docmt.cli.main import main
 from docmt.cli.run import MERGED, MERGED_DRY_RUN, REASON_WIDTH, TARGETS, read_change, shorten_reason
-from docmt.config.artifacts.report import STAGES
+from docmt.config.artifacts.study import STAGES
 from docmt.config.loading import load_config, read_config_files
 from docmt.errors import UserError
 from docmt.snakemake import LOCKS, last_configuration

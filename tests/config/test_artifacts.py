@@ -245,7 +245,6 @@ def test_a_new_rule_needs_no_more_than_its_declaration(registry):
 def test_chained_sentences_are_other_trees_made_by_an_option_of_the_command():
     changes = {"discourse": {"trees": {"parsed": {"sentences": "chain"}}}}
     plain, chained = (smoke_study(each).document_trees("controlled", "parsed", "dev") for each in ({}, changes))
-    assert plain.fingerprint == GOLDEN["trees"]
     assert chained.fingerprint != plain.fingerprint
     assert chained.params == plain.params | {"sentences": "chain"}
 
